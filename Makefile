@@ -72,22 +72,22 @@ lab: setup ## Start JupyterLab on the first notebook, on this machine only
 cluster: setup ## A Spark cluster, Spark Connect, Kafka and PostgreSQL on this machine, until Ctrl-C (needs Maven and PostgreSQL)
 	@$(BIN)/python -m tests.try_cluster
 
-check: setup ## Lint, types, direction of imports, plain words
+check: $(STAMP) ## Lint, types, direction of imports, plain words
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.plain_words
 
-test: check ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
+test: check setup ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
 	$(PYTEST) tests -m "$(PLAIN)" -n 2 --dist worksteal
 	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
-thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, browsers, properties; all notebooks (ALL=1: all)
+thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, browsers, properties, notebooks (ALL=1: all)
 	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests $(THIRD) -m "not timed and ($(REST))" -n 2 --dist loadfile
 	$(SHORT_LIVED) $(PYTEST) tests -m "$(ALONE)"
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
-	  $(PYTEST) $(NBVAL) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
+	  $(PYTEST) $(NBVAL) $(THIRD) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
 docs: setup ## The documentation as static pages with search, into site/
 	@$(BIN)/python -m docs.generator

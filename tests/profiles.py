@@ -80,18 +80,20 @@ def one_of(values: Iterable[Any]) -> list[Any]:
 
 
 def one_of_these(values: Sequence[T]) -> T:
-    """One of some values, drawn by the commit."""
-    return values[seed() % len(values)]
+    """One of some values, drawn by the commit: apart from thirds and sixths, so that each value meets each of them."""
+    return values[seed() // SIXTHS % len(values)]
 
 
 def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """The tests that a run with `--third` has.
 
-    Tests marked `rotates`, which are slow: a sixth. Files that drive a browser, whose tests continue one another: a
-    third of the files. Other tests that start Spark, a kernel or a server: a third of each file, at least one test.
-    Tests whose subject `make test` covers without Spark (`contract`) or with fewer examples: a third. The rest: all.
+    Tests marked `rotates`, which are slow: a sixth. Notebooks, and files that drive a browser, whose tests continue one
+    another: a third of the files. Other tests that start Spark, a kernel or a server: a third of each file, at least
+    one test. Tests whose subject `make test` covers without Spark (`contract`) or with fewer examples: a third. The
+    rest: all.
     """
     by_file: dict[str, list[pytest.Item]] = defaultdict(list)
+    whole: dict[str, list[pytest.Item]] = defaultdict(list)
     kept = set()
     for item in items:
         file, marks = item.nodeid.partition("::")[0], {mark.name for mark in item.iter_markers()}
@@ -99,8 +101,9 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         further = marks & {"hypothesis", "thorough", "contract"}
         if "rotates" in marks:
             drawn = _is_drawn(item.nodeid, SIXTHS)
-        elif "browser" in marks:
-            drawn = _is_drawn(file)
+        elif "browser" in marks or file.endswith(".ipynb"):
+            whole[file].append(item)
+            continue
         elif starts:
             by_file[file].append(item)
             continue
@@ -111,11 +114,13 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     for tests in by_file.values():
         tests.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         kept |= {item.nodeid for item in tests[third() :: THIRDS] or [one_of_these(tests)]}
+    for file in sorted(whole)[third() :: THIRDS]:
+        kept |= {item.nodeid for item in whole[file]}
     return [item for item in items if item.nodeid in kept]
 
 
 def _is_drawn(name: str, parts: int = THIRDS) -> bool:
-    """True if the commit draws a name of a test or a file: it draws one of `parts`."""
+    """True if the commit draws a test of this name: it draws one of `parts`."""
     return zlib.crc32(name.encode()) % parts == seed() % parts
 
 

@@ -69,6 +69,9 @@ def test_a_file_that_starts_something_is_in_each_draw(
     assert set.union(*found) == {item.nodeid for item in items}
 
 
-def test_a_browser_takes_all_of_a_file_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    items = [Drawn(f"tests/a.py::test_{i}", ["browser"]) for i in range(4)]
-    assert sorted(map(len, draws(items, monkeypatch))) == [0] * 4 + [4] * 2
+@pytest.mark.parametrize(("name", "marks"), [("tests/{}.py::test_{}", ["browser"]), ("{}.ipynb::Cell {}", [])])
+def test_what_continues_goes_by_whole_files(name: str, marks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [Drawn(name.format(file, i), marks) for file in "abcd" for i in range(5)]
+    found = draws(items, monkeypatch)
+    assert list(map(len, found)) == [10, 5, 5] * 2  # two of the four files, or one
+    assert set.union(*found) == {item.nodeid for item in items}

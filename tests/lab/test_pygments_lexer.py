@@ -9,8 +9,6 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from nbconvert import HTMLExporter
-from nbformat import v4
 from pygments import lexers
 from pygments.token import Error
 from traitlets.config import Config
@@ -57,6 +55,9 @@ def test_no_text_of_the_cases_has_what_it_does_not_know() -> None:
 
 def test_an_exported_page_colours_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     """The entry point is that of an installed package: here it is read from pyproject.toml."""
+    from nbconvert import HTMLExporter  # takes two seconds to load
+    from nbformat import v4
+
     ((name, where),) = PROJECT["entry-points"]["pygments.lexers"].items()
     found = EntryPoint(name, where, "pygments.lexers")
     within = lexers.get_lexer_by_name.__globals__  # the module puts another into its place
