@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -71,9 +73,10 @@ class StandInRuntime(AppRuntime):
     """The runtime of an app without files and nodes."""
 
     def __init__(self, name: str) -> None:
+        home = Path(tempfile.mkdtemp(prefix="sparkstream-stand-in-"))
+        weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
         self.deployment = Deployment(
-            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"),
-            home=Path(tempfile.mkdtemp(prefix="sparkstream-stand-in-")),
+            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"), home=home
         )
         self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
         self.parts = Parts(self.plan, None)
