@@ -24,7 +24,7 @@ FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
 # Each commit tries a third of the rest, which its hash draws (tests/profiles.py). All: make thorough ALL=1
 THIRD := $(if $(ALL),,--third)
-# Three processes where no JVM runs: some of these tests wait for a moment, on two cores (377 and 317 s).
+# Three processes where no JVM runs: some of these tests wait for a moment (two cores, cluster and stores: 133 and 113 s).
 # Of the rest, the tests that hold elapsed time against a bound have the machine to themselves.
 ALONE := timed and ($(REST))
 NBVAL := -p nbval -p tests.notebooks --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
