@@ -24,7 +24,6 @@ FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
 # Each commit tries a third of the rest, which its hash draws (tests/profiles.py). All: make thorough ALL=1
 THIRD := $(if $(ALL),,--third)
-# Three processes where no JVM runs: some of these tests wait for a moment (two cores, cluster and stores: 133 and 113 s).
 # Of the rest, the tests that hold elapsed time against a bound have the machine to themselves.
 ALONE := timed and ($(REST))
 NBVAL := -p nbval -p tests.notebooks --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
@@ -79,6 +78,7 @@ check: $(STAMP) ## Lint, types, direction of imports, plain words
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.plain_words
 
+# Three processes where no JVM runs: some of these tests wait for a moment (two cores, cluster and stores: 133 and 113 s).
 test: check setup ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
 	$(PYTEST) tests -m "$(PLAIN)" -n 3 --dist worksteal
 	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup

@@ -226,7 +226,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (FAILOVER, "<q>    O        270    30         0          30", "&lt;q&gt;"),
     (FAILOVER, "<App> on two nodes, against one that never fails: 1 takeover; of 300 events 30 lost", "<img"),
-    (COSTS, "<App>: 4 failovers; queue=10 loses fewest outputs: in the median nobody is active", "<img"),
+    (COSTS, "<App>: 4 failovers; queue=10 loses fewest outputs: in the median no node is active", "<img"),
     (
         COSTS,
         "   20     2  30.0 (30.0) s  32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",

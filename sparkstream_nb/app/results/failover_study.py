@@ -75,7 +75,7 @@ class FailoverStudy(Displayed):
         named = ", ".join(f"{n}={best[n]}" for n in self.varied)
         head = f"{len(self.runs):,} failovers{f'; {named} loses fewest outputs' if named else ''}"
         events, lost, twice = (f"{best[f'{c}_median']:,.0f}" for c in ("events_lost", "lost", "duplicated"))
-        gap = f"in the median nobody is active for {best['gap_median'] / 1000:.0f} s"
+        gap = f"in the median no node is active for {best['gap_median'] / 1000:.0f} s"
         return f"{head}: {gap}, {events} events are lost, and of the outputs {lost} are lost, {twice} duplicated"
 
     @property
