@@ -18,6 +18,7 @@ from plotly.subplots import make_subplots
 
 from ..errors import Misuse
 from .colours import COLOURS, VERDICT_COLOURS
+from .failover_costs import FAILOVER_COSTS
 from .frame_plot import ChartKind, ChosenColumns, FramePlot, numbers_of, resolve
 from .point_store import MOST_SERIES, Points, thin_points
 
@@ -279,21 +280,14 @@ def draw_study(frame: pd.DataFrame, routings: Sequence[str], title: str) -> Figu
     return figure
 
 
-_COSTS = (
-    ("gap", "nobody active, s", 1000.0),
-    ("events_lost", "events lost", 1.0),
-    ("lost", "outputs lost", 1.0),
-    ("duplicated", "outputs duplicated", 1.0),
-)
-
-
 def draw_costs(frame: pd.DataFrame, varied: Sequence[str], title: str) -> Figure:
     """The costs of failovers in boxes, one for each setting: quartiles, and whiskers from the 5th to the 95th
     percentile. `frame` as in `FailoverStudy`."""
-    figure = make_subplots(rows=2, cols=2, subplot_titles=[label for _, label, _ in _COSTS], vertical_spacing=0.2)
+    labels = [cost.label for cost in FAILOVER_COSTS]
+    figure = make_subplots(rows=2, cols=2, subplot_titles=labels, vertical_spacing=0.2)
     groups = [((), frame)] if not varied else list(frame.groupby(list(varied), sort=False))
     names = [escape_text(", ".join(f"{n} {v}" for n, v in zip(varied, values, strict=True))) for values, _ in groups]
-    for i, (cost, label, unit) in enumerate(_COSTS):
+    for i, (cost, label, unit) in enumerate(FAILOVER_COSTS):
         low, first, median, third, high = (
             [float(own[cost].quantile(q)) / unit for _, own in groups] for q in (0.05, 0.25, 0.5, 0.75, 0.95)
         )

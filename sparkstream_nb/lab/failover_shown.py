@@ -34,7 +34,7 @@ def _grids(shown: Failover, limit: int) -> list[Grid]:
         names = [*(["group"] if several else []), "events", "how many", "from", "to"]
         grids.append(Grid(names, rows, what="reason"))
     if shown.takeovers:
-        names = ["takes over", "at", "nobody was active", "revision of", "replayed", "missing", "doubled"]
+        names = ["takes over", "at", "no active node", "revision of", "replayed", "missing", "doubled"]
         taken = [
             [t.node, when(t.at), "" if t.gap is None else span(t.gap / 1000),
              "none" if t.revision is None else when(t.revision),
@@ -73,7 +73,7 @@ def failover_html(shown: Failover, limit: int) -> str:
 
 
 def _costs_grid(shown: FailoverStudy, limit: int) -> Grid:
-    names = [*shown.varied, "runs", "nobody active", "events lost", "lost", "spurious", "duplicated"]
+    names = [*shown.varied, "runs", "no active node", "events lost", "lost", "spurious", "duplicated"]
     costs = ("events_lost", "lost", "spurious", "duplicated")
     rows = []
     for r in shown.settings.head(limit).to_dict("records"):

@@ -229,7 +229,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (COSTS, "<App>: 4 failovers; queue=10 loses fewest outputs: in the median no node is active", "<img"),
     (
         COSTS,
-        "   20     2  30.0 (30.0) s  32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",
+        "   20     2  30.0 (30.0) s   32 (33)      2 (3)  0 (0)     2,500 (2,950)\n2 settings",
         "<b>&lt;App&gt;</b>",
     ),
     (CLUSTER, "<App>: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC · 176 events taken, 24 lost\n", "<b>&lt;App&gt;</b>"),
@@ -425,7 +425,7 @@ def test_each_result_that_has_a_figure() -> None:
     assert set(lost[0].y) == {"one node"}
     assert {t.name for t in FAILOVER.figure.data} >= {"same", "lost", "spurious", "duplicated"}
     assert list(STUDIED.figure.data[0].z[0]) == [1.0]
-    assert [t.name for t in COSTS.figure.data][:2] == ["nobody active, s", "events lost"]
+    assert [t.name for t in COSTS.figure.data][:2] == ["no active node, s", "events lost"]
 
 
 def test_plots_of_answers() -> None:

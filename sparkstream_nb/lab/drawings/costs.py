@@ -5,17 +5,12 @@ from __future__ import annotations
 import html
 
 from ...app.results.failover_study import FailoverStudy
+from ...charts.failover_costs import FAILOVER_COSTS
 from .charts import short
 from .pictures import INK, WIDTH, embed_svg, text_width
 
 _ROW, _TOP = 22.0, 78.0
 MOST_SETTINGS = 40
-_PANELS = (
-    ("gap", "nobody active, s", 1000.0),
-    ("events_lost", "events lost", 1.0),
-    ("lost", "outputs lost", 1.0),
-    ("duplicated", "outputs duplicated", 1.0),
-)
 _BAR, _MEDIAN = "#56B4E9", "#D55E00"
 
 
@@ -24,7 +19,7 @@ def svg(study: FailoverStudy, width: int = WIDTH) -> str:
     settings = study.settings.head(MOST_SETTINGS).to_dict("records")
     names = [", ".join(f"{n} {row[n]}" for n in study.varied) or "as it is" for row in settings]
     left = 20 + max(map(text_width, names))
-    wide = (width - left - 8) / len(_PANELS)
+    wide = (width - left - 8) / len(FAILOVER_COSTS)
     height = _TOP + _ROW * len(names) + 12
     title = html.escape(f"{study.app}: what {len(study.runs):,} failovers cost")
     out = [
@@ -37,7 +32,7 @@ def svg(study: FailoverStudy, width: int = WIDTH) -> str:
     ]
     for i, name in enumerate(names):
         out.append(f'<text x="8" y="{_TOP + _ROW * i + 15:.0f}" class="setting">{html.escape(name)}</text>')
-    for p, (cost, label, unit) in enumerate(_PANELS):
+    for p, (cost, label, unit) in enumerate(FAILOVER_COSTS):
         x = left + wide * p
         out.append(f'<text x="{x:.0f}" y="{_TOP - 12:.0f}" font-weight="600">{label}</text>')
         most = max(1e-9, *(row[f"{cost}_p95"] / unit for row in settings))
