@@ -128,7 +128,8 @@ MOVED = moving()
 RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
 COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
 CLUSTER = fed(NodeGroups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
-DIVERGENCE = diverging(Path(tempfile.mkdtemp()))
+FOLDER = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # as long as this process
+DIVERGENCE = diverging(Path(FOLDER.name))
 STUDIED = Study("App", [RoutingOutcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()

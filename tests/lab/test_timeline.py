@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
@@ -28,12 +26,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def divergence() -> Divergence:
+def divergence(tmp_path_factory: pytest.TempPathFactory) -> Divergence:
     """Sums over the last two of 1, 2, 4, 8, 16, 32, on two nodes in turn."""
     plan = compile_app(
         "define stream S (v int); @info(name='q') from S#window.length(2) select sum(v) as s insert into O;"
     )
-    folder = Path(tempfile.mkdtemp())
+    folder = tmp_path_factory.mktemp("inbox")
     inbox = Inbox(folder)
     rows = StreamRows(np.arange(6), SECONDS, [[1, 2, 4, 8, 16, 32]])
     inbox.append([inbox.batch(InputBatch(SECONDS, {"S": rows}), "round_robin")])

@@ -54,12 +54,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.thorough
 @pytest.mark.spark
 def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
-    here = Path(tempfile.mkdtemp(dir="/tmp")) / "my tmp ü"
-    here.mkdir()
-    environment = {**os.environ, "TMPDIR": str(here)}
-    done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False, timeout=110)
-    assert done.returncode == -signal.SIGKILL
-    script = "from sparkstream_nb.journal.temporary import sweep; sweep()"
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
-    left = [p.name for p in here.iterdir() if not p.name.startswith(("sparkstream-warehouse", "hsperfdata_"))]
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as short:
+        here = Path(short) / "my tmp ü"
+        here.mkdir()
+        environment = {**os.environ, "TMPDIR": str(here)}
+        done = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, env=environment, check=False, timeout=110)
+        assert done.returncode == -signal.SIGKILL
+        script = "from sparkstream_nb.journal.temporary import sweep; sweep()"
+        subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+        left = [p.name for p in here.iterdir() if not p.name.startswith(("sparkstream-warehouse", "hsperfdata_"))]
     assert left == []
