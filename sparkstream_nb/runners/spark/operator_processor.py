@@ -40,16 +40,17 @@ class OperatorProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         found = [row for frame in rows for row in zip(*(frame[c].tolist() for c in _COLUMNS), strict=True)]
-        yield from self._work(key[0], found, timerValues)
+        yield from self._work(key, found, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        yield from self._work(key[0], [], timerValues)
+        yield from self._work(key, [], timerValues)
 
-    def _work(self, key: int, messages: list[tuple[Any, ...]], timer: Any) -> Iterator[pd.DataFrame]:
+    def _work(self, key: Any, messages: list[tuple[Any, ...]], timer: Any) -> Iterator[pd.DataFrame]:
         from .operator_frames import work_on_messages
 
         watermark = timer.getCurrentWatermarkInMs() if self.in_order else 0
-        frame, former, now = work_on_messages(self.spec, self.state, key, messages, watermark)
+        number = int(key[0])  # Spark 4.0 gives a numpy integer
+        frame, former, now = work_on_messages(self.spec, self.state, number, messages, watermark)
         if former != now:
             if former is not None:
                 self.handle.deleteTimer(former)
