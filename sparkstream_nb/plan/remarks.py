@@ -11,7 +11,7 @@ from ..lang.tree import Annotation
 from . import nodes as n
 from .connectors.incoming import refused_place
 from .open_names import OpenName
-from .query_parts import connector_options, connector_type
+from .query_parts import connector_options, connector_type, inputs
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,10 @@ def remarks(plan: n.Plan) -> Iterator[Remark]:
                 if side.ignored is not None:
                     what = f"'#window.{side.ignored.function}' of table '{side.source.id}'"
                     yield Remark(what, "has no effect: a join reads all rows of a table", side.ignored.span)
+    for e in plan.elements:
+        if isinstance(e, n.Partition):
+            for q in e.queries:
+                yield from _shared_windows(q)
     for t in plan.tables.values():
         for a in t.annotations:
             if a.name.lower() == "from":
@@ -54,6 +58,29 @@ def remarks(plan: n.Plan) -> Iterator[Remark]:
                 yield Remark(f"@{a.name} of stream '{id_}'", says, a.span)
             elif a.name.lower() in ("source", "sink"):
                 yield from _connector(id_, a, plan)
+
+
+_ONE_END = (
+    "ends its batches at times that all keys of the partition share, as in Siddhi, so events of some keys may never "
+    "come out: outside of a partition, 'group by' gives a batch of each key"
+)
+_COUNTS_ALL = "has aggregates over the events of all keys of the partition, as in Siddhi"
+
+
+def _shared_windows(q: n.Query) -> Iterator[Remark]:
+    """Windows of a partition's query whose instances are not apart from each other.
+
+    `TimeBatchWindowProcessor` keeps `nextEmitTime`, and `ExpressionWindowProcessor` the aggregators of its expression,
+    once for all instances. `tests/cases/siddhi/partitions.jsonl` has what Siddhi puts out.
+    """
+    for i in inputs(q.input):
+        for step in i.steps:
+            if isinstance(step, n.WindowStep):
+                what = f"'#window.{step.function}' of query '{q.name}'"
+                if step.function == "timeBatch":
+                    yield Remark(what, _ONE_END, step.span)
+                elif step.condition is not None and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
+                    yield Remark(what, _COUNTS_ALL, step.span)
 
 
 _FROM = (

@@ -47,6 +47,19 @@ T = "define table T (k string, n int);\n"
             "http sink of stream 'S' (line 1) does not follow redirects: "
             "an event that a server redirects is an error of the sink",
         ),
+        (
+            f"{S}partition with (k of S) begin\n"
+            "@info(name='q') from S#window.timeBatch(1 sec) select k, sum(n) as s insert into O; end;",
+            "'#window.timeBatch' of query 'q' (line 3) ends its batches at times that all keys of the partition share, "
+            "as in Siddhi, so events of some keys may never come out: outside of a partition, 'group by' gives a batch "
+            "of each key",
+        ),
+        (
+            f"{S}partition with (k of S) begin\n"
+            "@info(name='q') from S#window.expression('count() <= 2') select k, count() as c insert into O; end;",
+            "'#window.expression' of query 'q' (line 3) has aggregates over the events of all keys of the partition, "
+            "as in Siddhi",
+        ),
     ],
 )  # fmt: skip
 def test_is_a_note_of_check_explain_and_audit(app: str, note: str) -> None:
@@ -67,6 +80,10 @@ def test_is_a_note_of_check_explain_and_audit(app: str, note: str) -> None:
         f"@sink(type='http', publisher.url='http://h/p', follow.redirect='false', @map(type='json'))\n{S}"
         "from S insert into O;",
         f"{S}@Index('k')\n{T}from S insert into T;",
+        f"{S}from S#window.timeBatch(1 sec) select k, sum(n) as s group by k insert into O;",
+        f"{S}partition with (k of S) begin from S#window.time(1 sec) select k, sum(n) as s insert into O; end;",
+        f"{S}partition with (k of S) begin\n"
+        "from S#window.expression('last.n - first.n < 5') select k, sum(n) as s insert into O; end;",
     ],
 )
 def test_what_has_its_effect_has_no_note(app: str) -> None:
