@@ -12,6 +12,7 @@ from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.query_parts import connector_options, connector_type
+from ..plan.remarks import notes
 from ..plan.shard_safety.safety import dependent_queries
 from .drawings.levels import SIGNS, safety_of
 from .drawings.text_tables import MUTED, paragraph
@@ -65,9 +66,9 @@ def headline(app: App) -> str:
 
 
 def warnings_of(app: App) -> list[str]:
-    """Warnings: of the store about shards, of queries that several nodes will not answer as one would, and of joins
-    that leave stored rows out."""
-    return [*_of_nodes(app), *cut_by_joins(app.plan)]
+    """Warnings: of the store about shards, of queries that several nodes will not answer as one would, of joins that
+    leave stored rows out, and the notes of `check` on parts that do less than they seem to."""
+    return [*_of_nodes(app), *cut_by_joins(app.plan), *notes(app.plan, (), app.lines_before)]
 
 
 def _of_nodes(app: App) -> list[str]:
@@ -77,8 +78,8 @@ def _of_nodes(app: App) -> list[str]:
         return [*app.warnings, said]
     groups = app.deployment.groups
     if isinstance(groups, Distributed):
-        notes = [f"{note[0].upper()}{note[1:]}." for note in groups.split.notes]
-        return [*app.warnings, *_describe_unplaced(groups), *notes]
+        sentences = [f"{note[0].upper()}{note[1:]}." for note in groups.split.notes]
+        return [*app.warnings, *_describe_unplaced(groups), *sentences]
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:

@@ -22,8 +22,10 @@ from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
 from sparkstream_nb.app.results.answers import FeedReport
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
 from sparkstream_nb.lab.arguments import line_options, overview
+from sparkstream_nb.lab.card import card_text
 from sparkstream_nb.lab.magics import Interrupted, literal, with_body
 from sparkstream_nb.options import WIDTH
+from sparkstream_nb.plan import compile_app
 
 from .conftest import HOUR, TRADES, StandIn
 
@@ -52,6 +54,15 @@ def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn
     assert shell.user_ns["kept"] is app
     assert repr(card).startswith("Trades: running · 2 nodes, active-active · shards node-1, node-2")
     assert "What rise puts out depends on which node sees which event." in repr(card)
+
+
+def test_the_card_has_the_notes_of_check(app: StandIn) -> None:
+    app.runtime.plan = compile_app(
+        "define stream S (k string, n int);\npartition with (k of S) begin\n"
+        "@info(name='q') from S#window.timeBatch(1 sec) select k, sum(n) as s insert into O; end;"
+    )
+    app.lines_before = 1
+    assert "\n  ! '#window.timeBatch' of query 'q' (line 4) ends its batches at times that all keys" in card_text(app)
 
 
 def test_what_an_app_may_reach(shell: Any, app: StandIn) -> None:
