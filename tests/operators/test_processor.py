@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.runners.operator import operator_node
 from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, plan_operator
 from sparkstream_nb.runners.operator.packing import pack_rows
 from sparkstream_nb.runners.spark.operator_processor import OperatorProcessor
@@ -25,7 +24,6 @@ def test_the_key_is_an_integer_of_any_kind(kind: Any) -> None:
     spec = plan_operator("id", text, [InputFrame("S", COLUMNS, "at", None)], OperatorRequest(order="arrival"))
     (packed,) = pack_rows(spec, 0, 0, [ROWS])
     frame = packed.to_pandas()
-    operator_node._nodes.clear()
     processor = OperatorProcessor.of(spec)
     processor.state = MemoryState()  # type: ignore[assignment]
     (out,) = processor.handleInputRows((kind(frame["node"][0]),), iter([frame]), None)

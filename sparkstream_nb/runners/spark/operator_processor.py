@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from .processor import SparkNodeState
+from .processor import SparkNodeState, node_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,17 +40,16 @@ class OperatorProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         found = [row for frame in rows for row in zip(*(frame[c].tolist() for c in _COLUMNS), strict=True)]
-        yield from self._work(key, found, timerValues)
+        yield from self._work(node_key(key), found, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
-        yield from self._work(key, [], timerValues)
+        yield from self._work(node_key(key), [], timerValues)
 
-    def _work(self, key: Any, messages: list[tuple[Any, ...]], timer: Any) -> Iterator[pd.DataFrame]:
+    def _work(self, key: int, messages: list[tuple[Any, ...]], timer: Any) -> Iterator[pd.DataFrame]:
         from .operator_frames import work_on_messages
 
         watermark = timer.getCurrentWatermarkInMs() if self.in_order else 0
-        number = int(key[0])  # Spark 4.0 gives a numpy integer
-        frame, former, now = work_on_messages(self.spec, self.state, number, messages, watermark)
+        frame, former, now = work_on_messages(self.spec, self.state, key, messages, watermark)
         if former != now:
             if former is not None:
                 self.handle.deleteTimer(former)

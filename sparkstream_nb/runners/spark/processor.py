@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+def node_key(key: Any) -> int:
+    """The node's key in what Spark groups by; Spark 4.0 gives a numpy integer."""
+    return int(key[0])
+
+
 class SparkNodeState:
     """The state of the node whose key Spark works on, in variables of its state store. A `NodeState`."""
 
@@ -55,7 +60,7 @@ class NodeProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from .frames import work_off_frames
 
-        yield work_off_frames(self.work, self.state, key[0], rows)
+        yield work_off_frames(self.work, self.state, node_key(key), rows)
 
     def close(self) -> None:
         """Nothing is held open."""
