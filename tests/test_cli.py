@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -95,9 +96,7 @@ def test_without_a_deployment_file_what_it_would_say_is_a_note(
 
 
 @pytest.mark.parametrize("command", ["check", "explain", "explain --repair", "graph", "audit"])
-def test_a_deployment_file_says_it(
-    app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_deployment_file_says_it(app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     Path(app).write_text(REF)
     other = tmp_path / "other.siddhi"
     other.write_text(REF.replace("datasource='SHOP'", "datasource='SHOPP'"))
@@ -408,7 +407,8 @@ def test_each_help_has_an_example_that_is_right() -> None:
 
 def _examples() -> list[str]:
     found = []
-    for command in cli._EXAMPLES:
+    subparsers = next(a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction))
+    for command in subparsers.choices:
         with pytest.raises(HelpAsked) as help_:
             cli.parser().parse([command, "--help"])
         lines = str(help_.value).splitlines()

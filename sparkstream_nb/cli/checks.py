@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import Misuse, NotInThisBuild, SiddhiError, SparkStreamError
-from .option_values import stream_and_file
-from .options import CannotRead, Options, add, add_reading, read_text, reading_of, write_text
+from ..errors import Misuse, NotInThisBuild, SparkStreamError
+from ..option_values import stream_and_file
+from ..options import CannotRead, add, add_reading, read_text, reading_of, write_text
+from .app_texts import describe_error, many, text_of
+from .commands import Commands
 
 if TYPE_CHECKING:
-    from .plan import Plan
-
-
-def describe_error(error: SparkStreamError) -> str:
-    """The printed text of an error. A SiddhiQL error of a file begins with FILE:LINE:COLUMN."""
-    return str(error) if isinstance(error, SiddhiError) and error.file is not None else f"sparkstream: {error}"
-
-
-_OF_EVENTS = {".csv": "CSV", ".parquet": "parquet"}
-"""Files of events, which are no texts of apps."""
-
-
-@contextlib.contextmanager
-def text_of(path: str) -> Iterator[str]:
-    """Read an app's text, and add the file name to SiddhiQL errors raised in the block. `-` is standard input. Raises
-    `CannotRead`, for a file of events too."""
-    if Path(path).suffix.lower() in _OF_EVENTS:
-        what = f"{path} is a {_OF_EVENTS[Path(path).suffix.lower()]} file, and no app's text: feed a stream with it"
-        raise CannotRead(f"{what}, sparkstream run APP.siddhi --feed STREAM={path}")
-    text = read_text(path)
-    try:
-        yield text
-    except SiddhiError as error:
-        error.file = None if path == "-" else path
-        raise
-
-
-def many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    from ..plan import Plan
 
 
 @dataclass(frozen=True)
@@ -55,13 +28,13 @@ class _Checked:
 
 def _opener(options: Any) -> Callable[[str], _Checked]:
     """Compilation of apps with the deployment files of `--conf`, and without any."""
-    from .plan.open_names import compile_open
-    from .plan.remarks import notes
+    from ..plan.open_names import compile_open
+    from ..plan.remarks import notes
 
     variables = dict(options.param)
     around = None
     if options.conf:
-        from .app.audit.checking import Surroundings  # it takes its time to load
+        from ..app.audit.checking import Surroundings  # it takes its time to load
 
         around = Surroundings.of(variables, options.conf, options.allow_env)
 
@@ -90,10 +63,42 @@ def _each(options: Any, one: Callable[[str], None]) -> int:
     return code
 
 
+def add_checks(commands: Commands) -> None:
+    """Add `sparkstream check`, `explain` and `graph`."""
+    for name, run, what, example in (
+        (
+            "check",
+            check,
+            "Check apps' syntax, names, types and rules, and whether this build can run them.",
+            "trades.siddhi",
+        ),
+        (
+            "explain",
+            explain,
+            "Print apps' plans: where each part runs, and how routing affects each query.",
+            "trades.siddhi --repair",
+        ),
+        (
+            "graph",
+            graph,
+            "Print which parts of apps read and write which streams, and how routing affects each query.",
+            "trades.siddhi --svg trades.svg",
+        ),
+    ):
+        c = commands.add(name, run, what, example)
+        c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts; - is standard input")
+        add(c, "--param", "--conf", "--allow-env")
+        if name == "explain":
+            c.add_argument(
+                "--repair", action="store_true", help="print repairs that make each query right on several nodes"
+            )
+        if name != "check":
+            c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
+
+
 def check(options: Any) -> int:
-    """`sparkstream check`. Parts that this build cannot run are printed; as they are not mistakes, the exit code is 0.
-    """
-    from .plan.gaps import found_so_far, what_cannot_run
+    """`sparkstream check`. Parts that this build cannot run are printed; they are no mistakes: the exit code is 0."""
+    from ..plan.gaps import found_so_far, what_cannot_run
 
     opened = _opener(options)
 
@@ -116,15 +121,15 @@ def check(options: Any) -> int:
 
 def explain(options: Any) -> int:
     """`sparkstream explain`."""
-    from .plan.reports.explain import explain as plan_text
+    from ..plan.reports.explain import explain as plan_text
 
     return _print_repair(options) if options.repair else _print_plans(options, plan_text)
 
 
 def graph(options: Any) -> int:
     """`sparkstream graph`."""
-    from .lab.graph.graph_drawing import text as drawn
-    from .plan.reports.app_graph import graph_of
+    from ..lab.graph.graph_drawing import text as drawn
+    from ..plan.reports.app_graph import graph_of
 
     return _print_plans(options, lambda plan: drawn(graph_of(plan)))
 
@@ -149,8 +154,8 @@ def _head(options: Any, path: str) -> None:
 
 
 def _print_repair(options: Any) -> int:
-    from .app import repair
-    from .lab import connect
+    from ..app import repair
+    from ..lab import connect
 
     connect()
     around = {"variables": dict(options.param), "conf": options.conf, "allow_env": options.allow_env}
@@ -166,8 +171,8 @@ def _print_repair(options: Any) -> int:
 
 def _drawn(options: Any) -> int:
     """The picture of one app."""
-    from .lab.graph.graph_drawing import svg
-    from .plan.reports.app_graph import graph_of
+    from ..lab.graph.graph_drawing import svg
+    from ..plan.reports.app_graph import graph_of
 
     if len(options.apps) != 1:
         raise Misuse("--svg draws one app")
@@ -189,8 +194,11 @@ def _write_picture(path: str, picture: str) -> None:
         raise Misuse(f"{path} cannot be written: {e.strerror}") from e
 
 
-def add_trace(c: Options) -> None:
-    """Adds the arguments of `sparkstream trace`."""
+def add_trace(commands: Commands) -> None:
+    """Add `sparkstream trace`."""
+    what = "Print what a window holds over a feed, or a pattern's partial matches, or draw it."
+    example = "trades.siddhi big --feed Trades=trades.csv --time at --svg big.svg"
+    c = commands.add("trace", trace, what, example)
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     c.add_argument("query", metavar="QUERY", nargs="?", help="a query or a named window (default: the only one)")
     c.add_argument(
@@ -208,16 +216,16 @@ def add_trace(c: Options) -> None:
 
 def trace(options: Any) -> int:
     """`sparkstream trace`."""
-    from .app.tracing.tracing import TraceOptions, trace_plan
-    from .lab.display import text as text_form
-    from .lab.drawings.trace_drawings import svg as draw_trace
+    from ..app.tracing.tracing import TraceOptions, trace_plan
+    from ..lab.display import text as text_form
+    from ..lab.drawings.trace_drawings import svg as draw_trace
 
     if not options.feed or any(not stream for stream, _ in options.feed):
         raise Misuse("sparkstream trace: name the events to trace the app with: --feed STREAM=FILE")
     how = TraceOptions.of(
         reading_of(options), options.start, options.until, options.limit, allow_scripts=options.allow_scripts
     )
-    from .plan.open_names import compile_open
+    from ..plan.open_names import compile_open
 
     with text_of(options.app) as text:
         plan, _ = compile_open(text, {"shardId": "node-1"}, dict(options.param))
@@ -230,14 +238,50 @@ def trace(options: Any) -> int:
     return 0
 
 
+def add_audit(commands: Commands) -> None:
+    """Add `sparkstream audit`."""
+    c = commands.add(
+        "audit",
+        audit,
+        "Report how several nodes change the results of apps, why, and what to do about it. "
+        "Exit code 1 where something depends on the node and is not accepted.",
+        "apps/*.siddhi --html audit.html",
+    )
+    c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
+    c.add_argument(
+        "--deployment",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="the nodes' deployment.yaml files, or their folder; behind the apps; as --conf",
+    )
+    add(c, "--conf", "--allow-env")
+    c.add_argument(
+        "--feed",
+        action="append",
+        default=[],
+        type=stream_and_file,
+        metavar="STREAM=FILE",
+        help="count the outputs that differ on two to four nodes, with a .csv or .parquet file; may be given several "
+        "times",
+    )
+    add_reading(c)
+    add(c, "--param")
+    form = c.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")
+
+
 def audit(options: Any) -> int:
     """`sparkstream audit`. Feeds that cannot be read and reports that cannot be written are errors of use."""
-    from .app.audit.audit_answers import FeedFiles
-    from .app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
-    from .app.config.conf import DISTRIBUTED, HA, node_files
-    from .app.config.secrets import References
-    from .lab import connect
-    from .lab.plans_shown import page
+    from ..app.audit.audit_answers import FeedFiles
+    from ..app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
+    from ..app.config.conf import DISTRIBUTED, HA, node_files
+    from ..app.config.secrets import References
+    from ..lab import connect
+    from ..lab.plans_shown import page
 
     connect()
     conf = [*options.deployment, *(options.conf or [])]

@@ -6,24 +6,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_checks import many, text_of
-from .errors import Misuse, nearest
-from .option_values import number, positive
-from .options import CannotRead, Options, add, add_seed
+from ..errors import Misuse, nearest
+from ..option_values import number, positive
+from ..options import CannotRead, add, add_seed
+from .app_texts import many, text_of
+from .commands import Commands
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .plan import Plan
-    from .synthetic.events import GeneratedEvents
+    from ..plan import Plan
+    from ..synthetic.events import GeneratedEvents
 
 _SEEDED = ("ha", "scalable", "distributed")
 """Modes whose deployments follow a seed."""
 _FORMATS = (".csv", ".parquet")
 
 
-def add_generate_options(c: Options) -> None:
-    """Adds the arguments of `sparkstream generate`."""
+def add_generate(commands: Commands) -> None:
+    """Add `sparkstream generate`."""
+    what = "Generate events of a stream by a seed, and write them into a file."
+    c = commands.add("generate", generate_file, what, "t.siddhi --stream Prices --rows 10000 --seed 7 --out prices.csv")
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     c.add_argument("--stream", metavar="STREAM", help="the stream (default: the app's only one)")
     c.add_argument("--rows", type=positive, metavar="N", required=True, help="the number of events")
@@ -39,8 +42,8 @@ def add_generate_options(c: Options) -> None:
 
 def generate_file(options: Any) -> int:
     """`sparkstream generate`: writes a file of generated events."""
-    from .app.generating import generate, stream_in_plan
-    from .plan.open_names import compile_open
+    from ..app.generating import generate, stream_in_plan
+    from ..plan.open_names import compile_open
 
     out = Path(options.out)
     if out.suffix not in _FORMATS:
@@ -86,7 +89,7 @@ def generate_feeds(plan: Plan, options: Any) -> dict[str, GeneratedEvents]:
     _check_streams(plan, options.random, options.feed)
     if not options.random:
         return {}
-    from .app.generating import generate_usual, stream_in_plan
+    from ..app.generating import generate_usual, stream_in_plan
 
     return {s: generate_usual(stream_in_plan(plan, s), n, options.seed, options.rate) for s, n in options.random}
 
@@ -106,9 +109,9 @@ def deployment_seed(options: Any) -> int:
     if not options.random or options.mode in _SEEDED:
         return int(options.seed)
     if options.mode is None and options.conf:
-        from .app.config.conf import node_files
-        from .app.config.secrets import References
-        from .app.deployment.grouping import mode_of_files
+        from ..app.config.conf import node_files
+        from ..app.config.secrets import References
+        from ..app.deployment.grouping import mode_of_files
 
         references = References(dict(options.param), tuple(options.allow_env))
         if mode_of_files(node_files(options.conf, ("", *_SEEDED), references)) in _SEEDED:

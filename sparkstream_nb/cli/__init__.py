@@ -1,0 +1,12 @@
+"""The command `sparkstream`: check, explain, graph, audit, test, fmt, replay, run, record, generate, split, query, ...
+
+A module for each group of commands; it adds them to the parser of `command_line.py`.
+Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted.
+Results go to standard output, short error messages to standard error.
+"""
+
+from __future__ import annotations
+
+from .command_line import main, parser
+
+__all__ = ["main", "parser"]

@@ -1,0 +1,87 @@
+"""The command line: its parser, and its `main`."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from .._version import __version__
+from ..errors import Misuse, SparkStreamError
+from ..options import HelpAsked, Options
+from .app_texts import describe_error
+from .cases import add_bench, add_replay, add_test
+from .checks import add_audit, add_checks, add_trace
+from .commands import Commands
+from .folders import add_apps, add_manager
+from .generating import add_generate
+from .recording import add_record
+from .running import add_run
+from .stored import add_query, add_store
+from .texts import add_fmt, add_split
+
+_ADDERS = (
+    add_checks,
+    add_trace,
+    add_audit,
+    add_test,
+    add_fmt,
+    add_replay,
+    add_run,
+    add_generate,
+    add_record,
+    add_split,
+    add_query,
+    add_store,
+    add_apps,
+    add_manager,
+    add_bench,
+)
+"""Functions that add the commands, in the order of the help."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command; returns the exit code."""
+    _in_utf8()
+    try:
+        options = parser().parse_args(argv)
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except HelpAsked as asked:
+        print(str(asked).rstrip())
+        return 0
+    except Misuse as e:
+        text = str(e)
+        print(text if text.startswith("sparkstream") else f"sparkstream: {text}", file=sys.stderr)
+        return 2
+    except SparkStreamError as e:
+        print(describe_error(e), file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
+        return 0
+    except KeyboardInterrupt:
+        print("sparkstream: interrupted", file=sys.stderr)
+        return 130
+
+
+def _in_utf8() -> None:
+    """Let this process read and write UTF-8, as files are: the encoding of a machine's language, which pipes have on
+    Windows, lacks signs that are printed. An encoding that the user sets is left.
+    """
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and "PYTHONIOENCODING" not in os.environ:
+            if stream.encoding.lower().replace("-", "") != "utf8":
+                stream.reconfigure(encoding="utf-8")
+
+
+def parser() -> Options:
+    """The command line."""
+    p = Options(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
+    p.add_argument("--version", action="version", version=f"sparkstream {__version__}")
+    commands = Commands(p)
+    for add in _ADDERS:
+        add(commands)
+    return p
