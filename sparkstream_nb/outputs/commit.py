@@ -38,6 +38,7 @@ from ..journal.result_rows import (
 from ..journal.shared import Shared
 from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
 from ..plan.nodes import Plan
+from ..stores.several import StoreSet
 from ..stores.store_protocol import ErrorRow, Store
 from .last_reports import LastReports
 from .merging import Merging
@@ -185,6 +186,11 @@ class Commit:
             self.progress.changed.notify_all()
         if self.after.merging is not None:
             self.after.merging.note_commit(batch, rows_by_stream)
+
+    def has_begun(self, batch: int) -> bool:
+        """True if the results of a micro-batch are in a database: repeated, it has to give the same."""
+        last = self.store.last_begun if isinstance(self.store, StoreSet) else self.store.last_committed
+        return last(self.app, self.run) >= batch
 
     def _gather(self, rows: Iterable[Row]) -> tuple[_Gathered, list[str]]:
         """The rows grouped by their treatment, and the names of the files that were fetched for them."""

@@ -1,8 +1,8 @@
 """Events that a node cannot process are set aside, each with the reason, and the app continues.
 
 Errors of one event in a function are handled in `engine.expressions.function_checks`. This module is for all other
-failures of a step: streams that feed each other without end, more memory than there is, a fault of ours. The steps are
-bisected until one is found that fails by itself. If it fails without its events too, the cause is a query's state,
+failures of a step: streams that feed each other without end, a fault of ours. The steps are bisected until one is found
+that fails by itself. If it fails without its events too, the cause is a query's state,
 which would fail again at each later step: that state is dropped then.
 """
 
@@ -34,6 +34,8 @@ def taken(
     try:
         yield piece, step(piece)
         return
+    except MemoryError:
+        raise  # what else this process holds may be the cause: a trial tells (`trial.py`)
     except Exception as error:
         count = len(piece.batch.clock)
         if count == 1:

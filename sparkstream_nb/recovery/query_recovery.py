@@ -1,7 +1,8 @@
 """An app whose query has failed is started again; events that end it every time are found and set aside.
 
 The first tries are as before: a worker that was killed, or a database that was away, needs no more. From the third on,
-the nodes bisect (`crash_bisection.py`). An app that fails elsewhere than in its events stays failed, with that error.
+the nodes try the work in child processes first (`batch_care.py`). An app whose trials accuse no event, and that
+fails all the same, stays failed, with that error.
 """
 
 from __future__ import annotations
@@ -13,18 +14,20 @@ from pathlib import Path
 from typing import Protocol
 
 from ..errors import SparkStreamError
-from ..journal.journal import entries_from
-from .crash_bisection import CrashBisection, StepRange, take_last_attempt
+from .batch_care import DIED, BatchCare, EventsBlamed
 
 PLAIN_TRIES = 2
-MOST_TRIES = 60
+TRIAL_TRIES = 4
+"""Tries of a micro-batch with trials without a culprit."""
 _POLLING_SECONDS = 0.5
 
 
 class Mended(Protocol):
-    """A streaming query, as its recovery needs it. `care`: steps and queries set aside or suspected when it begins."""
+    """A streaming query, as its recovery needs it. `care`: steps and queries set aside when it begins, and the entries
+    that it tries first.
+    """
 
-    care: CrashBisection
+    care: BatchCare
 
     @property
     def active(self) -> bool:
@@ -38,6 +41,9 @@ class Mended(Protocol):
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
+
+    def is_committed(self, batch: int) -> bool:
+        """True if results of a micro-batch are in a database: its events have been processed once."""
 
     def attempts(self) -> int:
         """Number of starts of the last micro-batch by processes that it may have ended; 0 if it ends none."""
@@ -65,15 +71,12 @@ class QueryRecovery:
         with self._lock:
             if self.query.active or (self._wanted and self._again()):
                 return
-            self.query.care = CrashBisection.of(self.inbox)
-            self._batch, self._tries, self._wanted = -1, self.query.attempts(), True
-            if self._tries > PLAIN_TRIES:  # a process ended in the middle of it, again and again
+            self.query.care = BatchCare.of(self.inbox)
+            self._batch, self._tries, self._wanted = -1, 0, True
+            if self.query.attempts() > PLAIN_TRIES:  # this process ended in the middle of it, again and again
                 self._batch, entries = self.query.planned_batch()
-                self.query.care = replace(self.query.care, entries=entries, suspects=self._steps(entries))
-                self._may_help(entries)
-            else:
-                self._tries = 0
-                take_last_attempt(self.inbox)
+                self._tries = PLAIN_TRIES
+                self._try_first(entries)
             self.query.begin()
             if self._ending is None:
                 self._ending = threading.Event()
@@ -104,39 +107,40 @@ class QueryRecovery:
         batch, entries = self.query.planned_batch()
         if batch != self._batch:
             self._batch, self._tries = batch, 0
-            self.query.care = replace(self.query.care, entries=(0, 0), suspects=None)
+            self.query.care = replace(self.query.care, entries=(0, 0))
         self._tries += 1
-        if self._tries > MOST_TRIES or not self._may_help(entries):
-            self._wanted = False
-            return False
-        self.say(f"The query ended and was started again: {failure}")
+        if not self._set_aside(failure):
+            if self._tries > PLAIN_TRIES + TRIAL_TRIES:
+                self._wanted = False
+                return False
+            if self._tries > PLAIN_TRIES:
+                self._try_first(entries)
+            self.say(f"The query ended and was started again: {failure}")
         self.query.begin()
         if not self._wanted:  # it was stopped meanwhile
             self.query.cancel()
         return self._wanted
 
-    def _may_help(self, entries: tuple[int, int]) -> bool:
-        """True if another try may help; sets the care that it takes."""
-        found, care = take_last_attempt(self.inbox), self.query.care
-        if self._tries <= PLAIN_TRIES:
-            return True
-        if self._tries == PLAIN_TRIES + 1:
-            self.query.care = replace(care, entries=entries, suspects=self._steps(entries))
-            return True
-        if found is None:
-            return False  # it fails elsewhere
-        after = care.after(found)
-        if (after.aside, after.asks) != (care.aside, care.asks):
-            after.write(self.inbox)
-            self.say(f"{'An on-demand query' if found.ask is not None else 'An event'} was set aside: {found.why}")
-            after = replace(after, suspects=self._steps(entries))
-        self.query.care = after
-        return True
+    def _try_first(self, entries: tuple[int, int]) -> None:
+        """Has child processes try the work on some entries first, unless their results are in a database: a
+        repetition with other events set aside would give a state that does not fit these.
+        """
+        if not self.query.is_committed(self._batch):
+            self.query.care = replace(self.query.care, entries=entries)
 
-    def _steps(self, entries: tuple[int, int]) -> StepRange | None:
-        """The steps of some entries."""
-        found = [e for e, _ in entries_from(self.inbox) if entries[0] <= e.seq < entries[1] and e.steps]
-        return StepRange(found[0].step, found[-1].step + found[-1].steps) if found else None
+    def _set_aside(self, failure: str) -> bool:
+        """Sets the events and queries aside that a failure names; whether it names some."""
+        care = self.query.care
+        after = EventsBlamed.add_to(care, failure)
+        if after == care:
+            return False
+        after.write(self.inbox)
+        for culprit in after.aside[len(care.aside) :]:
+            self.say(f"An event was set aside: {culprit.why}")
+        if after.asks != care.asks:
+            self.say(f"An on-demand query was set aside: {DIED}")
+        self.query.care, self._tries = after, PLAIN_TRIES
+        return True
 
     def _run(self, ending: threading.Event) -> None:
         while not ending.wait(_POLLING_SECONDS):

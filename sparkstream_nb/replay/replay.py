@@ -35,7 +35,7 @@ from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
-from ..recovery.crash_bisection import CrashBisection
+from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
 
@@ -89,7 +89,7 @@ class Recording:
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """Read the inbox in `folder`, up to entry `last`. Raises SparkStreamError if some of it is gone."""
-    if CrashBisection.of(folder).aside:
+    if BatchCare.of(folder).aside:
         raise SparkStreamError(
             "Some events ended the processes that took them and were set aside; a replay would end them again. "
             "Deploy the app with fresh=True and feed it without those events; they are in app.errors."

@@ -113,6 +113,11 @@ class NodeTables:
             return None
         return kept if kept["batch"] == [self._batch.run, self._batch.batch] else None
 
+    def is_committed(self) -> bool:
+        """True if a database has the changes of this batch already."""
+        self._begin()
+        return any(self._done)
+
     def end(self, changes: Sequence[TableChanges]) -> None:
         """Commits the changes, unless they are in the databases already."""
         if changes:

@@ -21,7 +21,7 @@ from ..journal.causes import cause_of
 from ..journal.resting import forget_resting
 from ..journal.result_rows import Row
 from ..journal.tasks import Task, TaskFailed
-from ..recovery.crash_bisection import CrashBisection, alone
+from ..recovery.batch_care import BatchCare
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
@@ -102,7 +102,7 @@ class InlineRunner:
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, care: CrashBisection) -> None:
+    def begin(self, care: BatchCare) -> None:
         self._stopping.set()
         self._more.set()
         if self._thread is not None:
@@ -176,7 +176,7 @@ class InlineRunner:
 class _MicroBatches:
     """The micro-batches of an app, one after the other, until `stopping`."""
 
-    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: CrashBisection, stopping: threading.Event) -> None:
+    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: BatchCare, stopping: threading.Event) -> None:
         self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
         inbox, outputs, keys = job.home / "inbox", job.home / "outputs", job.layout.keys
         self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
@@ -212,9 +212,8 @@ class _MicroBatches:
         """Output of the nodes in a micro-batch, and their states after it."""
         given: dict[int, list[Row]] = {}
         for share in self.planner.shares(planned.start, planned.end):
-            with alone(self.nodes.folder, when=self.app.care.concerns(share.entries)):
-                for key, row in work_off_share(self.nodes.folder, self.app, share, self._check):
-                    given.setdefault(key, []).append(row)
+            for key, row in work_off_share(self.nodes.folder, self.app, share, self._check):
+                given.setdefault(key, []).append(row)
         out: list[Row] = []
         states: list[BufferedState] = []
         for key, rows in sorted(given.items()):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..journal.shared import Shared
     from ..nodes.distributed import Distributed
     from ..plan.distributed.leader import Duty
-    from ..recovery.crash_bisection import CrashBisection
+    from ..recovery.batch_care import BatchCare
     from ..simulation.node_groups import NodeGroups
 
 
@@ -90,7 +90,7 @@ class NodeWork:
     outputs: Path | None = None
     keep: bool = True
     isolate: bool = False
-    care: CrashBisection | None = None
+    care: BatchCare | None = None
     shared: Shared | None = None
     check: Callable[[], None] | None = None
 

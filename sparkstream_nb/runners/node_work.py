@@ -7,15 +7,14 @@ used if its version equals the version in the runner's state (`NodeState`), else
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -45,17 +44,9 @@ from ..plan.distributed.placement import idle, idle_plan, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
-from ..recovery.crash_bisection import (
-    DIED,
-    CrashBisection,
-    StepRange,
-    Trying,
-    WorkPlace,
-    alone,
-    record_attempt,
-    with_care,
-)
+from ..recovery.batch_care import DIED, BatchCare, alone, with_care
 from ..recovery.quarantine import taken
+from ..recovery.trial_report import StepRange
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 from .node_state import read_piece, save_pieces
@@ -186,12 +177,38 @@ def _take(p: NodeWork, state: NodeState, key: int, brought: Iterable[Row]) -> li
 
 
 def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
-    with alone(p.folder, when=_care(p).concerns(given.entries)):
+    """The results of a node's entries, after trials in child processes where they are suspected of ending processes.
+
+    Raises EventsBlamed if trials have found some that do.
+    """
+    if not _care(p).concerns(given.entries):
+        return _work(p, state, key, given)
+    from .trial_process import NodeTrial, blame_culprits
+
+    with alone(p.folder, when=True):
+        pieces, version = {}, state.version()
+        if version is not None:
+            pieces = {d: read_piece(state, d) for d in _parse_digests(version[1])[0]}
+        trial = NodeTrial(
+            replace(p, check=None, outputs=None, keep=False), key, given.entries, given.parts, version, pieces
+        )
+        blame_culprits(trial, _care(p), _steps_of(given.entries), p.check)
         return _work(p, state, key, given)
 
 
-def _care(p: NodeWork) -> CrashBisection:
-    return p.care or CrashBisection()
+def try_work(
+    p: NodeWork, state: NodeState, key: int, entries: list[Entry], parts: dict[int, result_rows.NodePart]
+) -> None:
+    """Work on a node's entries for a trial: nothing is changed but `state`."""
+    _work(p, state, key, _NodeInput(entries, parts))
+
+
+def _steps_of(entries: Sequence[Entry]) -> StepRange:
+    return StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
+
+
+def _care(p: NodeWork) -> BatchCare:
+    return p.care or BatchCare()
 
 
 def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Row]:
@@ -207,6 +224,8 @@ def _work(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> list[Ro
     engines = [kept]
 
     def work(source: NodeTables) -> list[Row]:
+        if _care(p).trial is not None and source.is_committed():
+            return []  # it went well
         # An attempt that failed half-way leaves an engine that cannot be used again.
         return _run(p, state, key, engines.pop() if engines else _restore_engine(p, state, key), given, source)
 
@@ -236,10 +255,12 @@ def _run(
     """Process the entries of a micro-batch, commit the changes in tables of a database, and store the state.
 
     If that fails, it restarts and sets aside events that cannot be processed. A database may be the cause; then it
-    is not known which event is.
+    is not known which event is; nor is it if memory is short.
     """
     try:
         return _run_engine(p, state, key, kept, given, tables)
+    except MemoryError:
+        raise
     except Exception:
         if tables is not None or p.isolate:
             raise
@@ -266,17 +287,17 @@ def _run_engine(
         _make_up(p, kept, entries[0], out, careful=careful)
     for run in _runs(entries):
         if isinstance(run, list):
-            own_steps, own_events = _steps(p, kept, run, given.parts, out, careful=careful)
+            save = partial(_store, p, state, key, kept) if _care(p).trial is not None else None
+            own_steps, own_events = _steps(p, kept, run, given.parts, out, save, careful=careful)
             steps, events = steps + own_steps, events + own_events
         else:
             out += _aside(p, kept.engine, spec, run)
     low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
-    with _the_rest(p, spec, entries):
-        if tables is not None and isinstance(kept.engine, NodeEngine):
-            tables.end(kept.engine.take_table_changes())
-        if entries:
-            kept.last = entries[-1].seq
-        size = _store(p, state, key, kept)
+    if tables is not None and isinstance(kept.engine, NodeEngine) and _care(p).trial is None:
+        tables.end(kept.engine.take_table_changes())
+    if entries:
+        kept.last = entries[-1].seq
+    size = _store(p, state, key, kept)
     ms = round(1000 * (time.perf_counter() - given.began), 1)
     first, now = kept.engine.first_clock, kept.engine.now
     clock = None if first is None else BatchClock(first, max(first, before), now)
@@ -286,14 +307,6 @@ def _run_engine(
     report = result_rows.NodeReport(spec.shard, ms, restored, size, kept.engine.stats(), clock, events, due, rests)
     out.append(result_rows.NodeDone(spec.node, low, high, steps, report))
     return out
-
-
-def _the_rest(p: NodeWork, spec: NodeSpec, entries: Sequence[Entry]) -> contextlib.AbstractContextManager[None]:
-    """Record of the remaining work when a node has finished its entries; it concerns all their steps."""
-    if not _care(p).concerns(entries):
-        return contextlib.nullcontext()
-    steps = StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
-    return record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(all=steps))
 
 
 def _runs(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | Entry]:
@@ -314,14 +327,15 @@ def _make_up(p: NodeWork, kept: _LiveEngine, entry: Entry, out: list[Row], *, ca
         return
     batch = InputBatch(np.array([entry.before], np.int64))
     piece = segments.StepsOfNode(entry.seq, entry.seq - 1, entry.step - 1, kept.engine.now, batch)
-    _take_pieces(p, kept, [piece], out, careful=careful)
+    _take_pieces(p, kept, [piece], out, None, careful=careful)
 
 
 def _steps(
     p: NodeWork, kept: _LiveEngine, entries: list[EventsEntry], parts: Mapping[int, result_rows.NodePart],
-    out: list[Row], *, careful: bool,
+    out: list[Row], save: Callable[[], int] | None, *, careful: bool,
 ) -> tuple[int, int]:  # fmt: skip
     """Run events through the engine; returns the numbers of steps and events. `careful`: sets aside events that fail.
+    In a trial the state is saved after each part (`save`), as that may fail because of an event too.
     """
     engine, spec = kept.engine, kept.spec
     if not spec.takes_all:
@@ -348,12 +362,13 @@ def _steps(
         found = (
             segments.pieces(p.folder, r, schemas, [spec.index], spec.count, read)[0] for r in journal.runs(entries)
         )
-    return _take_pieces(p, kept, segments.ahead(found) if several else found, out, careful=careful)
+    return _take_pieces(p, kept, segments.ahead(found) if several else found, out, save, careful=careful)
 
 
 def _take_pieces(
-    p: NodeWork, kept: _LiveEngine, pieces: Iterable[segments.StepsOfNode], out: list[Row], *, careful: bool
-) -> tuple[int, int]:
+    p: NodeWork, kept: _LiveEngine, pieces: Iterable[segments.StepsOfNode], out: list[Row],
+    save: Callable[[], int] | None, *, careful: bool,
+) -> tuple[int, int]:  # fmt: skip
     """Lets the engine take pieces, as `_steps`."""
     spec, folder, steps, events = kept.spec, p.folder, 0, 0
     spill = Spill(p.outputs)
@@ -378,12 +393,14 @@ def _take_pieces(
     def take(piece: segments.StepsOfNode) -> None:
         for part, outputs in taken(piece, step, partial(_without, kept, spec)) if careful else [(piece, step(piece))]:
             put(part, outputs)
+        if save is not None:
+            save()
+            out.clear()  # the outputs of other events must not add up to what one of them is blamed for
 
-    place = WorkPlace(folder, str(spec.index))
     for piece in pieces:
         if p.check is not None:
             p.check()
-        with_care(_care(p), place, piece, take, put)
+        with_care(_care(p), piece, take, put)
         steps += len(piece.batch.clock)
         events += segments.events_of(piece.batch)
         mark_node(folder, spec.index, piece.last)
@@ -449,11 +466,9 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Ask() if entry.seq in _care(p).asks:
             failed = QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}.")
             return [result_rows.Answered(*where, failed)]
-        case Ask() if _care(p).concerns([entry]):
-            with record_attempt(WorkPlace(p.folder, str(spec.index)), Trying(ask=entry.seq)):
-                return _answer_retrieval(engine, spec, entry)
         case Ask():
-            return _answer_retrieval(engine, spec, entry)
+            with _care(p).record(ask=entry.seq):
+                return _answer_retrieval(engine, spec, entry)
         case Reject():
             if spec.index:
                 return []

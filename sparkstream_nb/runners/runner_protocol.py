@@ -18,7 +18,7 @@ from ..journal.mirror import Mirror
 from ..journal.routing import keys_apart
 from ..journal.tasks import Tasks
 from ..outputs.commit import Commit
-from ..recovery.crash_bisection import CrashBisection
+from ..recovery.batch_care import BatchCare
 from ..retention import Retention
 from ..types import Schema
 from .node_spec import NodeSpec
@@ -101,7 +101,7 @@ class Runner(Protocol):
     def active(self) -> bool:
         """True if it runs."""
 
-    def begin(self, care: CrashBisection) -> None:
+    def begin(self, care: BatchCare) -> None:
         """Begin where it left off. `care`: steps and queries set aside or suspected. Raises SparkStreamError if it
         cannot.
         """

@@ -30,8 +30,9 @@ from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
-from ..recovery.crash_bisection import CrashBisection, WorkPlace, alone, with_care
+from ..recovery.batch_care import BatchCare, alone, with_care
 from ..recovery.quarantine import taken
+from ..recovery.trial_report import StepRange
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -61,7 +62,7 @@ class SourceApp:
     outputs: str | None = None
     start: int | None = None
     began: int = 1
-    care: CrashBisection = field(default_factory=CrashBisection)
+    care: BatchCare = field(default_factory=BatchCare)
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
     divides: bool = False
@@ -79,7 +80,7 @@ def app_of(
     schemas: Mapping[str, Schema],
     *,
     outputs: str | None = None,
-    care: CrashBisection | None = None,
+    care: BatchCare | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
@@ -98,7 +99,7 @@ def app_of(
         outputs,
         specs[0].start,
         specs[0].count,
-        care or CrashBisection(),
+        care or BatchCare(),
         idles,
         specs[0].limits,
         divides=divides,
@@ -176,19 +177,35 @@ def _rows(folder: Path, apps: Sequence[SourceApp | None], share: TaskShare) -> I
         app = apps[number]
         if app is None:
             continue
-        with alone(folder, when=app.care.concerns(found)):
-            yield work_off_share(folder, app, replace(share, entries=found))
+        yield work_off_share(folder, app, replace(share, entries=found))
 
 
 def work_off_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """An app's rows, each with its key: consecutive entries for every node that does not rest, its part of their
-    events, and the results of stateless work. `check` is called between two pieces of work, and raises the error that
-    ends it.
+    events, and the results of stateless work, after trials in child processes where events are suspected of ending
+    processes. `check` is called between two pieces of work, and raises the error that ends it.
+
+    Raises EventsBlamed if trials have found some that do.
     """
+    if not app.works or not app.care.concerns(share.entries):
+        return try_share(folder, app, share, check)
+    from .trial_process import ShareTrial, blame_culprits
+
+    with alone(folder, when=True):
+        first, last = share.entries[0], share.entries[-1]
+        trial = ShareTrial(folder, replace(app, outputs=None, divides=False), share)
+        blame_culprits(trial, app.care, StepRange(first.step, last.step + last.steps), check)
+        return try_share(folder, app, share, check)
+
+
+def try_share(
+    folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
+) -> list[tuple[int, Row]]:
+    """`work_off_share` without trials."""
     count = len(app.keys)
-    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == CrashBisection()}
+    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == BatchCare()}
     work = _TaskWork(folder, app, [0] * count, resting)
     for run in journal.runs(e for e in share.entries if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
@@ -287,7 +304,7 @@ def _results(
             for own, outputs in taken(part, step):
                 put(own, outputs)
 
-        with_care(app.care, WorkPlace(folder, "task", tells=app.tells), piece, take, put)
+        with_care(app.care, piece, take, put if app.tells else None)
     except Exception as error:
         if not app.trace:
             raise

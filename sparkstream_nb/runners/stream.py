@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..errors import SparkStreamError
 from ..outputs.commit import Progress
-from ..recovery.crash_bisection import CrashBisection
+from ..recovery.batch_care import BatchCare
 from ..recovery.query_recovery import QueryRecovery
 from .runner_protocol import STOP_SECONDS, Checkpoint, Job, Runner
 
@@ -17,7 +17,7 @@ class Stream:
 
     def __init__(self, job: Job, runner: Runner) -> None:
         self.job, self.runner = job, runner
-        self.care = CrashBisection()
+        self.care = BatchCare()
         self.mending = QueryRecovery(self, job.home / "inbox", self.progress.say)
 
     @property
@@ -50,6 +50,14 @@ class Stream:
     def ended_for_good(self) -> bool:
         """True if it cannot be begun again in this process."""
         return self.runner.ended_for_good()
+
+    def is_committed(self, batch: int) -> bool:
+        """True if results of a micro-batch are in a database, or if the database cannot tell."""
+        try:
+            self.runner.settle()
+            return self.job.commit.has_begun(batch)
+        except SparkStreamError:
+            return True
 
     def attempts(self) -> int:
         """`Runner.attempts`."""

@@ -53,6 +53,10 @@ class StoreSet:
     def last_committed(self, app: str, run: str) -> int:
         return self.own.last_committed(app, run)
 
+    def last_begun(self, app: str, run: str) -> int:
+        """The last micro-batch of a run that is in the ledger of any of the databases; -1 for none."""
+        return max(store.last_committed(app, run) for store in (*self._others, self.own))
+
     def read(
         self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
     ) -> pa.Table:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -21,7 +22,7 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
 
-from .programs import ran
+from .programs import ROOT, ran
 from .waiting import until
 
 Run = Callable[..., App]
@@ -167,11 +168,10 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
     assert app.runtime.progress.batch <= 1
 
 
-POISONED = """
-import os, signal, sys
-from pathlib import Path
+# Read by the program and by the processes that it starts: one that takes the value -666 ends.
+POISON = """
+import os, signal
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.app import deploy
 
 step = NodeEngine.step
 
@@ -182,6 +182,12 @@ def poisoned(self, batch):
     return step(self, batch)
 
 NodeEngine.step = poisoned
+"""
+POISONED = """
+import sys
+from pathlib import Path
+from sparkstream_nb.app import deploy
+
 app = deploy(sys.argv[2], name="app", nodes=2, master="inline", home=Path(sys.argv[1]))
 if not app.stats().events:
     app.send("S", [["a", v] for v in (1, 2)], at=1)
@@ -195,17 +201,54 @@ app.stop()
 @pytest.mark.thorough
 @pytest.mark.timeout(240)
 def test_an_event_that_ends_its_process_is_set_aside_in_the_end(run: Run, tmp_path: Path) -> None:
-    """Whoever starts the program again and again need not know which event it was."""
-    ended = [ran(POISONED, tmp_path / "home", APP).returncode for _ in range(3)]
-    while ended[-1] != 0:
-        ended.append(ran(POISONED, tmp_path / "home", APP).returncode)
-        assert len(ended) < 12
-    assert set(ended[:-1]) == {-9}
+    """The third time that a program is started again, it finds the event in processes of its own."""
+    (tmp_path / "patch").mkdir()
+    (tmp_path / "patch" / "sitecustomize.py").write_text(POISON)
+    path = os.pathsep.join([str(tmp_path / "patch"), str(ROOT)])
+    ended = [ran(POISONED, tmp_path / "home", APP, PYTHONPATH=path).returncode for _ in range(4)]
+    assert ended == [-9, -9, -9, 0]
     app = run(APP, nodes=2)
     errors = app.errors.frame
     aside = errors[errors["reason"].str.startswith("set aside: the process that took it ended")]
     assert aside["values"].tolist() == [["b", -666]]
     assert sorted(app.output("Sums").frame["total"]) == [3, 6]
+
+
+# Read likewise: the first six processes that take events are killed with all of their group, as by an impatient user.
+KILLED = """
+import os, signal
+from pathlib import Path
+from sparkstream_nb.engine.node import NodeEngine
+
+step, count = NodeEngine.step, Path(os.environ["KILLS"])
+
+def killed(self, batch):
+    if batch.rows:
+        with count.open("a") as file:
+            file.write("x")
+        if count.stat().st_size <= 6:
+            os.killpg(0, signal.SIGKILL)
+    return step(self, batch)
+
+NodeEngine.step = killed
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(240)
+def test_a_program_that_is_killed_again_and_again_sets_no_event_aside(run: Run, tmp_path: Path) -> None:
+    """The fourth process and those after it are killed as their children work on events."""
+    (tmp_path / "patch").mkdir()
+    (tmp_path / "patch" / "sitecustomize.py").write_text(KILLED)
+    path = os.pathsep.join([str(tmp_path / "patch"), str(ROOT)])
+    ended = [
+        ran(POISONED, tmp_path / "home", APP, PYTHONPATH=path, KILLS=str(tmp_path / "kills")).returncode
+        for _ in range(7)
+    ]
+    assert ended == [-9] * 6 + [0]
+    app = run(APP, nodes=2)
+    assert not app.errors.frame["reason"].str.startswith("set aside").any()
+    assert sorted(app.output("Sums").frame["total"]) == [-666, 3, 6]
 
 
 def test_what_a_process_keeps_of_an_app_goes_with_it(run: Run) -> None:

@@ -22,7 +22,6 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from sparkstream_nb.app import App
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
-from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying
 from sparkstream_nb.runners.spark import runner as stream
 from tests.profiles import one_of
 
@@ -201,16 +200,6 @@ def test_an_app_that_nobody_waits_for_goes_on(run: Run) -> None:
 def _batch() -> InputBatch:
     at = np.array([5], np.int64)
     return InputBatch(at, {"S": StreamRows(np.zeros(1, np.int64), at, [pa.array(["b"]), pa.array([2], pa.int32())])})
-
-
-def test_what_a_process_died_of_narrows_down_to_a_step() -> None:
-    care = CrashBisection(entries=(3, 9), suspects=StepRange(100, 1_000))
-    for size in (StepRange(200, 229), StepRange(203, 204)):
-        care = care.after(Trying(size))
-        assert care.aside == ((Aside(size),) if len(size) == 1 else ())
-        assert care.suspects == (None if len(size) == 1 else size)
-    assert care.after(Trying(ask=7)).asks == (7,)
-    assert care.after(Trying(all=StepRange(0, 9))).aside == (Aside(StepRange(203, 204)), Aside(StepRange(0, 9)))
 
 
 def test_a_log_that_spark_wrote_half_does_not_keep_an_app_from_starting(run: Callable[..., App], spark: Any) -> None:

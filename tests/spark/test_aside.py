@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
 from pathlib import Path
@@ -22,16 +23,8 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.journal.result_codec import QueryFailed
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
-from sparkstream_nb.recovery.crash_bisection import (
-    DIED,
-    Aside,
-    CrashBisection,
-    StepRange,
-    Trying,
-    WorkPlace,
-    record_attempt,
-    take_last_attempt,
-)
+from sparkstream_nb.recovery.batch_care import DIED, Aside, BatchCare, is_elsewhere
+from sparkstream_nb.recovery.trial_report import StepRange, Suspect, TrialOutcome, TrialReport
 from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 
@@ -57,7 +50,7 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
     found: list[result_rows.Row] = []
     kept = nodes._LiveEngine("", nodes._engine(spec), [], spec)
-    nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, careful=True)
+    nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, None, careful=True)
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
     for row in found:
@@ -136,18 +129,21 @@ def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.Monkey
         (KeyboardInterrupt(), None),
     ],
 )
-def test_what_fails_with_events_is_written_down(error: BaseException, why: str | None, tmp_path: Path) -> None:
-    (tmp_path / "marks").mkdir()
-    with pytest.raises(type(error)), record_attempt(WorkPlace(tmp_path, "0"), Trying(StepRange(3, 4))):
+def test_what_fails_with_events_is_reported(error: BaseException, why: str | None) -> None:
+    file = io.BytesIO()
+    with pytest.raises(type(error)), TrialReport(file).record(StepRange(3, 4), None, is_elsewhere):
         raise error
-    assert take_last_attempt(tmp_path) == (None if why is None else Trying(StepRange(3, 4), why=why))
-    assert take_last_attempt(tmp_path) is None
+    outcome = TrialOutcome.of(file.getvalue().splitlines())
+    if isinstance(error, KeyboardInterrupt):  # as if the process had ended
+        assert outcome == TrialOutcome(suspect=Suspect(StepRange(3, 4)))
+    else:
+        assert outcome == TrialOutcome(suspect=None if why is None else Suspect(StepRange(3, 4)), why=why)
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
-    care = CrashBisection(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
+    care = BatchCare(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
     care.write(tmp_path)
-    assert CrashBisection.of(tmp_path) == care
+    assert BatchCare.of(tmp_path) == care
     assert care.why(StepRange(3, 4)) == "TypeError: not so"
     assert care.why(StepRange(10, 12)) == DIED
     assert care.why(StepRange(4, 9)) is None

@@ -30,6 +30,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
+from numba.core import event
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -51,6 +52,28 @@ def ask_for(builder: Any, pointer: Any) -> None:
     kind = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
     call = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
     builder.call(call, [place, number(1), number(3), number(1)])  # to write, into all caches, data
+
+
+def watch_compilation(notify: Callable[[bool], None]) -> None:
+    """Call `notify` with True before this process compiles a loop, and with False when that is done, from now on."""
+    event.register("numba:compile", _CompilationListener(notify))  # type: ignore[no-untyped-call]
+
+
+class _CompilationListener(event.Listener):
+    """Compiling one loop compiles those that it calls."""
+
+    def __init__(self, notify: Callable[[bool], None]) -> None:
+        self._notify, self._depth = notify, 0
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        if self._depth == 1:
+            self._notify(True)
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._notify(False)
 
 
 def _prefetch(context: Any, array: Any, index: Any) -> Any:

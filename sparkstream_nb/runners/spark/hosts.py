@@ -177,7 +177,7 @@ def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
 
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
     """Call a method of the state; returns (whether it succeeded, its result or error). Spark's errors say nothing about
-    the events (`recovery.crash_bisection`), nor does an OSError.
+    the events (`recovery.batch_care`), nor does an OSError.
     """
     try:
         return True, getattr(state, method)(*arguments)

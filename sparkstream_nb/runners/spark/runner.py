@@ -20,7 +20,7 @@ from ...journal.causes import SERVER_GONE, cause_of
 from ...journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
-from ...recovery.crash_bisection import CrashBisection
+from ...recovery.batch_care import BatchCare
 from ..node_spec import NodeWork
 from ..runner_protocol import Job
 from ..stateless import app_of, options_at, options_of
@@ -124,7 +124,7 @@ class SparkRunner:
         self._ran = -_KNOWN_SECONDS
         """When the query was seen to run (s, of the monotonic clock)."""
 
-    def begin(self, care: CrashBisection) -> None:
+    def begin(self, care: BatchCare) -> None:
         if self.query is not None and not self._released:
             with contextlib.suppress(PySparkException, *_GONE):
                 self._release(self.query, Runners.of(self.session))

@@ -8,19 +8,20 @@ from pathlib import Path
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.recovery.crash_bisection import Aside, CrashBisection, StepRange, Trying, WorkPlace, record_attempt
-from sparkstream_nb.recovery.query_recovery import PLAIN_TRIES, QueryRecovery
+from sparkstream_nb.recovery.batch_care import Aside, BatchCare, EventsBlamed
+from sparkstream_nb.recovery.query_recovery import PLAIN_TRIES, TRIAL_TRIES, QueryRecovery
+from sparkstream_nb.recovery.trial_report import StepRange
 
 
 class Query:
     """A query that fails as often as it is told to."""
 
     def __init__(self, fails: Callable[[int], str | None]) -> None:
-        self.fails, self.care = fails, CrashBisection()
+        self.fails, self.care = fails, BatchCare()
         self.begun, self.batch = 0, 7
-        self.seen: list[CrashBisection] = []
-        self.gone = False
-        self.cancelled = 0
+        self.seen: list[BatchCare] = []
+        self.gone = self.committed = False
+        self.cancelled = self.ended = 0
 
     @property
     def active(self) -> bool:
@@ -35,8 +36,11 @@ class Query:
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         return self.batch, (0, 2)
 
+    def is_committed(self, batch: int) -> bool:
+        return self.committed
+
     def attempts(self) -> int:
-        return 0
+        return self.ended
 
     def begin(self) -> None:
         self.begun += 1
@@ -65,11 +69,13 @@ def test_what_fails_elsewhere_than_in_events_stays_failed(tmp_path: Path) -> Non
     query = Query(lambda _: "the disk is full")
     made, said = mending(query, tmp_path)
     made.start()
-    assert tried(made) == PLAIN_TRIES + 1
-    assert said == ["The query ended and was started again: the disk is full"] * 3
-    assert query.seen[-1] == CrashBisection(entries=(0, 2), suspects=StepRange(0, 16))
+    assert tried(made) == PLAIN_TRIES + TRIAL_TRIES
+    assert said == ["The query ended and was started again: the disk is full"] * (PLAIN_TRIES + TRIAL_TRIES)
+    assert query.seen[PLAIN_TRIES] == BatchCare()
+    assert query.seen[PLAIN_TRIES + 1 :] == [BatchCare(entries=(0, 2))] * TRIAL_TRIES
+    begun = query.begun
     made.start()  # a person who sends something tries again
-    assert query.begun == 5
+    assert query.begun == begun + 1
     made.leave(0.0)
     assert not made.again()
 
@@ -82,32 +88,46 @@ def test_a_failure_of_another_micro_batch_counts_anew(tmp_path: Path) -> None:
         assert made.again()
         query.batch += 1
     assert query.active
-    assert all(care == CrashBisection() for care in query.seen)
+    assert all(care == BatchCare() for care in query.seen)
 
 
-def test_a_step_that_ends_its_process_is_found(tmp_path: Path) -> None:
-    poison = 11
+def test_events_that_trials_have_found_are_set_aside(tmp_path: Path) -> None:
+    culprits = BatchCare(aside=(Aside(StepRange(11, 12), "MemoryError: 9 GB"),), asks=(7,))
 
-    def run(begun: int) -> str | None:
-        care = query.care
-        if care.why(StepRange(poison, poison + 1)):
+    def fail(begun: int) -> str | None:
+        if query.care.why(StepRange(11, 12)):
             return None
-        if care.suspects is not None:
-            size = -(-len(care.suspects) // 32)
-            first = care.suspects.first + (poison - care.suspects.first) // size * size
-            tried = StepRange(first, min(first + size, care.suspects.end))
-            with record_attempt(WorkPlace(tmp_path, "0"), Trying(tried)):
-                left = (tmp_path / "marks" / "trying-0").read_text()
-            (tmp_path / "marks" / "trying-0").write_text(left)  # the process ended in between
-        return "killed"
+        return str(EventsBlamed(culprits)) if query.care.entries == (0, 2) else "killed"
 
-    query = Query(run)
+    query = Query(fail)
     made, said = mending(query, tmp_path)
     made.start()
-    while query.failure() is not None:
-        assert made.again()
-    assert CrashBisection.of(tmp_path).aside == (Aside(StepRange(poison, poison + 1)),)
-    assert any(line.startswith("An event was set aside") for line in said)
+    assert tried(made) == 100  # again and again, as it runs
+    assert query.begun == 1 + PLAIN_TRIES + 1 + 1
+    assert BatchCare.of(tmp_path) == culprits
+    assert said[-2:] == [
+        "An event was set aside: MemoryError: 9 GB",
+        "An on-demand query was set aside: the process that took it ended: out of memory, or a fault",
+    ]
+
+
+def test_a_micro_batch_whose_results_are_in_a_database_is_not_tried_first(tmp_path: Path) -> None:
+    query = Query(lambda _: "killed")
+    query.committed = True
+    made, _ = mending(query, tmp_path)
+    query.ended = PLAIN_TRIES + 1
+    made.start()
+    tried(made)
+    assert all(care == BatchCare() for care in query.seen)
+
+
+def test_a_process_that_ended_often_proves_nothing_and_tries_first(tmp_path: Path) -> None:
+    query = Query(lambda _: None)
+    made, said = mending(query, tmp_path)
+    query.ended = PLAIN_TRIES + 1
+    made.start()
+    assert query.seen == [BatchCare(entries=(0, 2))]
+    assert (said, BatchCare.of(tmp_path)) == ([], BatchCare())
 
 
 def test_spark_that_has_ended_is_not_asked_again(tmp_path: Path) -> None:
