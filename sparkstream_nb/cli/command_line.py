@@ -41,14 +41,31 @@ _ADDERS = (
 """Functions that add the commands, in the order of the help."""
 
 
+BROKEN_PIPE = 141
+"""The exit code where the reader of a pipe has ended (`| head -1`): that of a program that SIGPIPE ends in a shell."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     _in_utf8()
     try:
+        try:
+            code = _run(argv)
+        except KeyboardInterrupt:
+            print("sparkstream: interrupted", file=sys.stderr)
+            code = 130
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BrokenPipeError:
+        _discard_unread()
+        return BROKEN_PIPE
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
         options = parser().parse_args(argv)
         code: int = options.run(options)
-        sys.stdout.flush()
-        return code
     except HelpAsked as asked:
         print(str(asked).rstrip())
         return 0
@@ -59,12 +76,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SparkStreamError as e:
         print(describe_error(e), file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `| head` has read enough
-        return 0
-    except KeyboardInterrupt:
-        print("sparkstream: interrupted", file=sys.stderr)
-        return 130
+    return code
+
+
+def _discard_unread() -> None:
+    """Sends what is still to be written to nowhere, where its reader has ended: the interpreter flushes at its end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def _in_utf8() -> None:

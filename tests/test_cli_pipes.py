@@ -1,0 +1,57 @@
+"""The command line where the reader of its output has ended, as in `sparkstream ... | head -1`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from sparkstream_nb import cli
+from sparkstream_nb.cli.command_line import BROKEN_PIPE
+
+APP = "@app:name('Piped') define stream S (a int); @info(name='big') from S[a > 1]#window.length(2) select a insert into Out;"
+COMMANDS = [a.choices for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)][0]
+WORDS = [
+    ["--help"],
+    *([name, "--help"] for name in COMMANDS),
+    ["check", "APP"],
+    ["explain", "APP"],
+    ["explain", "APP", "--repair"],
+    ["graph", "APP"],
+    ["graph", "APP", "--svg", "-"],
+    ["audit", "APP"],
+    ["fmt", "--check", "APP"],
+    ["split", "APP", "--kafka", "localhost:9092"],
+    ["apps"],
+    ["trace", "APP", "--feed", "S=FEED"],
+]
+
+
+@pytest.mark.parametrize("words", WORDS, ids=" ".join)
+def test_a_reader_that_has_ended_ends_the_command_without_a_traceback(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "app.siddhi").write_text(APP)
+    (tmp_path / "in.csv").write_text("a\n1\n2\n")
+    monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "home"))
+    for name, path in {"APP": tmp_path / "app.siddhi", "FEED": tmp_path / "in.csv"}.items():
+        words = [word.replace(name, str(path)) for word in words]
+    with broken_pipe() as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        assert cli.main(words) == BROKEN_PIPE
+
+
+def test_a_reader_of_errors_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with broken_pipe() as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        assert cli.main(["check", "missing.siddhi"]) == BROKEN_PIPE
+
+
+def broken_pipe() -> TextIO:
+    """A pipe to write to that has no reader. Closing it flushes, as the interpreter does at its end."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w")
