@@ -12,8 +12,8 @@ import pytest
 from sparkstream_nb import cli
 from sparkstream_nb.cli.command_line import BROKEN_PIPE
 
-APP = "@app:name('Piped') define stream S (a int); @info(name='big') from S[a > 1]#window.length(2) select a insert into Out;"
-COMMANDS = [a.choices for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)][0]
+APP = "@app:name('Piped') define stream S (a int); from S[a > 1]#window.length(2) select a insert into Out;"
+COMMANDS = next(a.choices for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction))
 WORDS = [
     ["--help"],
     *([name, "--help"] for name in COMMANDS),

@@ -11,7 +11,8 @@ from ..option_values import attribute_and_share, positive
 from ..options import add, read_text
 from .app_texts import compile_plan, many
 from .commands import Commands
-from .running import follow, format_source_stats
+from .results import format_source_stats
+from .running import follow
 
 
 def add_record(commands: Commands) -> None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..option_values import positive, stream_and_count, stream_and_file
 from ..options import RANDOM_RATE, add, add_deployment, add_reading, deployment_of, play_of, reading_of
-from .app_texts import compile_plan, many
+from .app_texts import compile_plan
 from .commands import Commands
 from .generating import deployment_seed, generate_feeds, times_of
+from .results import check_outputs, print_results, report_feed
 
 if TYPE_CHECKING:
-    from ..app import App, FeedReport
-    from ..sinks.delivery import SinkFigures
-    from ..sources.intake import SourceFigures
+    from ..app import App
+    from ..plan import Plan
+    from ..synthetic.events import GeneratedEvents
 
 
 def add_run(commands: Commands) -> None:
@@ -63,6 +64,15 @@ def add_run(commands: Commands) -> None:
         metavar="QUERY",
         help="an on-demand query to run at the end; may be given several times",
     )
+    shown = c.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--output",
+        action="append",
+        default=[],
+        metavar="STREAM",
+        help="print the output of this stream; may be given several times (default: every stream that a query writes)",
+    )
+    shown.add_argument("--no-output", action="store_true", help="print no output")
     add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
     add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
     c.add_argument(
@@ -76,64 +86,101 @@ def add_run(commands: Commands) -> None:
 def run_app(options: Any) -> int:
     """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
     plan = compile_plan(options)
-    from ..app import check_feed, deploy
-    from ..app.deployment.app_folder import document_home, document_name
-    from ..app.running.sent import columns_of_streams
-    from ..app.running.source_reading import AS_IT_IS, readings_of
     from ..lab import connect
-    from ..lab.card import warnings_of
-    from ..plan import compile_retrieval
-    from ..sources.recordings import RecordingFile
 
     connect()
-    fed = {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}
-    columns_of_streams(fed, dict(options.map))  # its error names the option
-    readings = readings_of(fed, **reading_of(options))
-    recordings = [path for stream, path in options.feed if not stream]
+    _check_feeds(plan, options)
+    generated = generate_feeds(plan, options)
+    _check_outputs_and_queries(plan, options)
+    app = _deploy(plan, options)
+    _print_notes(app, options)
+    try:
+        code = _feed_app(app, options, generated)
+        if app.deployment.sources or options.seconds:
+            follow(app, options.seconds)
+        app.flush()
+        print_results(app, options)
+    finally:
+        app.stop()
+        app.close()
+    return code
+
+
+def _check_feeds(plan: Plan, options: Any) -> None:
+    """Raises SparkStreamError for a feed that the app would refuse."""
+    from ..app import check_feed
+    from ..app.running.sent import columns_of_streams
+    from ..app.running.source_reading import AS_IT_IS, readings_of
+    from ..sources.recordings import RecordingFile
+
+    schemas = {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}
+    columns_of_streams(schemas, dict(options.map))  # its error names the option
+    readings = readings_of(schemas, **reading_of(options))
     for stream, path in options.feed:
         if stream:
             check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
-    for path in recordings:
-        RecordingFile.open(Path(path)).match({s: d.source.schema for s, d in plan.streams.items()})
-    generated = generate_feeds(plan, options)
+        else:
+            RecordingFile.open(Path(path)).match({s: d.source.schema for s, d in plan.streams.items()})
+
+
+def _check_outputs_and_queries(plan: Plan, options: Any) -> None:
+    """Raises SparkStreamError for an output or a query that the app cannot give."""
+    from ..plan import compile_retrieval
+
+    check_outputs(plan, options.output)
     for query in options.query:
         compile_retrieval(query, plan)
+
+
+def _deploy(plan: Plan, options: Any) -> App:
+    """The app, deployed under its name, else that of its file."""
+    from ..app import deploy
+    from ..app.deployment.app_folder import document_home, document_name
+
     how = {**deployment_of(options), "seed": deployment_seed(options)}
     name = options.name or plan.name
     if name is None:
         file = Path("app" if options.app == "-" else options.app)
         name, how["home"] = document_name(file), how["home"] or document_home(file)
-    app = deploy(plan.text, name=name, **how)
+    return deploy(plan.text, name=name, **how)
+
+
+def _print_notes(app: App, options: Any) -> None:
+    """Prints notes on the app's former state, on its nodes, and on feeds that are not merged."""
+    from ..lab.card import warnings_of
+
     notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
     notes += [*app.emptied, *warnings_of(app)]
-    files = [feed for feed in options.feed if feed[0]]
-    merged = len(files) > 1 and options.time is not None
-    if len(options.feed) > 1 and not (merged and not recordings):
+    if len(options.feed) > 1 and not (_is_merged(options) and all(stream for stream, _ in options.feed)):
         notes.append(_one_after_the_other([(stream or "all streams", path) for stream, path in options.feed]))
     for note in notes:
-        print(f"{name}: {note}", file=sys.stderr)
-    try:
-        for path in recordings:
-            _report_feed(app, app.feed(Path(path), **play_of(options)))
-        for group in [files] if merged else [[feed] for feed in files]:
-            _feed_files(app, [(stream, Path(path)) for stream, path in group], options)
-        if generated:
-            # --rate was the rate of their event times, and is not their pace.
-            play = {**play_of(options), "rate": None}
-            frames = {stream: events.frame for stream, events in generated.items()}
-            _report_feed(app, app.feed(frames, time=times_of(generated), **play))
-        if app.deployment.sources or options.seconds:
-            follow(app, options.seconds)
-        app.flush()
-        _print_results(app, options)
-    finally:
-        app.stop()
-        app.close()
-    return 0
+        print(f"{app.name}: {note}", file=sys.stderr)
 
 
-def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> None:
-    """Feeds files, merged by event time if there are several, and prints the report."""
+def _is_merged(options: Any) -> bool:
+    """True if several files are fed by event time, as one feed."""
+    return options.time is not None and sum(1 for stream, _ in options.feed if stream) > 1
+
+
+def _feed_app(app: App, options: Any, generated: Mapping[str, GeneratedEvents]) -> int:
+    """Feeds recordings, files, and generated events; returns the exit code."""
+    code = 0
+    files = [(stream, Path(path)) for stream, path in options.feed if stream]
+    for stream, path in options.feed:
+        if not stream:
+            code |= report_feed(app, app.feed(Path(path), **play_of(options)))
+    for group in [files] if _is_merged(options) else [[feed] for feed in files]:
+        code |= _feed_files(app, group, options)
+    if generated:
+        # --rate was the rate of their event times, and is not their pace.
+        play = {**play_of(options), "rate": None}
+        frames = {stream: events.frame for stream, events in generated.items()}
+        code |= report_feed(app, app.feed(frames, time=times_of(generated), **play))
+    return code
+
+
+def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> int:
+    """Feeds files, merged by event time if there are several, and prints the report. Returns the exit code."""
     from ..app.deployment.fed import FedBefore
 
     fed = FedBefore()
@@ -148,34 +195,7 @@ def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> No
     for stream, path in again if report.events else ():
         twice = "its events are counted twice. --fresh starts from scratch."
         print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)
-    _report_feed(app, report)
-
-
-def _report_feed(app: App, report: FeedReport) -> None:
-    print(_format_feed_report(report))
-    for note in report.notes:
-        print(f"{app.name}: {note}", file=sys.stderr)
-
-
-def _print_results(app: App, options: Any) -> None:
-    """Prints outputs, answers, errors, and the figures of sources and sinks, which have sent all by then."""
-    outputs = app.stats().outputs
-    for stream, definition in app.plan.streams.items():
-        if definition.kind == "inferred":
-            found = app.output(stream, last=options.last, limit=options.last)
-            there = outputs.get(stream, 0)
-            print(f"\n{stream}" + (f", the last {len(found):,} of {there:,}" if there > len(found) else ""))
-            print(found)
-    for query in options.query:
-        print(f"\n{query}\n{app.query(query, limit=options.limit)}")
-    if len(app.errors):
-        print(f"\nerrors\n{app.errors}")
-    for source in app.stats().sources:
-        print(format_source_stats(source))
-    if app.deployment.sinks:
-        app.drain()
-        for sink in app.stats().sinks:
-            print(_format_sink_stats(sink))
+    return report_feed(app, report)
 
 
 def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
@@ -200,30 +220,3 @@ def follow(app: App, seconds: int | None) -> None:
         pass
     finally:
         signal.signal(signal.SIGTERM, former)
-
-
-def format_source_stats(source: SourceFigures) -> str:
-    """`source Trades-kafka-1 (trades at localhost:9092): 1,200 messages, 3 rejected, 40 not read yet`."""
-    words = [f"{source.received:,} messages"]
-    words += [f"{n:,} {what}" for n, what in ((source.rejected, "rejected"), (source.lag, "not read yet")) if n]
-    why = f": {source.last_error}" if source.last_error else ""
-    return f"source {source.name} ({source.origin}): {', '.join(words)}{why}"
-
-
-def _format_sink_stats(sink: SinkFigures) -> str:
-    """`sink Alerts-http-1 (http://host/in): 3 sent, 1 failed, 2 still to be sent: the server answered 503`."""
-    words = [f"{sink.sent:,} sent"]
-    words += [f"{n:,} {what}" for n, what in ((sink.failed, "failed"), (sink.dropped, "dropped")) if n]
-    if sink.pending:
-        words.append(f"{sink.pending:,} still to be sent, which the next run continues with")
-    why = f": {sink.last_error}" if sink.last_error else ""
-    return f"sink {sink.name} ({sink.target}): {', '.join(words)}{why}"
-
-
-def _format_feed_report(report: FeedReport) -> str:
-    """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
-    taken = report.rows - report.rejected
-    words = [f"{many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
-    if report.rejected:
-        words.append(f"{many(report.rejected, 'row')} rejected")
-    return f"{report.stream}: {', '.join(words)}"

@@ -40,7 +40,7 @@ class FeedReport(Displayed):
     outputs of each derived stream meanwhile. `reasons` counts rejected rows by reason (all faults of a row, with `; `
     between them), the most frequent first; of more than are `kept` at most (see `Retention`; None: all are), the first
     ones, of each Spark task that read the feed. `notes` are warnings for the user; `time` is an example of a time of
-    the feed.
+    the feed. `unfit_streams`: streams whose rows were all rejected.
     """
 
     app: str
@@ -54,6 +54,7 @@ class FeedReport(Displayed):
     notes: Sequence[str] = ()
     time: str | None = None
     kept: int | None = None
+    unfit_streams: Sequence[str] = ()
 
     @property
     def events(self) -> int:

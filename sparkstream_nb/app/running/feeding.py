@@ -320,7 +320,17 @@ class Account:
             notes=[*dict.fromkeys([n for x in self.loaded for n in x.notes] + self._notes())],
             time=self.loaded[0].time_example if self.loaded else None,
             kept=shapes[0].kept if shapes else None,
+            unfit_streams=self._list_unfit_streams(),
         )
+
+    def _list_unfit_streams(self) -> list[str]:
+        """The streams whose rows were all rejected."""
+        fitting: Counter[str] = Counter()
+        rejected: Counter[str] = Counter()
+        for x in self.loaded:
+            fitting[x.shape.stream] += x.typed.rows
+            rejected[x.shape.stream] += x.typed.rejected
+        return [s for s, n in rejected.items() if n and not fitting[s]]
 
     def _notes(self) -> list[str]:
         found = []
