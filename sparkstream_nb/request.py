@@ -207,6 +207,15 @@ class DeployRequest:
             "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
         ),
     )
+    offline: bool = field(
+        default=False,
+        metadata=_about(
+            "--offline",
+            action="store_true",
+            help="run the app on your own feeds, without its sources, sinks and databases: their streams are fed and "
+            "read, stored rows are in the app's folder; no secret is looked up, and no --allow is needed",
+        ),
+    )
     home: str | Path | None = field(
         default=None,
         metadata=_about(

@@ -24,7 +24,7 @@ from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from .deployment.app_folder import default_home, foreseen, has_app, life_to_change, open_folder
+from .deployment.app_folder import check_connected_before, default_home, foreseen, has_app, life_to_change, open_folder
 from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
 from .deployment.owner import own, same_folder
@@ -54,6 +54,7 @@ def deploy(
     allow_scripts: bool = False,
     allow_env: Sequence[str] = (),
     allow: Sequence[str] = (),
+    offline: bool = False,
     home: str | Path | None = None,
     shared: str | None = None,
     rows_per_micro_batch: int | None = None,
@@ -103,6 +104,10 @@ def deploy(
       "smtp=HOST:PORT", "tcp=HOST:PORT",
       "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
       reaches elsewhere is refused, with the text to add here. Addresses in `conf` and `store` need no grant.
+    - `offline`: the app runs as it is written on your own feeds, without its sources, sinks and databases. Their
+      streams are fed and read as others, stored tables are in memory (those that several nodes share in a file of the
+      app's folder), and aggregations in `store`. No secret is looked up, and no `allow` is needed; `App.offline` says
+      what was left out.
     - `home`: the app's folder, by default `$SPARKSTREAM_HOME`, or the user's cache folder, then `apps`, then the name.
     - `shared`: an address such as "s3://bucket/folder", where Spark's machines and this one meet if they do not see the
       app's folder under one path. Spark's checkpoint and the data in process are there; all else stays in `home`.
@@ -168,6 +173,7 @@ def deploy_compiled(request: DeployRequest, compiler: Compiler) -> App:
 def _start(planned: PlannedDeployment) -> App:
     """The running app, in place of a former one of its name, which continues if this one does not start."""
     deployment, plans, master = planned.deployment, planned.plans, planned.master
+    check_connected_before(deployment)
     if deployment.shared is not None:
         deployment.shared.check()
     with _lock, deferred():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..engine.scripts import refuse_scripts
-from ..errors import Misuse
+from ..errors import Misuse, SparkStreamError
 from ..journal.routing import Route
 from ..journal.shared import shared_at
 from ..limits import Limits
@@ -40,6 +40,7 @@ from .deployment.deployment import HA, Deployment, check_alerts, check_zone, inp
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
 from .deployment.node_plans import compile_nodes
+from .deployment.offline import OfflineCompiler, point_offline, shared_tables
 from .results import frontend
 
 Compiler = Callable[[str, Mapping[str, str], Mapping[str, str] | None], Plan]
@@ -74,11 +75,26 @@ def plan_deployment(
     request: DeployRequest, *, attached: bool = False, compiler: Compiler = compile_app
 ) -> PlannedDeployment:
     """The deployment that `request` asks for. `attached`: it continues with the state of the last one, or is refused
-    when it starts. `compiler` makes the plans.
+    when it starts. `compiler` makes the plans, unless the request is for one without connections.
 
     Raises SiddhiError for a wrong app, NotInThisBuild for a declared gap, and `Misuse` for arguments that do not fit
     together.
     """
+    try:
+        return _plan_deployment(request, attached, compiler)
+    except SparkStreamError as error:
+        if request.offline or attached or compiler is not compile_app:
+            raise
+        raise point_offline(error, lambda: _runs_offline(request)) from None
+
+
+def _runs_offline(request: DeployRequest) -> bool:
+    """True if the app has connections, and something to compute without them."""
+    planned = _plan_deployment(replace(request, offline=True), False, compile_app)
+    return bool(planned.deployment.left_out and planned.plan.queries)
+
+
+def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler) -> PlannedDeployment:
     request.check()
     check_zone(request.timezone)
     check_master(request.master, request.shared)
@@ -90,6 +106,10 @@ def plan_deployment(
     mode = mode_of(request, files)
     asked = AskedNodes(request, files, mode.layer(request, files))
     nodes = mode.nodes(asked)
+    several = isinstance(mode, ActiveActive) and len(nodes.shard_ids) > 1
+    offline = OfflineCompiler(several) if request.offline else None
+    if offline is not None:
+        compiler = offline.compile_text
     plans = _compile_plans(request, compiler, mode, nodes, asked)
     name, home = _name_and_home(request.name or plans[0].name, request)
     plans, groups = _plan_groups(plans, name, mode, nodes, asked)
@@ -119,8 +139,8 @@ def plan_deployment(
         clock=request.clock,
         timezone=request.timezone,
         max_ahead=None if playback(plans[0]) else request.max_ahead,
-        databases=databases_of(plans, files, references, grants),
-        tables=tables_of(plans, files, references, grants),
+        databases={} if request.offline else databases_of(plans, files, references, grants),
+        tables=shared_tables(plans[0], home) if request.offline else tables_of(plans, files, references, grants),
         references=references,
         grants=grants,
         sinks=sinks,
@@ -133,6 +153,8 @@ def plan_deployment(
         groups=groups,
         record=DeploymentRecord.of(name, replace(request, start=start)),
         attached=attached,
+        offline=request.offline,
+        left_out="" if offline is None else offline.left_out,
     )
     unknown = [(f.path.name, ", ".join(f.unknown)) for f in files if f.unknown]
     notes = tuple(f"{file}: these keys mean nothing here: {keys}" for file, keys in unknown)

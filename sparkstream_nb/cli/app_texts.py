@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,34 @@ def compile_plan(options: Any, text: str | None = None) -> Plan:
 
 
 def _compiler(options: Any) -> Callable[[str], Plan]:
-    """Compilation of a text with the deployment files of `--conf`, and without any."""
+    """Compilation of a text with the deployment files of `--conf`, and without any. Where the command has `--offline`,
+    an error names it if that is the way out."""
+    if not hasattr(options, "offline"):
+        return _connected_compiler(options)
+    from ..plan.connectors.offline import compile_offline, list_connections
+
+    def compile_without_connections(text: str) -> tuple[Plan, Plan]:
+        properties: Mapping[str, str] = {"shardId": "node-1"}
+        if options.conf:
+            from ..app.audit.checking import Surroundings
+
+            properties = Surroundings.of(dict(options.param), options.conf, options.allow_env).properties
+        return compile_offline(text, properties, dict(options.param))
+
+    def compile_text(text: str) -> Plan:
+        if options.offline:
+            return compile_without_connections(text)[1]
+        try:
+            return _connected_compiler(options)(text)
+        except SparkStreamError as error:
+            from ..app.deployment.offline import point_offline
+
+            raise point_offline(error, lambda: bool(list_connections(compile_without_connections(text)[0]))) from None
+
+    return compile_text
+
+
+def _connected_compiler(options: Any) -> Callable[[str], Plan]:
     from ..plan import compile_app
 
     variables = dict(options.param)

@@ -24,6 +24,7 @@ def add_query(commands: Commands) -> None:
     add(c, "--by-shard", "--as-wso2")
     add(c, "--limit", default=1000, help="rows to print (default: 1,000)")
     add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
+    add(c, "--offline", help="of an app that was deployed so: from its own store, and not from its databases")
     add(c, "--allow", help=_DATABASES)
 
 
@@ -44,7 +45,7 @@ def query(options: Any) -> int:
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
-    app = StoredApp(text, file, conf, references, grants=Grants.of(options.allow))
+    app = StoredApp(text, file, conf, references, grants=Grants.of(options.allow), offline=options.offline)
     found = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
     print(replace(found, beside=options.by_shard))
     return 0
@@ -75,6 +76,7 @@ def add_store(commands: Commands) -> None:
     c.add_argument("--aggregation", metavar="NAME", help="this aggregation only")
     c.add_argument("--dry-run", action="store_true", help="say what would be done, without doing it")
     add(c, "--conf", "--store", "--home", "--name", "--timezone", "--param", "--allow-env")
+    add(c, "--offline", help="of an app that was deployed so: from its own store, and not from its databases")
     add(c, "--allow", help=_DATABASES)
 
 
@@ -99,7 +101,7 @@ def store(options: Any) -> int:
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
-    app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow))
+    app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow), options.offline)
     with open_maintenance(app, options.aggregation) as found:
         if options.action == "shards":
             lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from ..app import App
+from ..app.deployment.offline import describe_left_out
 from ..app.results.hints import cut_by_joins
 from ..nodes.distributed import Distributed
 from ..plan.connectors.incoming import TIME, incoming_annotations, taken
@@ -66,9 +67,11 @@ def headline(app: App) -> str:
 
 
 def warnings_of(app: App) -> list[str]:
-    """Warnings: of the store about shards, of queries that several nodes will not answer as one would, of joins that
-    leave stored rows out, and the notes of `check` on parts that do less than they seem to."""
-    return [*_of_nodes(app), *cut_by_joins(app.plan), *notes(app.plan, (), app.lines_before)]
+    """Warnings: of connections that are left out, of the store about shards, of queries that several nodes will not
+    answer as one would, of joins that leave stored rows out, and the notes of `check` on parts that do less than they
+    seem to."""
+    offline = filter(None, [describe_left_out(app.deployment.left_out)])
+    return [*offline, *_of_nodes(app), *cut_by_joins(app.plan), *notes(app.plan, (), app.lines_before)]
 
 
 def _of_nodes(app: App) -> list[str]:

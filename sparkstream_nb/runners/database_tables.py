@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,8 @@ if TYPE_CHECKING:  # it loads SQLAlchemy
     from ..stores.tables import SqlTables, Turn
 
 T = TypeVar("T")
-_opened: dict[bytes, list[SqlTables]] = {}
+_opened: dict[bytes, tuple[list[int], list[SqlTables]]] = {}
+"""Open databases, with the identities of their files."""
 
 
 def pack_tables(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> bytes:
@@ -38,16 +40,33 @@ def pack_tables(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) 
 
 
 def _open(blob: bytes) -> list[SqlTables]:
-    """The databases of `pack_tables`, opened once per worker, in the same order everywhere."""
+    """The databases of `pack_tables`, opened once per worker, in the same order everywhere. A file that is in the place
+    of one that was moved away is opened again."""
     from ..stores.tables import SqlTables
 
     key = hashlib.blake2b(blob, digest_size=16).digest()
-    if key not in _opened:
-        _opened[key] = [
+    identities, tables = _opened.get(key, ([], []))
+    if not tables or identities != _identify_files(tables):
+        for former in tables:
+            former.close()
+        tables = [
             SqlTables(replace(d, password=None if password is None else Secret(password)), layouts)
             for d, password, layouts in sorted(pickle.loads(blob), key=lambda x: str(x[0]))
         ]
-    return _opened[key]
+        _opened[key] = _identify_files(tables), tables
+    return tables
+
+
+def _identify_files(tables: Sequence[SqlTables]) -> list[int]:
+    """The number of the file of each database in its file system; 0 for a server's, and a file that is not there."""
+    return [_number_of_file(t.database.name) if t.database.is_file else 0 for t in tables]
+
+
+def _number_of_file(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return 0
 
 
 @dataclass(frozen=True)

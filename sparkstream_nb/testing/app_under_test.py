@@ -17,15 +17,14 @@ import numpy as np
 from ..app.deploying import close_app, deploy_compiled
 from ..app.running.app import App
 from ..engine.state.node_batch import InputBatch, StreamRows
-from ..errors import Misuse, SiddhiBindError, nearest
+from ..errors import Misuse, nearest
 from ..ingest.ingest import columns_of
 from ..journal.entries import Entry
-from ..lang.source_text import variables_in
 from ..lang.tree import Annotation, AnnotationElement
 from ..outputs.output_files import frame_rows
-from ..plan.connectors.offline import disconnect_streams, move_stores_to_memory
+from ..plan.connectors.offline import check_variables, disconnect_streams, move_stores_to_memory
 from ..plan.nodes import Plan, TableDef
-from ..plan.open_names import OpenName, compile_open
+from ..plan.open_names import compile_open
 from ..request import DeployRequest
 from ..runners.choice import INLINE
 from ..stores.address import MEMORY
@@ -262,28 +261,10 @@ def _compile_offline(
     text: str, properties: tuple[tuple[str, str], ...], variables: tuple[tuple[str, str], ...], several: bool
 ) -> Plan:
     """The plan without connections. `several`: there are several nodes, which share the tables with a `@store`."""
-    given = dict(variables)
-    plan, names = compile_open(text, {**dict(properties), "shardId": "node-1"}, given)
-    _check_variables(plan, names)
+    plan, names = compile_open(text, {**dict(properties), "shardId": "node-1"}, dict(variables))
+    check_variables(plan, names, "Write param {0}: VALUE in the test file.")
     plan = move_stores_to_memory(disconnect_streams(plan), tables=not several)
     return replace(plan, idle_clock=None)  # it would follow the machine's time
-
-
-def _check_variables(plan: Plan, names: Sequence[OpenName]) -> None:
-    """Raises SiddhiBindError for a `${NAME}` without a value outside of connectors, which a test does not need."""
-    unknown = {x.name for x in names if x.kind == "variable"}
-    if not unknown:
-        return
-    of_definitions = [
-        *(d.annotations for d in plan.streams.values()),
-        *(d.annotations for d in plan.tables.values()),
-        *(d.annotations for d in plan.aggregations.values()),
-    ]
-    spans = [a.span for found in of_definitions for a in found if a.name.lower() in ("source", "sink", "store")]
-    for name, span in variables_in(plan.text):
-        if name in unknown and not any(s.start <= span.start < s.end for s in spans):
-            hint = f"Write param {name}: VALUE in the test file."
-            raise SiddhiBindError(f"${{{name}}} has no value", span, hint=hint).with_source(plan.text)
 
 
 def _share_tables(plan: Plan, database: Path) -> Plan:

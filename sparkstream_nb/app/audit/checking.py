@@ -48,6 +48,14 @@ class Surroundings:
             return Surroundings(values)
         return Surroundings(values, node_files(conf, ("", HA, DISTRIBUTED), References(values, tuple(allow_env))))
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The properties of the first node that runs apps."""
+        if not self.files:
+            return _ONE_NODE
+        file = next((f for f in self.files if not is_manager(f)), self.files[0])
+        return {"shardId": file.shard_id, **file.properties}
+
     def compile_text(self, text: str) -> tuple[Plan, tuple[OpenName, ...]]:
         """The plan of the first node, and the names that are left open. Raises `SiddhiError`, with the text, for an app
         that is wrong on any node."""

@@ -380,7 +380,29 @@ def schemas_of(plan: Plan) -> dict[str, list[list[str]]]:
 
 
 _RUN = re.compile("[0-9a-f]{12}")
-_OWN_FILES = ("store.duckdb", "store.duckdb.wal", NOTED)
+TABLES = "tables.db"
+"""The file of the stored tables that several nodes share, where the app runs without its databases."""
+_OWN_FILES = ("store.duckdb", "store.duckdb.wal", TABLES, f"{TABLES}-journal", NOTED)
+
+
+def check_connected_before(deployment: Deployment) -> None:
+    """Raises `Misuse` where the state in the app's folder is of a deployment with its sources, sinks and databases and
+    this one is without, or the other way round: events of a test would get into it."""
+    d = deployment
+    if d.fresh or d.attached or not (d.home / "app.json").exists():
+        return
+    deployed = former_life(d.home).deployed
+    offline_before = deployed is not None and bool(deployed.arguments.get("offline"))
+    has_connections = bool(d.left_out) if d.offline else bool(d.sources or d.sinks or d.databases or d.tables)
+    if offline_before == d.offline or not has_connections:
+        return
+    was, now = ("without", "with") if offline_before else ("with", "without")
+    other = f"{d.name}-{'offline' if d.offline else 'online'}"
+    raise Misuse(
+        f"{d.name} was deployed {was} its sources, sinks and databases before, and is deployed {now} them now: its "
+        f"state would have events of both. Give it another name (--name {other}, name='{other}'), or start from "
+        "scratch (--fresh, fresh=True)"
+    )
 
 
 def _move_to_trash(home: Path, run: str) -> Path:

@@ -45,7 +45,8 @@ class Deployment:
     another (modes ha, scalable and distributed), and their faults; None without groups. `grants`: the app's permissions
     to reach outside, `sinks` and `sources` its connections there. `shared`: the address shared with Spark's machines.
     `runner`: kind of the runner. `record`: arguments with which another process deploys the same again. `attached`:
-    whether this one does so; the state must fit then.
+    whether this one does so; the state must fit then. `offline`: it is without connections; `left_out`: which the app
+    has, in words.
     """
 
     name: str
@@ -77,6 +78,8 @@ class Deployment:
     attached: bool = False
     shared: Shared | None = None
     runner: Kind = "spark"
+    offline: bool = False
+    left_out: str = ""
 
     @property
     def nodes(self) -> int:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from ...errors import Misuse, StoreError, nearest
 from ...plan import compile_app
+from ...plan.connectors.offline import compile_offline
 from ...plan.nodes import AggregationDef, Plan
 from ...stores import Store
-from ...stores.address import MEMORY
+from ...stores.address import MEMORY, Database
 from ...stores.patience import Patience
 from ..config.conf import NodeFile, node_files
 from ..config.grants import Grants
@@ -26,7 +27,7 @@ class StoredApp:
     """The stores of an app's aggregations: `store`, a DuckDB file, and the databases that its `@store`s name.
 
     `text`: the app. `conf`: the nodes' deployment files, and `timezone`, as for `deploy`. `grants`: the databases that
-    the app's text may name by their addresses.
+    the app's text may name by their addresses. `offline`: the app was deployed without its databases.
     """
 
     text: str = field(repr=False)
@@ -35,6 +36,17 @@ class StoredApp:
     references: References = field(default_factory=References, repr=False)
     timezone: str = "UTC"
     grants: Grants = field(default_factory=Grants)
+    offline: bool = False
+
+    def compile_text(self, properties: Mapping[str, str]) -> Plan:
+        """The app's plan with the properties of a node. Raises SiddhiError for a wrong app."""
+        if self.offline:
+            return compile_offline(self.text, properties, self.references.variables)[1]
+        return compile_app(self.text, properties, self.references.variables)
+
+    def databases(self, plans: Sequence[Plan], files: Sequence[NodeFile]) -> dict[str, Database]:
+        """The database of each aggregation that has one. Raises as `databases_of`."""
+        return {} if self.offline else databases_of(plans, files, self.references, self.grants)
 
 
 @dataclass(frozen=True)
@@ -121,14 +133,14 @@ def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator
     check_zone(app.timezone)
     defaults = {"partitionById": "true", "aggTimeZone": app.timezone}
     plans = [
-        compile_app(app.text, {**defaults, **g, "shardId": s}, app.references.variables)
+        app.compile_text({**defaults, **g, "shardId": s})
         for g, s in zip(given, ids, strict=True)
     ]
     known = plans[0].aggregations
     if aggregation is not None and aggregation not in known:
         raise Misuse(nearest(f"the app has no aggregation '{aggregation}'", aggregation, known))
     wanted = {a: d for a, d in known.items() if aggregation in (None, a)}
-    databases = databases_of(plans, files, app.references, app.grants)
+    databases = app.databases(plans, files)
     outside = set(wanted) <= set(databases)
     if not outside and not app.store.exists():
         raise StoreError(f"There is no store {app.store}. Name the DuckDB file of the aggregations.")

@@ -6,12 +6,11 @@ import time
 
 from ...errors import Misuse, StoreError
 from ...outputs.shard_retrieval import retrieve
-from ...plan import compile_app, compile_retrieval
+from ...plan import compile_retrieval
 from ...plan.nodes import Plan
 from ...stores import DuckDBStore, Store
 from ...stores.patience import Patience
 from ..config.conf import node_files
-from ..connectors.stores import databases_of
 from ..results.answers import Result, frame_of
 from ..results.hints import hint_of
 from .maintenance import StoredApp
@@ -28,7 +27,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
 
     def compile_plans(**more: str) -> list[Plan]:
-        return [compile_app(app.text, {**more, **g, "shardId": s}, app.references.variables) for g, s in given]
+        return [app.compile_text({**more, **g, "shardId": s}) for g, s in given]
 
     plans = compile_plans()
     retrieval = compile_retrieval(text, plans[0])
@@ -38,7 +37,7 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
             "only stored aggregations are read here: tables and windows are in the nodes of a running app. "
             "Use sparkstream run --query, or %siddhi query in the app's notebook"
         )
-    database = databases_of(plans, files, app.references, app.grants).get(source.id)
+    database = app.databases(plans, files).get(source.id)
     store: Store
     if database is None or database.kind == "duckdb":
         store = DuckDBStore(app.store if database is None else database.name, read_only=True)
