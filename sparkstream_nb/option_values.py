@@ -50,9 +50,9 @@ def stream_and_source(text: str) -> tuple[str, str]:
 
 
 def attribute_and_column(text: str) -> tuple[str, str]:
-    """`ATTRIBUTE=COLUMN` as a pair, for `--map`."""
+    """`ATTRIBUTE=COLUMN` as a pair, for `--map`; without a column the attribute is null."""
     attribute, equals, column = text.partition("=")
-    if not equals or not attribute or not column:
+    if not equals or not attribute:
         raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=COLUMN")
     return attribute, column
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from reference import replay
+from sparkstream_nb.app import check_feed
 from sparkstream_nb.app.audit.audit_answers import FeedFiles
-from sparkstream_nb.app.audit.audit_feeds import _batch
+from sparkstream_nb.app.audit.audit_feeds import _read_files
 from sparkstream_nb.app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
 from sparkstream_nb.cli import main
 from sparkstream_nb.lab.display import text
@@ -272,7 +273,9 @@ def test_feeds_whose_rows_are_out_of_order_are_merged_by_time(tmp_path: Path) ->
     (tmp_path / "b.csv").write_text("t,v\n40,4\n20,2\n30,5\n")
     plan = compile_app("define stream A (v int); define stream B (v int); from A select v insert into O;")
     files = [("A", str(tmp_path / "a.csv")), ("B", str(tmp_path / "b.csv"))]
-    batch, rejected = _batch(plan, FeedFiles(files, {"time": "t"}))
+    feeds = FeedFiles(files, {"time": "t"})
+    shapes = [check_feed(plan, s, Path(p), feeds.by_stream(plan)[s]) for s, p in files]
+    batch, rejected, _ = _read_files(plan, feeds, shapes)
     assert (batch.clock.tolist(), rejected) == ([10, 20, 30, 30, 40], 1)
     rows = {s: (r.step.tolist(), r.ts.tolist(), r.columns[0].to_pylist()) for s, r in batch.rows.items()}
     assert rows == {"A": ([0, 2], [10, 30], [1, 3]), "B": ([1, 3, 4], [20, 30, 40], [2, 5, 4])}

@@ -59,10 +59,24 @@ def test_an_output_that_does_not_exist_is_refused(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("rows", "code"), [("x\ny\n", 1), ("x\n2\n", 0), ("", 0)])
+FAR = "99999999999999"
+"""An event time (ms) that is refused, as it is too far ahead."""
+
+
+@pytest.mark.parametrize(
+    ("rows", "words", "code", "message"),
+    [
+        (f"{FAR}\n", ["--time", "at"], 1, "Outputs: no row of the feed fits S: all were rejected"),
+        ("x\ny\n", [], 1, "in.csv: none of its first 2 rows fits S. a is not an int: 2 values, such as 'x'"),
+        ("x\n2\n", [], 0, ""),
+        ("", [], 0, ""),
+    ],
+)
 def test_a_stream_whose_rows_are_all_rejected_is_an_exit_code(
-    rows: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    rows: str, words: list[str], code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(run_words(tmp_path, rows)) == code
-    message = "Outputs: no row of the feed fits S: all were rejected"
-    assert (message in capsys.readouterr().err) == bool(code)
+    command = [*run_words(tmp_path, rows), *words]
+    if words:
+        (tmp_path / "in.csv").write_text(f"a,at\n1,{FAR}\n")
+    assert cli.main(command) == code
+    assert message in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_a_missing_column_lists_those_that_there_are(tmp_path: Path) -> None:
     assert str(raised.value) == (
         "rentals.csv has no column 'station' for stream Events. Did you mean 'Station Name'? "
         "Its columns: Station Name, Old station, Action, Zeit. "
-        """Write --map station="Station Name", or columns={'station': 'Station Name'}."""
+        "Write columns={'station': 'Station Name'}; columns={'station': None} feeds null."
     )
 
 
@@ -72,7 +72,7 @@ def test_all_missing_columns_are_named_at_once() -> None:
     with pytest.raises(SparkStreamError) as said:
         check_source(frame, Shape("A", schema, None, {}))
     assert str(said.value) == (
-        "The frame has no columns 'station', 'dauer', 'rad' for stream A. Its columns: Station Name, Zeit, Dauer "
-        '(min), Fahrrad-Nr. Write --map station="Station Name" --map dauer="Dauer (min)" --map rad=COLUMN, or '
-        "columns={ATTRIBUTE: COLUMN} in Python."
+        "The frame has no columns 'station', 'dauer', 'rad' for stream A. Its columns: Zeit, Station Name, Dauer "
+        "(min), Fahrrad-Nr. Write columns={'station': 'Station Name', 'dauer': 'Dauer (min)', 'rad': COLUMN}; None in "
+        "place of a column feeds null."
     )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from .._version import __version__
 from ..errors import Misuse, SparkStreamError
 from ..options import HelpAsked, Options
+from ..wording import speak_of_options
 from .app_texts import describe_error
 from .cases import add_bench, add_replay, add_test
 from .checks import add_audit, add_checks, add_trace
@@ -50,7 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     _in_utf8()
     try:
         try:
-            code = _run(argv)
+            with speak_of_options():
+                code = _run(argv)
         except KeyboardInterrupt:
             print("sparkstream: interrupted", file=sys.stderr)
             code = 130

@@ -109,6 +109,7 @@ def run_app(options: Any) -> int:
 def _check_feeds(plan: Plan, options: Any) -> None:
     """Raises SparkStreamError for a feed that the app would refuse."""
     from ..app import check_feed
+    from ..app.running.first_rows import check_first_rows
     from ..app.running.sent import columns_of_streams
     from ..app.running.source_reading import AS_IT_IS, readings_of
     from ..sources.recordings import RecordingFile
@@ -118,7 +119,8 @@ def _check_feeds(plan: Plan, options: Any) -> None:
     readings = readings_of(schemas, **reading_of(options))
     for stream, path in options.feed:
         if stream:
-            check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+            shape = check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
+            check_first_rows(Path(path), shape)
         else:
             RecordingFile.open(Path(path)).match({s: d.source.schema for s, d in plan.streams.items()})
 

@@ -21,6 +21,7 @@ from ..engine.state.node_batch import UnreadAttribute
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
 from ..types import Schema, Type
+from .column_matching import NO_COLUMN
 from .csvfile import MALFORMED, ROW
 from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
 from .value_formats import AS_WRITTEN, ValueFormat
@@ -67,8 +68,9 @@ def type_rows(
 ) -> TypedRows:
     """Types the rows of `table` for a stream of `schema`.
 
-    `columns` names the source column of an attribute if it has another name, `time` the column of the event time, whose
-    values are `written` in that format; other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
+    `columns` names the source column of an attribute if it has another name; `NO_COLUMN`: it is null in all rows.
+    `time` names the column of the event time, whose values are `written` in that format; an attribute of type long with
+    this column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
     row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
     with times after `latest` (ms) are rejected. The reason of a row has all its faults, the fault of its time first. Of
     the rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
@@ -100,6 +102,14 @@ def type_rows(
     sources: list[pa.Array] = []
     for attribute in schema:
         name = (columns or {}).get(attribute.name, attribute.name)
+        if name == NO_COLUMN:
+            sources.append(pa.nulls(n))
+            arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
+            continue
+        if ts is not None and name == time and attribute.type is Type.LONG:
+            sources.append(one(table.column(name)))
+            arrays.append(pa.array(ts))
+            continue
         if name not in names:
             missing = f"no column '{name}'. {columns_for(name, offered or names)}"
             reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -154,6 +155,25 @@ def looks_wrong(times: Array) -> str | None:
     if not len(times) or int(times.max()) not in _SECONDS:
         return None
     return "The events' times lie in 1970. If they are seconds, feed them with time_format='s' (--time-format s)."
+
+
+_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d", "%d %b %Y", "%d.%m.%y", "%b %d %Y")
+_TIMES = (" %H:%M:%S", " %H:%M", " %H:%M:%S.%f", "T%H:%M:%S", " %I:%M:%S %p", "")
+_USUAL_FORMATS = tuple(f"{date}{time}" for date in _DATES for time in _TIMES)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
+
+
+def guess_format(text: str) -> str | None:
+    """The format in which a text is a time: "" for ISO 8601, which is read without one; None if it looks like none."""
+    if _ISO.fullmatch(text):
+        return ""
+    for format in _USUAL_FORMATS:
+        try:
+            dt.datetime.strptime(text, format)
+        except ValueError:
+            continue
+        return format
+    return None
 
 
 def _unknown(format: str) -> Misuse:

@@ -26,6 +26,7 @@ from ..app.generating import generate_usual, stream_in_app
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
+from ..wording import speak_of_options
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
@@ -68,7 +69,8 @@ class SiddhiMagic(Magics):
     @line_cell_magic
     def siddhi(self, line: str, cell: str | None = None) -> Any:
         try:
-            return self._line(line) if cell is None else self._cell(line, cell)
+            with speak_of_options():
+                return self._line(line) if cell is None else self._cell(line, cell)
         except HelpAsked as asked:
             print(str(asked).rstrip())
             return None

@@ -66,7 +66,7 @@ def _describe_measured(shown: AppAudit) -> list[str]:
     if m is None:
         return []
     lines = [measurement_text(way) for way in m.ways] if m.failure is None else [f"not possible: {m.failure}"]
-    return [*lines, *([f"{format_count(m.rejected, 'row')} rejected"] if m.rejected else [])]
+    return [*lines, *([f"{format_count(m.rejected, 'row')} rejected"] if m.rejected else []), *m.notes]
 
 
 @text.register

@@ -13,28 +13,44 @@ import pandas as pd
 import pyarrow as pa
 
 from ..errors import SparkStreamError, near_to
+from ..ingest.column_matching import NO_COLUMN
 from ..ingest.feed_files import columns_of_file
 from ..ingest.ingest import columns_for
+from ..types import Type
+from ..wording import choose_words
 from .feeds import Shape
 
 
-def check_source(source: Any, shape: Shape) -> None:
-    """Raise SparkStreamError if `source` cannot be read as a feed of `shape`: no such file or an unreadable one,
-    no frame, or one without a column of the stream or the column of event times.
+def check_source(source: Any, shape: Shape) -> Shape:
+    """The shape for the columns of `source`, of which some may be named otherwise (`Shape.fit_columns`).
+
+    Raises SparkStreamError if it cannot be read as a feed: no such file or an unreadable one, no frame, or one without
+    a column of the stream or the column of event times.
     """
     name = Path(source).name if isinstance(source, str | Path) else "The frame"
     columns = columns_of_source(source, shape.names)
+    shape = shape.fit_columns(columns)
     if shape.time is not None:
         _check_column(name, columns, shape.time, "of event times")
     wanted = {a.name: shape.columns.get(a.name, a.name) for a in shape.schema}
-    missing = {attribute: column for attribute, column in wanted.items() if column not in columns}
-    if len(missing) > 1 and len(set(columns)) == len(columns) and any(near_to(c, columns) for c in missing.values()):
-        raise SparkStreamError(_several(name, columns, missing, shape.stream))
-    for attribute in shape.schema:
-        column = wanted[attribute.name]
-        near = near_to(column, columns)
-        hint = _describe_mapping(attribute.name, near[0]) if near else ""
-        _check_column(name, columns, column, f"for stream {shape.stream}", hint)
+    missing = {a: column for a, column in wanted.items() if column not in columns and column != NO_COLUMN}
+    probable = {a: _find_probable(a, column, columns, shape) for a, column in missing.items()}
+    if len(missing) > 1 and len(set(columns)) == len(columns) and any(probable.values()):
+        raise SparkStreamError(_describe_several(name, columns, missing, probable, shape.stream))
+    for attribute, column in wanted.items():
+        if column != NO_COLUMN:
+            _check_column(name, columns, column, f"for stream {shape.stream}", attribute, probable.get(attribute))
+    return shape
+
+
+def _find_probable(attribute: str, column: str, columns: Sequence[str], shape: Shape) -> str | None:
+    """The column that a missing one probably is: of a near name, or for a long that of event times."""
+    used = [c for a in shape.schema if (c := shape.columns.get(a.name, a.name)) in columns]
+    near = near_to(column, [c for c in columns if c not in used])
+    if near:
+        return near[0]
+    is_long = any(a.name == attribute and a.type is Type.LONG for a in shape.schema)
+    return shape.time if is_long and shape.time in columns and shape.time not in used else None
 
 
 def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
@@ -53,25 +69,35 @@ def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
     )
 
 
-def _describe_mapping(attribute: str, column: str) -> str:
-    return f' Write --map {attribute}="{column}", or columns={{{attribute!r}: {column!r}}}.'
+def _describe_mapping(attribute: str, column: str | None) -> str:
+    null = choose_words(f"--map {attribute}= (without a column)", f"columns={{{attribute!r}: None}}")
+    if column is None:
+        return f"To feed null: {null}."
+    given = choose_words(f'--map {attribute}="{column}"', f"columns={{{attribute!r}: {column!r}}}")
+    return f"Write {given}; {null} feeds null."
 
 
-def _several(source: str, columns: list[str], missing: Mapping[str, str], stream: str) -> str:
+def _describe_several(
+    source: str, columns: list[str], missing: Mapping[str, str], probable: Mapping[str, str | None], stream: str
+) -> str:
     """The message for several columns of a stream's attributes that a source lacks, with the probable ones."""
-    first = next(iter(missing.values()))
-    near = {attribute: near_to(column, columns) for attribute, column in missing.items()}
-    maps = [f'--map {a}="{found[0]}"' if found else f"--map {a}=COLUMN" for a, found in near.items()]
     named = ", ".join(f"'{column}'" for column in missing.values())
-    listed = columns_for(first, columns)
+    maps = " ".join(f'--map {a}="{c}"' if c else f"--map {a}=COLUMN" for a, c in probable.items())
+    pairs = ", ".join(f"{a!r}: {c!r}" if c else f"{a!r}: COLUMN" for a, c in probable.items())
+    null = choose_words("--map ATTRIBUTE= (without a column)", "None in place of a column")
     return (
-        f"{source} has no columns {named} for stream {stream}. {listed[listed.index('Its columns') :]} Write "
-        f"{' '.join(maps)}, or columns={{ATTRIBUTE: COLUMN}} in Python."
+        f"{source} has no columns {named} for stream {stream}. {columns_for('', columns)} Write "
+        f"{choose_words(maps, f'columns={{{pairs}}}')}; {null} feeds null."
     )
 
 
-def _check_column(source: str, columns: list[str], name: str, purpose: str, hint: str = "") -> None:
+def _check_column(
+    source: str, columns: list[str], name: str, purpose: str, attribute: str | None = None, probable: str | None = None
+) -> None:
     if columns.count(name) > 1:
         raise SparkStreamError(f"{source} has {columns.count(name)} columns '{name}': rename all but one.")
     if name not in columns:
-        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {columns_for(name, columns)}{hint}")
+        hint = "" if attribute is None else f" {_describe_mapping(attribute, probable)}"
+        nearest_first = name if probable is None or near_to(name, columns)[:1] == [probable] else probable
+        listed = columns_for(nearest_first, columns)
+        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {listed}{hint}")

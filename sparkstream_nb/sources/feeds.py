@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.column_data import ARROW, Array
 from ..errors import SparkStreamError, shown
+from ..ingest.column_matching import NO_COLUMN, match_column, match_columns
 from ..ingest.csvfile import MALFORMED
 from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
 from ..ingest.ingest import check_object, fits, fits_time, one, times, type_rows, valid
@@ -39,6 +40,7 @@ from ..journal.shared import Shared
 from ..journal.tasks import TaskFailed, Tasks
 from ..limits import Limits
 from ..types import Schema, Type
+from ..wording import choose_words
 
 CHUNK_ROWS = 250_000
 """Rows of an entry: small enough that a feed of a few seconds has several, so that one sees how far it is."""
@@ -59,7 +61,8 @@ class Shape:
 
     `written` is the format of these times, `values` the format of other texts. `offered` are all columns of the source,
     for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `kept`:
-    maximum number of rejected rows that are kept (None: all).
+    maximum number of rejected rows that are kept (None: all). `guesses`: the columns that were found by a name that
+    differs in case or separators, by attribute; the one of event times by "".
     """
 
     stream: str
@@ -72,12 +75,32 @@ class Shape:
     written: TimeFormat = BY_DEFAULT
     values: ValueFormat = AS_WRITTEN
     kept: int | None = REJECTS_KEPT
+    guesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """The source columns that matter."""
         wanted = [self.columns.get(a.name, a.name) for a in self.schema]
-        return list(dict.fromkeys([*wanted, *([self.time] if self.time else [])]))
+        return [n for n in dict.fromkeys([*wanted, *([self.time] if self.time else [])]) if n != NO_COLUMN]
+
+
+    def fit_columns(self, columns: Sequence[str]) -> Shape:
+        """The shape for a source with these columns: a name that it lacks means the only column which differs in
+        case, spaces, underscores or hyphens."""
+        guesses = match_columns(self.schema.names, self.columns, columns)
+        time = None if self.time is None else match_column(self.time, columns)
+        if time is not None and time != self.time:
+            guesses[""] = time
+        fitted = {a: column for a, column in guesses.items() if a}
+        return replace(self, time=time, columns={**self.columns, **fitted}, guesses=guesses) if guesses else self
+
+    def describe_guesses(self) -> list[str]:
+        """The note on columns that were guessed; none where none was."""
+        if not self.guesses:
+            return []
+        named = ", ".join(f"{a or 'event times'} from '{column}'" for a, column in self.guesses.items())
+        otherwise = choose_words("--map ATTRIBUTE=COLUMN says otherwise", "columns={ATTRIBUTE: COLUMN} says otherwise")
+        return [f"{self.stream}: columns by names that differ in case or separators: {named}; {otherwise}."]
 
 
 @dataclass
@@ -241,7 +264,7 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDis
     except pa.ArrowInvalid:
         return None  # Spark reports the error
     for attribute in shape.schema:
-        place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))
+        place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))  # NO_COLUMN is none
         if place < 0 or not fits(found.field(place).type, attribute.type):
             return None
     if shape.time is not None:

@@ -40,11 +40,13 @@ def is_stream(source: Any) -> bool:
     return bool(getattr(source, "isStreaming", False)) and hasattr(source, "writeStream")
 
 
-def check_stream(frame: Any, shape: Shape) -> None:
-    """Raises `Misuse` if a streaming frame lacks a column that a stream needs."""
+def check_stream(frame: Any, shape: Shape) -> Shape:
+    """The shape for a streaming frame's columns. Raises `Misuse` if it lacks a column that a stream needs."""
+    shape = shape.fit_columns(frame.columns)
     for name in shape.names:
         if name not in frame.columns:
             raise Misuse(nearest(f"the frame has no column '{name}' for stream '{shape.stream}'", name, frame.columns))
+    return shape
 
 
 @dataclass(frozen=True)

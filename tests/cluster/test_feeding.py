@@ -221,7 +221,7 @@ def test_a_feed_that_fails_says_why(run: Run, tmp_path: Path, monkeypatch: pytes
     app = run(SUMS)
     with pytest.raises(SparkStreamError, match=r"file not found: .*none\.csv"):
         app.feed("S", tmp_path / "none.csv", background=True)
-    monkeypatch.setattr("sparkstream_nb.app.running.app_inputs.check_source", lambda source, shape: None)  # gone later
+    monkeypatch.setattr("sparkstream_nb.app.running.app_inputs.check_source", lambda source, shape: shape)  # gone later
     feed = app.feed("S", tmp_path / "gone.csv", background=True)
     with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)

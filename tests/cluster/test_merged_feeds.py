@@ -272,7 +272,7 @@ def test_a_step_needs_times(run: Run) -> None:
 def test_a_source_that_cannot_be_read_ends_the_feed_that_it_joins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run(LIT)
     feed = app.feed("Lamp", LAMPS, time="at", paused=True)
-    monkeypatch.setattr("sparkstream_nb.app.running.app_inputs.check_source", lambda source, shape: None)
+    monkeypatch.setattr("sparkstream_nb.app.running.app_inputs.check_source", lambda source, shape: shape)
     app.feed("Key", Path("gone.csv"), time="at", together=True)
     with pytest.raises(SparkStreamError, match=r"gone\.csv"):
         feed.wait(SECONDS)

@@ -68,8 +68,7 @@ def test_an_app_runs_as_it_is_on_events_that_are_fed(how: dict[str, Any], tmp_pa
     rows = app.query("from PaymentAgg within 0L, 100000L per 'sec' select country, sum(payments) as n group by country")
     assert dict(rows.rows) == {"DE": 3, "LK": 1, "US": 1}
     assert [w for w in warnings_of(app) if w.startswith("Offline")] == [
-        LEFT_OUT
-        + "Streams of sources are fed, and those of sinks read, as others are; stored rows are the app's own."
+        LEFT_OUT + "Streams of sources are fed, and those of sinks read, as others are; stored rows are the app's own."
     ]
     end(app)
 

@@ -79,7 +79,7 @@ def test_csv_by_hand(name: str, tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "a.csv is empty: its first line must name the columns."),
-        (b"k,w\na,1\n", "a.csv has no column 'v' for stream S. Its columns: k, w."),
+        (b"k,w\na,1\n", "a.csv has no column 'v' for stream S. Its columns: k, w. To feed null: columns={'v': None}."),
         (b"k,v,v\na,1,2\n", "a.csv has 2 columns 'v': rename all but one."),
     ],
 )

@@ -50,11 +50,12 @@ class FeedFiles:
 @dataclass(frozen=True)
 class Measurement:
     """The results of an audit's feeds: `ways`, or the reason why they could not be replayed; and the rows that do not
-    fit."""
+    fit. `notes`: why they do not, and which columns were guessed."""
 
     ways: Sequence[Measured] = ()
     failure: str | None = None
     rejected: int = 0
+    notes: Sequence[str] = ()
 
 
 def measurement_text(m: Measured) -> str:

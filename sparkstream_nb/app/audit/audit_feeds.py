@@ -24,9 +24,11 @@ from ...plan.nodes import Plan
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input
+from ...sources.feeds import Shape
 from ...sources.recordings import RecordingFile
 from ..results.divergence import VERDICTS, Truth
 from ..running.app import check_feed
+from ..running.first_rows import describe_reasons
 from ..running.source_reading import AS_IT_IS
 from .audit_answers import FeedFiles, Measured, Measurement
 
@@ -41,10 +43,12 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
     recordings = [RecordingFile.open(Path(path)) for stream, path in feeds.files if not stream]
     if recordings and len(feeds.files) > 1:
         raise Misuse("--feed: a recording is replayed alone")
-    for stream, path in feeds.files:
-        if stream:
-            check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS))
-    batch, rejected = (InputBatch(np.empty(0, np.int64)), 0) if recordings else _batch(plan, feeds)
+    shapes = [
+        check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS)) for stream, path in feeds.files if stream
+    ]
+    batch, rejected, notes = (
+        (InputBatch(np.empty(0, np.int64)), 0, []) if recordings else _read_files(plan, feeds, shapes)
+    )
     with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
         inbox = Inbox(Path(folder) / "inbox")
         for recording in recordings:
@@ -53,13 +57,13 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
             inbox.append([inbox.batch(batch, "round_robin")])
         inbox.close()
         if not inbox.position.step:
-            return Measurement(failure="no row of the feeds fits its stream", rejected=rejected)
+            return Measurement(failure="no row of the feeds fits its stream", rejected=rejected, notes=notes)
         try:
             ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
             ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
-            return Measurement(failure=str(e), rejected=rejected)
-    return Measurement(ways, rejected=rejected)
+            return Measurement(failure=str(e), rejected=rejected, notes=notes)
+    return Measurement(ways, rejected=rejected, notes=notes)
 
 
 def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
@@ -90,20 +94,23 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
     return found
 
 
-def _batch(plan: Plan, feeds: FeedFiles) -> tuple[InputBatch, int]:
-    """The events of all feeds in order of time, a step each; and how many rows do not fit."""
+def _read_files(plan: Plan, feeds: FeedFiles, shapes: Sequence[Shape]) -> tuple[InputBatch, int, list[str]]:
+    """The events of all feeds in order of time, a step each; the number of rows that do not fit; and notes: why they do
+    not, and which columns were guessed. `shapes`: how each file is read."""
     typed: list[tuple[str, StreamRows]] = []
-    rejected = 0
-    for stream, path in feeds.files:
+    rejected, notes = 0, []
+    for (stream, path), shape in zip(feeds.files, shapes, strict=True):
         schema = plan.schema(stream)
-        shape = feeds.by_stream(plan)[stream].shape(stream, schema)
         tables = list(tables_of(Path(path), shape.names))
         table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
         found = type_rows(
             table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
         )
         rejected += len(found.rejected)
+        notes += shape.describe_guesses()
+        if found.rejected:
+            notes.append(f"{stream}: {describe_reasons(found.rejected, shape)}")
         times = np.arange(len(found), dtype=np.int64) if found.ts is None else found.ts
         rows = StreamRows(np.arange(len(found)), times, found.columns)
         typed.append((stream, rows.taken(np.argsort(times, kind="stable"))))
-    return merge(typed), rejected
+    return merge(typed), rejected, notes

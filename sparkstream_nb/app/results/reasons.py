@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ingest.ingest import BETWEEN_FAULTS, SPOILT
+from ...ingest.time_formats import guess_format
+from ...wording import choose_words
 
 _UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
 """The reason that `ingest.ingest` gives for a value of the wrong type."""
@@ -17,6 +20,7 @@ _FAULT_ENDS = re.compile(
 )
 """The beginning of the next fault in a row's reason, outside of quoted values."""
 _NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
+_LONG = "is not a long"
 _NO_TIME = "is not a time"
 _BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T10:00:00+02:00"
 """The form of a time without a zone."""
@@ -49,11 +53,13 @@ class _Value:
         return "none" if self.shown.strip("'\" ").casefold() in _MEANS_NONE else "other"
 
 
-def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[ReasonGroup]:
+def group_reasons(
+    reasons: Mapping[str, int], time: str | None = None, columns: Mapping[str, str] | None = None
+) -> list[ReasonGroup]:
     """Group `reasons` (row counts by reason): the event times first, as all rows depend on their format, then the most
     frequent group. A row counts in each group that it has a fault of. Values of the wrong type in one column form a
     group, which shows the most frequent one of the most similar values. `time` is an example of a time in the default
-    format.
+    format, `columns` names the source columns of attributes that have other names.
     """
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []
@@ -71,7 +77,8 @@ def group_reasons(reasons: Mapping[str, int], time: str | None = None) -> list[R
         else:
             words = f"{where} {what}: {len(values):,} values, such as {example}"
         missing = len(values) == 1 and example == "null"
-        group = ReasonGroup(total, words if missing else f"{words}{_suggest_format(what, values, time)}")
+        column = (columns or {}).get(where, where)
+        group = ReasonGroup(total, words if missing else f"{words}{_suggest_format(column, what, values, time)}")
         (timed if what.startswith(_NO_TIME) else alone).append(group)
     return [g for groups_ in (timed, alone) for g in sorted(groups_, key=lambda group: (-group.count, group.words))]
 
@@ -100,7 +107,18 @@ def _as_argument(text: str) -> tuple[bool, str]:
     return text.startswith("-"), text
 
 
-def _suggest_format(what: str, values: Sequence[_Value], time: str | None) -> str:
+def _suggest_time(column: str, values: Sequence[_Value]) -> str | None:
+    """The options that read a time for a long, to be appended to a reason; None where the values are no times."""
+    format = guess_format(_example(values).strip("'\" "))
+    if format is None:
+        return None
+    option = f"--time {shlex.quote(column)}"
+    options = f"{option} --time-format '{format}'" if format else option
+    python = f"time={column!r}, time_format={format!r}" if format else f"time={column!r}"
+    return f", and looks like a time: {choose_words(options, python)}"
+
+
+def _suggest_format(column: str, what: str, values: Sequence[_Value], time: str | None) -> str:
     """The expected format of a value, and the options that let others fit, to be appended to a reason."""
     if what == _NO_TIME:
         return f"; {time or _BY_DEFAULT} (--time-format and --time-zone say otherwise)"
@@ -108,6 +126,8 @@ def _suggest_format(what: str, values: Sequence[_Value], time: str | None) -> st
         return " (--time-format says otherwise)"
     if what not in _NUMBERS:
         return ""
+    if what == _LONG and (times := _suggest_time(column, values)):
+        return times
     words = ["a number is written as 1234.5"]
     if any(v.kind == "comma" for v in values):
         words = ["with a decimal comma: --decimal ,"]

@@ -57,6 +57,7 @@ from .wall import WALL
 
 if TYPE_CHECKING:
     from ...runners.spark.output_source import DataFrame, SparkSession
+    from ...sources.feeds import Shape
 
 
 class App(Displayed):
@@ -296,7 +297,7 @@ class App(Displayed):
         time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
-        columns: Mapping[str, str] | Sequence[str] | None = None,
+        columns: Mapping[str, str | None] | Sequence[str] | None = None,
         decimal: str | None = None,
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
@@ -315,7 +316,7 @@ class App(Displayed):
         time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
-        columns: Mapping[str, str] | Sequence[str] | None = None,
+        columns: Mapping[str, str | None] | Sequence[str] | None = None,
         decimal: str | None = None,
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
@@ -333,7 +334,7 @@ class App(Displayed):
         time_zone: str | None = None,
         route: str | None = None,
         limit: int | None = None,
-        columns: Mapping[str, str] | Sequence[str] | None = None,
+        columns: Mapping[str, str | None] | Sequence[str] | None = None,
         decimal: str | None = None,
         missing: Sequence[str] | None = None,
         progress: OnProgress | None = None,
@@ -356,10 +357,12 @@ class App(Displayed):
         ms, or ISO 8601). `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed
         twice the first is taken; one that they left out is as much later as they went forward. `route` overrides the
         routing. `limit`: only this many rows of each source, the first ones. `columns` maps attributes to source
-        columns, or lists these in the attributes' order. Of texts, `decimal=","` reads numbers such as 1.234,5, and
-        `missing` are those that mean null, besides an empty cell. Rows that do not fit are counted, and as many as
-        `retention` says are kept in `errors`. `progress` is called when the reading begins, and then several times a
-        second until all is committed; by default the front end shows how far the feed is.
+        columns (None: the attribute is null), or lists these in the attributes' order; other names are matched without
+        case, spaces, underscores and hyphens. An attribute of type long with the column of `time` has it in ms. Of
+        texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an empty
+        cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress` is
+        called when the reading begins, and then several times a second until all is committed; by default the front end
+        shows how far the feed is.
 
         With `background` the call returns at once: a `Feed`, which can be paused, stepped, stopped and waited for;
         `paused` begins one that waits for its first step, and `together` merges the sources with a feed of the app that
@@ -664,8 +667,9 @@ class App(Displayed):
         return list(self.runtime.progress.logs)
 
 
-def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS) -> None:
-    """Raises SparkStreamError if `App.feed` of an app of `plan` would refuse these arguments. Nothing starts."""
+def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS) -> Shape:
+    """The shape of a feed of an app of `plan`. Raises SparkStreamError if `App.feed` would refuse these arguments.
+    Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
-    check_source(source, reading.shape(stream, plan.schema(stream)))
+    return check_source(source, reading.shape(stream, plan.schema(stream)))

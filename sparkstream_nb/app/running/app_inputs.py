@@ -145,8 +145,7 @@ class Inputs:
         read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
         schemas = {s.shape.stream: s.shape.schema for s in read}
         Route.parse(route or app.routing, app.nodes, schemas if route else None)
-        for given in read:
-            check_source(given.source, given.shape)
+        read = [replace(given, shape=check_source(given.source, given.shape)) for given in read]
         disorder = play.get("disorder")
         if disorder is not None and not isinstance(disorder, Disorder):
             raise Misuse(f"disorder is a Disorder, not {shown(disorder)}: Disorder(late=0.05, seed=7)")

@@ -154,7 +154,7 @@ def load(target: FeedTarget, request: FeedRequest, given: FeedSource) -> Loaded:
             typed, highest = feeds.in_order(typed, folder)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
-        notes = [*notes, *typed.doubts.words(shape.written.zone)]
+        notes = [*shape.describe_guesses(), *notes, *typed.doubts.words(shape.written.zone)]
         return Loaded(typed, shape, feeds.reasons(typed, folder), notes)
     except SparkStreamError:
         feeds.discard(typed, folder)

@@ -81,7 +81,9 @@ def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
 
     Raises `Misuse` for a frame without a column that the stream needs.
     """
-    check_stream(frame, shape)
+    shape = check_stream(frame, shape)
+    for note in shape.describe_guesses():
+        app.progress.say(note)
     name = f"frame:{shape.stream}"
     app.remove_source(name)
     folder = app.life.folder(app.home) / FOLDER / shape.stream

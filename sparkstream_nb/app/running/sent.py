@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Misuse, SparkStreamError, did_you_mean, nearest
+from ...ingest.column_matching import NO_COLUMN
 from ...types import Schema
 
 
-def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
-    """The source column of each attribute that has one of another name."""
+def source_columns(schema: Schema, columns: Mapping[str, str | None] | Sequence[str] | None) -> dict[str, str]:
+    """The source column of each attribute that has one of another name; `NO_COLUMN` of one that is null."""
     if not columns:
         return {}
     if not isinstance(columns, Mapping):
@@ -19,10 +20,12 @@ def source_columns(schema: Schema, columns: Mapping[str, str] | Sequence[str] | 
     for name in columns:
         if name not in schema.names:
             raise Misuse(nearest(f"columns: there is no attribute '{name}'", name, schema.names))
-    return dict(columns)
+    return {name: column or NO_COLUMN for name, column in columns.items()}
 
 
-def columns_of_streams(streams: Mapping[str, Schema], columns: Mapping[str, str] | None) -> dict[str, dict[str, str]]:
+def columns_of_streams(
+    streams: Mapping[str, Schema], columns: Mapping[str, str | None] | None
+) -> dict[str, dict[str, str | None]]:
     """By stream, the source columns of those attributes that it has. Raises `Misuse` for one that none has."""
     names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
     for name in columns or {}:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import argument_checks
 from ...errors import Misuse, nearest
+from ...ingest.column_matching import NO_COLUMN
 from ...types import Schema
 from .sent import columns_of_streams, source_columns
 
@@ -22,7 +23,7 @@ class Reading:
     time: str | None = None
     time_format: str | None = None
     time_zone: str | None = None
-    columns: Mapping[str, str] | Sequence[str] | None = None
+    columns: Mapping[str, str | None] | Sequence[str] | None = None
     decimal: str | None = None
     missing: Sequence[str] | None = None
 
@@ -36,7 +37,7 @@ class Reading:
             argument_checks.optional_str(what, getattr(self, what))
         argument_checks.optional_str_list("missing", self.missing)
         if isinstance(self.columns, Mapping):
-            argument_checks.optional_str_map("columns", self.columns)
+            argument_checks.optional_str_map("columns", {a: column or NO_COLUMN for a, column in self.columns.items()})
         else:
             argument_checks.optional_str_list("columns", self.columns)
         return Shape(
@@ -60,7 +61,7 @@ class Reading:
 def readings_of(
     schemas: Mapping[str, Schema],
     time: str | Mapping[str, str] | None = None,
-    columns: Mapping[str, str] | Sequence[str] | None = None,
+    columns: Mapping[str, str | None] | Sequence[str] | None = None,
     **formats: Any,
 ) -> dict[str, Reading]:
     """The reading of a source of each stream. `time` names the column of event times, for all or by stream, `columns`

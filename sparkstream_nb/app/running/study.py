@@ -214,7 +214,7 @@ def material(
     kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
     shapes = {stream: readings[stream].shape(stream, schemas[stream]) for stream in sources}
     for stream, source in sources.items():
-        check_source(source, shapes[stream])
+        shapes[stream] = check_source(source, shapes[stream])
     given = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]
     timed = [s for s in given if s.shape.time is not None]
     if disorder is not None and len(timed) < len(given):

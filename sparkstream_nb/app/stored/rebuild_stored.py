@@ -173,10 +173,10 @@ def _events(
     """(times in ms, columns) of the log's batches; `failed` counts the reasons of rows that do not fit the stream."""
     stream = definition.input.source.id
     schema = plan.schema(stream)
-    check_source(log.path, Shape(stream, schema, log.time, {}))
+    shape = check_source(log.path, Shape(stream, schema, log.time, {}))
     last, count = ALWAYS[0], 0
-    for table in tables_of(log.path, [*schema.names, *([log.time] if log.time else [])]):
-        typed = type_rows(table, schema, time=log.time)
+    for table in tables_of(log.path, shape.names):
+        typed = type_rows(table, schema, time=shape.time, columns=shape.columns)
         failed.update(reason for _, _, reason in typed.rejected)
         # Without times events are 1 ms apart, as in a feed.
         ts = np.arange(count, count + len(typed), dtype=np.int64) if typed.ts is None else typed.ts

@@ -96,8 +96,7 @@ def _of_event(plan: Plan, event: Any, stream: str, at: int) -> FeedStep:
 
 def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[FeedStep]:
     schema = _schema(plan, stream)
-    shape = reading.shape(stream, schema)
-    check_source(source, shape)
+    shape = check_source(source, reading.shape(stream, schema))
     table = _table(source, shape.names, stream)
     typed = type_rows(table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns)
     if typed.rejected:
