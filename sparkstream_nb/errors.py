@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -129,6 +130,13 @@ class NotInThisBuild(SiddhiError):
 
 class SiddhiRuntimeError(SparkStreamError):
     """A retrieval or an event failed while running; the app continues."""
+
+
+class DamagedFile(SparkStreamError):
+    """A file of an app does not have the contents that were written (`checksums`)."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(f"the file {path} is damaged: {what}")
 
 
 class StoreError(SparkStreamError):

@@ -61,6 +61,14 @@ def write_at(file: int, data: bytes | memoryview, at: int) -> int:
     return os.write(file, data)
 
 
+def read_at(file: int, count: int, at: int) -> bytes:
+    """Read up to `count` bytes from byte `at` of an open file."""
+    if hasattr(os, "pread"):
+        return os.pread(file, count, at)
+    os.lseek(file, at, os.SEEK_SET)
+    return os.read(file, count)
+
+
 def sync(file: int) -> None:
     """Waits until an open file is on the disk: then it outlives the machine. On macOS `fsync` alone does not say so."""
     if fcntl is not None and hasattr(fcntl, "F_FULLFSYNC"):

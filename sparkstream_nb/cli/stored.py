@@ -60,6 +60,7 @@ _UPKEEP = {
     "delete": "SHARD, delete its rows",
     "add-shard-id": "SHARD, add SHARD_ID to tables that lack it",
     "drop": "drop the tables",
+    "verify": "APP is a text, a name, a folder or a recording: hold all that was written against its checksums",
     "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }
 
@@ -82,6 +83,8 @@ def add_store(commands: Commands) -> None:
 
 def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
+    if options.action == "verify":
+        return _verify(options)
     from ..app.config.grants import Grants
     from ..app.config.secrets import References
     from ..app.deployment.app_folder import default_home
@@ -120,3 +123,23 @@ def store(options: Any) -> int:
             lines = found.rebuild(options.origin, dry_run=options.dry_run)
     print("\n".join([*lines, *(["nothing was changed (--dry-run)"] if options.dry_run else [])]))
     return 0
+
+
+def _verify(options: Any) -> int:
+    """`sparkstream store verify`: 1 if something is damaged. It only reads; the app may run meanwhile."""
+    from ..app.deployment.app_folder import default_home
+    from ..app.stored.verify_folder import verify_folder, verify_recording
+
+    path = Path(options.app)
+    if options.shards:
+        raise Misuse("sparkstream store verify takes an app, and no shard id")
+    if path.suffix == ".parquet":
+        result = verify_recording(path)
+    else:
+        home = Path(options.home) if options.home is not None else path
+        if options.home is None and not path.is_dir():
+            name = compile_plan(options).name or path.stem if path.suffix == ".siddhi" else options.app
+            home = default_home(options.name or name)
+        result = verify_folder(home)
+    print(result)
+    return 1 if result.damage else 0

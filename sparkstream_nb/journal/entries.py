@@ -25,7 +25,8 @@ class Entry:
     the app's number in the journal. `file` is the file of the inbox that the entry needs, if any; it is removed when no
     micro-batch will read it again. An entry with `barrier` begins a micro-batch of its own. `source` is the name of the
     source outside that entered it, and `reached` is that source's progress: the changes of its position, by part (None:
-    the part is no longer needed).
+    the part is no longer needed). `sums` are the checksums of its files by name (`checksums.sums_of`), set by
+    `Inbox.put`; entries of earlier versions have none.
     """
 
     kind: ClassVar[str] = ""
@@ -43,6 +44,7 @@ class Entry:
     over: tuple[int, ...] = ()
     source: str | None = None
     reached: Mapping[str, Any] | None = None
+    sums: Mapping[str, str] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -15,11 +15,12 @@ import contextlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..checksums import sums_of
 from ..engine.state.node_batch import InputBatch
 from ..errors import SparkStreamError
 from ..interrupts import deferred
@@ -122,6 +123,7 @@ class Inbox:
         self._changed = threading.Condition()
         self._group = _CommitGroup()
         self._settling = False
+        self._sums: dict[str, str] = {}
         self._first = self._end = 0
         found = segments(self.folder)
         for _, file in found:
@@ -240,10 +242,11 @@ class Inbox:
     @deferred()
     def put(self, entries: Sequence[Entry]) -> Ticket:
         """`append`, except that the entries need not be on the disk before they are `settled`. Files are."""
-        files = dict.fromkeys(self.folder / name for e in entries for name in e.files)
+        names = dict.fromkeys(name for e in entries for name in e.files)
         with self._undo_failed_write():
-            if files:
-                to_disk(*files, self.folder)
+            if names:
+                to_disk(*(self.folder / name for name in names), self.folder)
+                entries = self._with_sums(entries, names)
             if self._end - self._first > SEGMENT_BYTES:
                 self._roll()
         with self._changed:
@@ -264,6 +267,13 @@ class Inbox:
                 self.arrived.add(seq, total)
             self.position = p
             return Ticket(p.seq - 1, self._group)
+
+    def _with_sums(self, entries: Sequence[Entry], names: Iterable[str]) -> list[Entry]:
+        """The entries with the checksums of their files. The entries of a large file come in one after the other: the
+        sums of the last files are kept.
+        """
+        self._sums = {name: self._sums.get(name) or sums_of(self.folder / name) for name in names}
+        return [replace(e, sums={n: self._sums[n] for n in e.files}) if e.files else e for e in entries]
 
     @contextlib.contextmanager
     def _undo_failed_write(self) -> Iterator[None]:

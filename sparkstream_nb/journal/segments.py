@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..checksums import check_sums
 from ..engine.columnar.column_data import Array, nearly_distinct
 from ..engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
 from ..ingest import ingest
@@ -22,7 +23,7 @@ from ..nodes.batches import concat_coded, concat_columns, rows_in_order
 from ..nodes.partitioning import part, parts
 from ..types import Schema, Type
 from . import routing
-from .entries import EventsEntry, FileRows, MergedEntry, RowsEntry, StepsEntry
+from .entries import Entry, EventsEntry, FileRows, MergedEntry, RowsEntry, StepsEntry
 
 T = TypeVar("T")
 Needed = Mapping[str, Collection[int]]
@@ -109,8 +110,9 @@ def load(
     folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed: Needed | None = None
 ) -> InputBatch:  # fmt: skip
     """The batch of an entry of the journal; from a feed's rows the attributes that are `needed` (None:
-    all).
+    all). Raises DamagedFile if a file of the inbox is not as it was written.
     """
+    check_files(folder, entry)
     match entry:
         case RowsEntry():
             wanted = _wanted_attributes(entry.stream, schemas, needed)
@@ -129,6 +131,12 @@ def load(
         case StepsEntry(file=str(file)):
             return InputBatch.from_bytes((folder / file).read_bytes())
     raise TypeError(f"an entry of kind '{entry.kind}' has no events")
+
+
+def check_files(folder: Path, entry: Entry) -> None:
+    """Raise DamagedFile if a file of an entry is not as it was written, and FileNotFoundError if it does not exist."""
+    for name, sums in (entry.sums or {}).items():
+        check_sums(folder / name, sums)
 
 
 def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Schema]) -> Needed | None:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from ..checksums import seal
 from ..journal.kept import DAY
 from ..journal.private import private_file
 from ..retention import Retention
@@ -115,6 +116,7 @@ def _merge_run(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
     new = private_file(folder / ".merged")
     with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
+    seal(new)
     to_disk(new)
     put_in_place(new, folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows")
     to_disk(folder)

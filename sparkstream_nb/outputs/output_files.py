@@ -4,7 +4,7 @@
 IPC stream. The parts of a node follow one another. A micro-batch that is replayed overwrites its files with the same
 content; files of a micro-batch that was never committed are not read. `<first>-<last>.arrows` has all of the
 micro-batches `first`..`last`, with `node` before the other columns (`merging.py`): such files take the place of many
-small ones.
+small ones. Files are sealed by checksums (`checksums.py`), which are checked where rows are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import SparkStreamError
+from ..checksums import add_seal, check_sealed, from_json, is_sealed, seal, to_json
+from ..errors import DamagedFile, SparkStreamError
 from ..journal import result_codec
 from ..journal.private import private_file, private_folder, write_private
 from ..journal.result_rows import StreamEvents
@@ -115,9 +116,11 @@ class OutputFiles:
             for part, row in enumerate(parts):
                 new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
                 if not row.file:
-                    write_private(new, row.blob)
+                    write_private(new, add_seal(row.blob))
                 elif not new.exists() and kept.exists():
                     continue  # the commit was cut off after this
+                elif not is_sealed(new):
+                    seal(new)
                 put_in_place(new, kept)
 
     def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
@@ -233,14 +236,14 @@ class OutputFiles:
         """Missing parts of the written outputs, in words; None if all are there. Reads the heads of all files.
         `tidying` must be held if an app runs.
         """
-        known = self._written()
-        for stream, written in known.rows.items():
-            try:
+        try:
+            known = self._written()
+            for stream, written in known.rows.items():
                 there = self._there(stream, known.batch)
-            except SparkStreamError as error:
-                return f"of its outputs, {error}"
-            if there < written:
-                return f"{written - there:,} of the {written:,} outputs of {stream} are gone"
+                if there < written:
+                    return f"{written - there:,} of the {written:,} outputs of {stream} are gone"
+        except SparkStreamError as error:
+            return f"of its outputs, {error}"
         return None
 
     def forget(self, stream: str) -> None:
@@ -258,14 +261,12 @@ class OutputFiles:
         return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
     def _written(self) -> _Written:
-        with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
-            found = json.loads((self.folder / _WRITTEN).read_text(encoding="utf-8"))
-            return _Written(int(found["batch"]), dict(found["rows"]))
-        return _Written(-1, {})
+        found = _read_counts(self.folder / _WRITTEN)
+        return _Written(int(found.get("batch", -1)), dict(found.get("rows", {})))
 
     def _write(self, name: str, what: Mapping[str, Any]) -> None:
         new = private_file(self.folder / f"{name}.new")
-        new.write_text(json.dumps(what), encoding="utf-8")
+        new.write_text(to_json(what), encoding="utf-8")
         put_in_place(new, self.folder / name)
 
     @property
@@ -293,10 +294,7 @@ class OutputFiles:
         return found.get(stream, -1)
 
     def _dropped_up_to(self) -> dict[str, int]:
-        with contextlib.suppress(FileNotFoundError):
-            found: dict[str, int] = json.loads((self.folder / _DROPPED_UP_TO).read_text(encoding="utf-8"))
-            return found
-        return {}
+        return _read_counts(self.folder / _DROPPED_UP_TO)
 
     def stream_folder(self, stream: str) -> Path:
         """Folder of a stream's files."""
@@ -318,10 +316,18 @@ class OutputFiles:
 
 def dropped_events(folder: Path) -> Mapping[str, int]:
     """`OutputFiles.dropped_events` of a folder of outputs."""
-    with contextlib.suppress(FileNotFoundError):
-        counts: dict[str, int] = json.loads((folder / _DROPPED).read_text(encoding="utf-8"))
-        return counts
-    return {}
+    return _read_counts(folder / _DROPPED)
+
+
+def _read_counts(path: Path) -> dict[str, Any]:
+    """The members of a file of `OutputFiles`, empty if there is none. Raises DamagedFile."""
+    try:
+        found: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise DamagedFile(path, str(error)) from None
+    return found
 
 
 def stamps(names: Sequence[str]) -> list[str]:
@@ -360,8 +366,9 @@ def _open_file(path: Path) -> Iterator[pa.RecordBatchReader]:
             yield pa.ipc.open_stream(source)
     except FileNotFoundError:
         raise
-    except (pa.ArrowInvalid, OSError) as error:
-        raise SparkStreamError(f"the file {path} is damaged: {error}") from None
+    except (pa.ArrowException, OSError) as error:
+        check_sealed(path)  # it knows the place
+        raise DamagedFile(path, str(error)) from None
 
 
 def in_order(parts: Sequence[pa.Table]) -> pa.Table:
@@ -373,7 +380,11 @@ def in_order(parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
-    """A file's events, only the newest `last` if given, with the node first; dictionaries spelt out."""
+    """A file's events, only the newest `last` if given, with the node first; dictionaries spelt out.
+
+    Raises DamagedFile, and FileNotFoundError if it does not exist.
+    """
+    check_sealed(file.path)
     with _open_file(file.path) as reader:
         table = reader.read_all()
     if last is not None:

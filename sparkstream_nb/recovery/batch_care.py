@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+from .. import checksums
 from ..engine.state.node_batch import Outputs
-from ..errors import StoreError
+from ..errors import DamagedFile, StoreError
 from ..journal.entries import Entry, EventsEntry
 from ..journal.private import private_file, write_private
 from ..journal.segments import StepsOfNode
@@ -67,15 +68,18 @@ class BatchCare:
 
     @staticmethod
     def of(folder: Path) -> BatchCare:
-        """Steps and queries set aside so far in the inbox `folder`."""
-        with contextlib.suppress(FileNotFoundError):
-            return BatchCare()._with_json(json.loads((folder / _FILE).read_text(encoding="utf-8")))
-        return BatchCare()
+        """Steps and queries set aside so far in the inbox `folder`. Raises DamagedFile."""
+        try:
+            return BatchCare()._with_json(checksums.from_json((folder / _FILE).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return BatchCare()
+        except ValueError as error:
+            raise DamagedFile(folder / _FILE, str(error)) from None
 
     def write(self, folder: Path) -> None:
         """Write the steps and queries that are set aside into the inbox."""
         new = folder / f"{_FILE}.new"
-        write_private(new, json.dumps(self._as_json()).encode())
+        write_private(new, checksums.to_json(self._as_json()).encode())
         to_disk(new)
         put_in_place(new, folder / _FILE)
 

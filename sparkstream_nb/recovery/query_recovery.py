@@ -17,7 +17,7 @@ from ..errors import SparkStreamError
 from .batch_care import DIED, BatchCare, EventsBlamed
 
 PLAIN_TRIES = 2
-TRIAL_TRIES = 4
+TRIAL_TRIES = 2
 """Tries of a micro-batch with trials without a culprit."""
 _POLLING_SECONDS = 0.5
 

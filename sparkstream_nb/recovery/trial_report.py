@@ -1,8 +1,8 @@
 """The report of a trial: lines of JSON that the child process writes, from which its parent learns where it ended.
 
 `begins` names the steps or the on-demand query that the child works on from now on, `ends` says that it is through,
-`raised` that the work failed with an error, `compiles` whether the engine's loops are being compiled meanwhile, and
-`passed` that all work of the micro-batch is done.
+`raised` that it failed with an error, `failed` that all of the work did, `compiles` whether the engine's loops are
+being compiled meanwhile, and `passed` that all work of the micro-batch is done.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class TrialReport:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The end of a trial: it `passed`; or it ended in the work on a `suspect`, if on any, because of `why` (None: the
-    process ended).
+    """The end of a trial: it `passed`, or failed where no event can be the cause; or it ended in the work on a
+    `suspect`, if on any, because of `why` (None: the process ended).
     """
 
     passed: bool = False
@@ -86,7 +86,7 @@ class TrialOutcome:
                 data = json.loads(line)
             except ValueError:  # the child ended while it wrote
                 continue
-            if "passed" in data:
+            if "passed" in data or ("failed" in data and suspect is None):
                 return TrialOutcome(passed=True)
             if "begins" in data:
                 (steps, ask), why = data["begins"], None

@@ -21,7 +21,8 @@ from ..journal.checkpoints import CheckpointProgress
 from ..journal.journal import BEGIN_ANEW
 from ..journal.private import private_file, private_folder
 
-_FILE = "nodes.sqlite"
+CHECKPOINT_FILE = "nodes.sqlite"
+"""The database, in the folder of a checkpoint."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER, tries INTEGER);
 CREATE TABLE IF NOT EXISTS nodes (node INTEGER PRIMARY KEY, version TEXT, digests TEXT);
@@ -46,7 +47,7 @@ class InlineCheckpoint:
 
     def __init__(self, folder: Path) -> None:
         """Raises SparkStreamError if an existing checkpoint cannot be read."""
-        self.folder, self.file = folder, folder / _FILE
+        self.folder, self.file = folder, folder / CHECKPOINT_FILE
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
         self._last: Planned | None = None
@@ -78,7 +79,7 @@ class InlineCheckpoint:
         with self._lock:
             if self._database is not None:
                 return
-            private_file(private_folder(self.folder) / _FILE)
+            private_file(private_folder(self.folder) / CHECKPOINT_FILE)
             with self._readable():
                 database = self._connect()
                 database.execute("PRAGMA journal_mode = WAL")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..engine.columnar.blocks import Buffer, Tracked
+from ..engine.columnar.blocks import Buffer, Tracked, digest_of
 from ..engine.state.content_chunking import pieces
+from ..errors import SparkStreamError
 from .node_spec import PieceStore
 
 
@@ -28,7 +29,17 @@ def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Se
 
 
 def read_piece(state: PieceStore, digest: str) -> bytes:
-    """A piece that has to be there."""
-    found = state.piece(digest)
-    assert found is not None, f"piece {digest} of a node's state is missing"
-    return found
+    """A piece that has to be there. Raises SparkStreamError if it is missing or not what was written."""
+    data = state.piece(digest)
+    if data is None or digest_of(data) != digest:
+        what = "is missing" if data is None else "is not what was written"
+        raise damaged_state(f"piece {digest} {what}")
+    return data
+
+
+def damaged_state(what: str) -> SparkStreamError:
+    """The error for a node's stored state of which `what` is true."""
+    return SparkStreamError(
+        f"The state of a node in its checkpoint is damaged: {what}. Put the checkpoint back from a copy, or begin with "
+        "a new one (an app: fresh=True)."
+    )

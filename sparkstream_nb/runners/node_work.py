@@ -8,7 +8,6 @@ used if its version equals the version in the runner's state (`NodeState`), else
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 import time
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
+from .. import checksums
 from ..engine.expressions.function_checks import reason_of
 from ..engine.node import NodeEngine
 from ..engine.state.node_batch import EventError, InputBatch, Outputs, RetrievalAnswer
@@ -49,7 +49,7 @@ from ..recovery.quarantine import taken
 from ..recovery.trial_report import StepRange
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
-from .node_state import read_piece, save_pieces
+from .node_state import damaged_state, read_piece, save_pieces
 
 if TYPE_CHECKING:
     from .database_tables import NodeTables
@@ -188,7 +188,7 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
     with alone(p.folder, when=True):
         pieces, version = {}, state.version()
         if version is not None:
-            pieces = {d: read_piece(state, d) for d in _parse_digests(version[1])[0]}
+            pieces = {d: read_piece(state, d) for d in parse_digests(version[1])[0]}
         trial = NodeTrial(
             replace(p, check=None, outputs=None, keep=False), key, given.entries, given.parts, version, pieces
         )
@@ -244,7 +244,7 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
         kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
-            kept.pieces, kept.last = _parse_digests(stored[1])
+            kept.pieces, kept.last = parse_digests(stored[1])
             kept.engine.restore(b"".join(read_piece(state, d) for d in kept.pieces))
     return kept
 
@@ -472,6 +472,7 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
         case Reject():
             if spec.index:
                 return []
+            segments.check_files(p.folder, entry)
             lines = (p.folder / entry.file).read_bytes()
             return [result_rows.Errors(*where, lines.count(b"\n"), lines)]
         case SourceEntry():
@@ -483,11 +484,14 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
     raise TypeError(f"a node cannot process an entry of kind '{entry.kind}'")
 
 
-def _parse_digests(text: str) -> tuple[list[str], int | None]:
+def parse_digests(text: str) -> tuple[list[str], int | None]:
     """The digests of a state's pieces, and the last entry that its node took note of: former versions wrote the digests
     alone, as no node was left out."""
-    found = json.loads(text)
-    return (found, None) if isinstance(found, list) else (found["pieces"], found["last"])
+    try:
+        note = checksums.from_json(text)
+    except ValueError as error:
+        raise damaged_state(f"the list of its pieces: {error}") from None
+    return (note, None) if isinstance(note, list) else (note["pieces"], note["last"])
 
 
 def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:
@@ -526,7 +530,7 @@ def _store(p: NodeWork, state: NodeState, key: int, kept: _LiveEngine) -> int:
     """Writes the engine's state; returns its size in bytes."""
     kept.pieces, size = save_pieces(state, kept.engine.saved_parts(), kept.pieces)
     kept.version = os.urandom(12).hex()
-    state.set_version(kept.version, json.dumps({"pieces": kept.pieces, "last": kept.last}))
+    state.set_version(kept.version, checksums.to_json({"pieces": kept.pieces, "last": kept.last}))
     if p.keep and not (isinstance(kept.engine, NodeEngine) and kept.engine.stale):
         _engines[p.run, key] = kept
         while len(_engines) > ENGINES_KEPT:

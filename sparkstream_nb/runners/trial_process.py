@@ -152,7 +152,11 @@ def main() -> None:
     from ..engine.columnar.jit import watch_compilation
 
     watch_compilation(lambda compiles: report.write(compiles=compiles))
-    trial.run(replace(care, trial=Trial(suspects, report)))
+    try:
+        trial.run(replace(care, trial=Trial(suspects, report)))
+    except Exception:
+        report.write(failed=True)
+        raise
     report.write(passed=True)
     os._exit(0)  # what would still be done at exit does not belong to the work
 

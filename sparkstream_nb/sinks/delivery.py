@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.columnar.column_data import Array
-from ..errors import mask_passwords, printable, shown
+from ..errors import DamagedFile, mask_passwords, printable, shown
 from ..journal.result_codec import column_values
 from ..mapping import Message
 from ..outputs.commit import Progress
@@ -90,7 +90,8 @@ class DeliverySource:
 @dataclass(frozen=True)
 class SinkFigures:
     """Progress of a sink: events `sent`, `failed` and `dropped` since the app's run began, and `pending` ones that are
-    committed and not looked at yet. `last_error`: the reason for waiting, or the last failure; None for neither.
+    committed and not looked at yet. `last_error`: the reason for waiting, the last failure, or what others did to its
+    file; None for none of these.
     """
 
     name: str
@@ -215,7 +216,7 @@ class Delivery:
                     self._pass(ending)
             except OutputsMoved:
                 continue
-            except (TargetUnavailable, OSError) as error:
+            except (TargetUnavailable, DamagedFile, OSError) as error:
                 self._away(str(error), ending)
             except Exception as error:  # a fault of ours, or a database that is away: neither stops the app
                 _log.exception("Sink %s failed", self.setup.name)
@@ -234,6 +235,7 @@ class Delivery:
         if not self._open:
             kept = dict(self.setup.target.open(self.position.state))
             self._open = True
+            self._pass_warnings_on()
             if kept != self.position.state:
                 self._save(replace(self.position, state=kept))
 
@@ -319,6 +321,7 @@ class Delivery:
                 raise TargetUnavailable(str(error)) from None
             return 1, str(error)
         self._well()
+        self._pass_warnings_on()
         return sent, None
 
     def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
@@ -393,6 +396,13 @@ class Delivery:
     def _well(self) -> None:
         self._pauses.reset()
         self._trouble = None
+
+    def _pass_warnings_on(self) -> None:
+        target = self.setup.target
+        for warning in target.warnings:
+            self._say(warning)
+            self._last_error = _line(warning)
+        target.warnings = ()
 
     def _say(self, sentence: str) -> None:
         self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.shown}): {sentence}"))

@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from ..errors import shown
 from ..mapping import Message
-from ..system import PLAINLY, lock, put_in_place, sync, to_disk, write_at
+from ..system import PLAINLY, lock, put_in_place, read_at, sync, to_disk, write_at
 from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 FILE_NAME = "file.uri"
@@ -52,12 +53,17 @@ class FilePlace:
         return resolved
 
 
+_TAIL = 4096
+"""Bytes at the end of a file that are compared before more is added."""
+
+
 class _FileTarget:
     """Common base of the targets of this module."""
 
     by_batch = False
     at_start = False
     at_once = 5_000
+    warnings: Sequence[str] = ()
     templates: Mapping[str, str] = {}
 
     def finish(self, batch: int) -> None:
@@ -69,12 +75,19 @@ class _FileTarget:
 
 class GrowingFile(_FileTarget):
     """One file to which messages are added. With `roll`, a folder of such files, each of that many bytes or a message
-    more, called after `prefix` and their number."""
+    more, called after `prefix` and their number.
+
+    Before it adds something, it looks at the length of the file and at its last bytes: others that cut or change it are
+    told of once by a warning.
+    """
 
     def __init__(self, place: FilePlace, roll: int | None = None, prefix: str = "", extension: str = "") -> None:
         self.place, self._roll, self._prefix, self._extension = place, roll, prefix, extension
         self._file: int | None = None
         self._length = self._number = 0
+        self._has_rest = False
+        self._tail = 0
+        """CRC-32 of the last bytes that were written, `_TAIL` of them at most."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         self._number = int(state.get("number", 0))
@@ -102,21 +115,56 @@ class GrowingFile(_FileTarget):
             size += len(message.body) + len(self.place.between)
             if self._roll is not None and size >= self._roll:
                 break
+        if self._has_rest:
+            self._cut_off()
+        self._check_unchanged(os.fstat(self._file).st_size)
         head = [self.place.head] if self._length == 0 else []
         data = b"".join([*head, *(m.body + self.place.between for m in messages[:count])])
         try:
             _write(self._file, data, self._length)
             sync(self._file)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._length)
+            self._cut_off()
             raise TargetUnavailable(f"{self._path()}: {error.strerror}") from None
         self._length += len(data)
+        self._tail = self._read_tail()
         return count
+
+    def _cut_off(self) -> None:
+        """Remove what a failed call wrote, at once or before the next one writes."""
+        assert self._file is not None
+        self._has_rest = True
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._length)
+            self._has_rest = False
+
+    def _check_unchanged(self, size: int) -> None:
+        """Warn if the file is not as it was left. What is written continues where the file ended, so that the rest of
+        it stays as others made it.
+        """
+        path = self._path()
+        if size < self._length:
+            what = f"has {size:,} bytes, where {self._length:,} were written: others have cut it"
+        elif size > self._length:
+            what = f"has {size:,} bytes, where {self._length:,} were written: others have added to it"
+        elif self._read_tail() != self._tail:
+            what = "does not end as it was written: others have changed it"
+        else:
+            return
+        self.warnings = [*self.warnings, f"{path} {what}"]
+        self._length = size
+
+    def _read_tail(self) -> int:
+        assert self._file is not None
+        first = max(0, self._length - _TAIL)
+        return crc32(read_at(self._file, self._length - first, first))
 
     def state(self) -> Mapping[str, Any]:
         inode = 0 if self._file is None else os.fstat(self._file).st_ino
-        return {"file": str(self._path()), "inode": inode, "length": self._length, "number": self._number}
+        return {
+            "file": str(self._path()), "inode": inode, "length": self._length, "number": self._number,
+            "tail": self._tail,
+        }  # fmt: skip
 
     def close(self) -> None:
         if self._file is not None:
@@ -135,14 +183,18 @@ class GrowingFile(_FileTarget):
         try:
             found = os.fstat(file)
             known = (state.get("file"), state.get("inode")) == (str(path), found.st_ino)
-            self._length = min(int(state["length"]), found.st_size) if known else found.st_size
+            self._file, self._length = file, int(state["length"]) if known else found.st_size
+            self._tail = int(state.get("tail", 0)) if known and "tail" in state else self._read_tail()
+            if known and found.st_size <= self._length:  # more is what a crash left
+                self._check_unchanged(found.st_size)
+            self._tail = self._read_tail()
             if self._length < found.st_size:
                 os.ftruncate(file, self._length)
                 sync(file)
         except BaseException:
+            self._file = None
             os.close(file)
             raise
-        self._file = file
 
     def _is_there(self) -> bool:
         """True if the path still names the file that is open: others may have moved it away."""
@@ -170,6 +222,7 @@ class NamedFiles(_FileTarget):
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, known in state.items():  # a crash may have left more in them
             self._file(name).open(known)
+        self._gather_warnings()
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
@@ -198,7 +251,12 @@ class NamedFiles(_FileTarget):
         for name, found in parts.items():
             self._files[name] = file = self._files.pop(name)  # used last
             file.add(found)
+        self._gather_warnings()
         return count
+
+    def _gather_warnings(self) -> None:
+        for file in self._files.values():
+            self.warnings, file.warnings = [*self.warnings, *file.warnings], ()
 
     def state(self) -> Mapping[str, Any]:
         return {name: dict(file.state()) for name, file in self._files.items()}

@@ -74,6 +74,7 @@ class HttpTarget:
     by_batch = False
     at_start = False
     at_once = 1
+    warnings: Sequence[str] = ()
 
     def __init__(self, place: HttpPlace, calls: Calls | None = None) -> None:
         """With `calls`, a message is delivered when its response is on the disk."""

@@ -69,6 +69,7 @@ class KafkaTarget:
     by_batch = False
     at_start = False
     at_once = 500
+    warnings: Sequence[str] = ()
 
     def __init__(self, place: KafkaSinkPlace, clock: Callable[[], float] = time.monotonic) -> None:
         self.place, self._clock = place, clock

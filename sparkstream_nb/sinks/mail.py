@@ -65,6 +65,7 @@ class MailTarget:
     by_batch = False
     at_start = False
     at_once = 1
+    warnings: Sequence[str] = ()
 
     def __init__(self, place: MailPlace) -> None:
         self.place = place

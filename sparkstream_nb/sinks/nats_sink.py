@@ -39,6 +39,7 @@ class NatsTarget:
     by_batch = False
     at_start = False
     at_once = 500
+    warnings: Sequence[str] = ()
 
     def __init__(self, place: NatsPlace) -> None:
         self.place = place

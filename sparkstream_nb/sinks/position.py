@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from ..checksums import from_json, to_json
 from ..errors import SparkStreamError
 from ..journal.private import private_file, private_folder
 from ..outputs.output_files import OutputFiles
@@ -36,7 +36,7 @@ class SinkPosition:
 def read_position(path: Path) -> SinkPosition | None:
     """The position in a file; None if there is none yet. Raises SparkStreamError for a file that cannot be read."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = from_json(path.read_text(encoding="utf-8"))
         return SinkPosition(**{f.name: found[f.name] for f in fields(SinkPosition)})
     except FileNotFoundError:
         return None
@@ -64,7 +64,7 @@ def write_position(path: Path, position: SinkPosition) -> None:
     """Replaces the file, whole or not at all; it is on the disk when this returns."""
     private_folder(path.parent)
     new = private_file(path.with_suffix(".new"))
-    new.write_text(json.dumps(asdict(position)), encoding="utf-8")
+    new.write_text(to_json(asdict(position)), encoding="utf-8")
     to_disk(new)
     put_in_place(new, path)
     to_disk(path.parent)

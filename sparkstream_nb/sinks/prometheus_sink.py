@@ -50,6 +50,7 @@ class PrometheusTarget:
     by_batch = False
     at_start = True
     at_once = 5_000
+    warnings: Sequence[str] = ()
     templates: Mapping[str, str] = {}
 
     def __init__(self, metric: SinkMetric, host: str, port: int) -> None:

@@ -57,6 +57,8 @@ class Target(Protocol):
     """True if it is opened when the app starts, and not with its first message."""
     at_once: int
     """Messages that one call of `send` takes at most."""
+    warnings: Sequence[str]
+    """Sentences about something that others did to the target, since the delivery last looked, which empties it."""
     templates: Mapping[str, str]
     """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 

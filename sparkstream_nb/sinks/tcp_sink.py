@@ -40,6 +40,7 @@ class TcpTarget:
     by_batch = False
     at_start = False
     at_once = 1
+    warnings: Sequence[str] = ()
     templates: Mapping[str, str] = {}
 
     def __init__(self, place: TcpServer) -> None:

@@ -21,6 +21,7 @@ class Turns:
 
     by_batch = False
     at_start = False
+    warnings: Sequence[str] = ()
 
     def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
         self._targets, self._clock = list(targets), clock

@@ -3,12 +3,12 @@
 A row is an event, in the order in which events came in. Columns: `stream`, `timestamp` (event time, ms), `clock` (the
 app's clock after it, ms), `step` (events that were sent at once have the same), `node` (shard id of the node that took
 it), then `STREAM.ATTRIBUTE` for each attribute of each stream, null for events of others.
+Pages have checksums, and so have the name of the app and its streams, in the metadata.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..checksums import from_json, to_json
 from ..engine.columnar.column_data import ARROW, Array
 from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse, SparkStreamError, nearest, shown
@@ -34,9 +35,13 @@ from .feed_cursor import FeedCursor, Spacing
 from .feeds import CHUNK_ROWS, Chunk, FeedOnDisk, Shape, chunk_schema, new_stem, write_chunk
 
 _METADATA = b"sparkstream"
+_ROWS = b"sparkstream-rows"
+"""The key of the metadata in which the number of rows is."""
 _VERSION = 1
 _OWN = ("stream", "timestamp", "clock", "step", "node")
 _SHARES = 1 << 32
+_MOST_IN_STEP = 1_000_000
+"""Events that are sent at once, at most: a step is processed as a whole, in memory."""
 
 
 @dataclass(frozen=True)
@@ -126,10 +131,11 @@ def write_recording(app: RecordedApp, path: Path, hidden: Anonymizing | None = N
     count = 0
     new = path.with_name(f"{path.name}.new")
     try:
-        with pq.ParquetWriter(new, schema, compression="zstd") as out:
+        with pq.ParquetWriter(new, schema, compression="zstd", write_page_checksum=True) as out:
             for table in _tables(app, schema, hidden):
                 out.write_table(table)
                 count += len(table)
+            out.add_key_value_metadata({_ROWS: str(count).encode()})
         new.replace(path)
     except FileNotFoundError:
         raise SparkStreamError(
@@ -148,7 +154,7 @@ def _file_schema(app: RecordedApp) -> pa.Schema:
     text = pa.dictionary(pa.int32(), pa.string())
     own = [("stream", text), ("timestamp", pa.int64()), ("clock", pa.int64()), ("step", pa.int64()), ("node", text)]
     columns = [(f"{s}.{a.name}", ARROW[a.type]) for s, x in app.recorded.items() for a in x]
-    return pa.schema([*own, *columns], metadata={_METADATA: json.dumps(told).encode()})
+    return pa.schema([*own, *columns], metadata={_METADATA: to_json(told).encode()})
 
 
 def _types(schema: Schema) -> list[list[str]]:
@@ -223,22 +229,35 @@ class RecordingFile:
 
     @staticmethod
     def open(path: Path) -> RecordingFile:
-        """Raises SparkStreamError if there is no such file, or it is no recording."""
+        """Raises SparkStreamError if there is no such file, or it is no recording, or damaged."""
         try:
-            found = pq.read_metadata(path)
-        except (OSError, pa.ArrowInvalid):
+            file = pq.read_metadata(path)
+        except (OSError, pa.ArrowException, ValueError):
             reason = "is no parquet file" if path.exists() else "does not exist"
             raise SparkStreamError(f"{path} {reason}: a recording is made by app.recording.save('{path}').") from None
-        told = (found.metadata or {}).get(_METADATA)
-        if told is None:
+        metadata = file.metadata or {}
+        if _METADATA not in metadata:
             raise SparkStreamError(
                 f"{path} is no recording: to feed a parquet file, name its stream, as in STREAM={path.name}."
             )
-        members = json.loads(told)
-        if members["version"] > _VERSION:
-            raise SparkStreamError(f"{path} was recorded by a later version: update sparkstream_nb.")
-        schemas = {s: Schema(tuple(Attribute(n, Type(t)) for n, t in own)) for s, own in members["streams"].items()}
-        return RecordingFile(path, members["app"], schemas, found.num_rows)
+        try:
+            recording = _parse_metadata(path, metadata[_METADATA], file.num_rows)
+            arrow = file.schema.to_arrow_schema()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+            raise _damage_error(path, error) from None
+        if metadata.get(_ROWS, str(file.num_rows).encode()) != str(file.num_rows).encode():
+            raise _damage_error(path, f"it has {file.num_rows:,} rows, and {_shorten(metadata[_ROWS])} were recorded")
+        for name, type in recording.column_types.items():
+            i = arrow.get_field_index(name)
+            if i < 0 or not _holds(arrow.field(i).type, type):
+                raise _damage_error(path, f"it lacks the column {name} of type {type}")
+        return recording
+
+    @property
+    def column_types(self) -> Mapping[str, pa.DataType]:
+        """The types of the columns that are read, by name."""
+        own = {"stream": pa.string(), "timestamp": pa.int64(), "clock": pa.int64(), "step": pa.int64()}
+        return own | {f"{s}.{a.name}": ARROW[a.type] for s, schema in self.schemas.items() for a in schema}
 
     def match(self, schemas: Mapping[str, Schema]) -> list[str]:
         """The recorded streams that an app of these `schemas` takes. Raises SparkStreamError if there is none, or an
@@ -268,16 +287,44 @@ class RecordingFile:
 
     def read(self, schemas: Mapping[str, Schema], folder: Path, stem: str) -> list[Ranked]:
         """The events of each stream that the app has, in chunks in `folder`, whose names begin with `stem`. Raises
-        SparkStreamError as `match` does, and if the disk is full."""
+        SparkStreamError as `match` does, if the file is damaged, and if the disk is full."""
         streams = self.match(schemas)
         writers = {s: _StreamChunks(folder, f"{stem}-{i:05d}", s, schemas[s]) for i, s in enumerate(streams)}
-        with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(CHUNK_ROWS):
-                for stream in streams:
-                    own = batch.filter(pc.equal(batch["stream"].cast(pa.string()), stream))
-                    if own.num_rows:
-                        writers[stream].take(own)
+        for batch in self._batches():
+            for stream in streams:
+                own = batch.filter(pc.equal(batch["stream"].cast(pa.string()), stream))
+                if own.num_rows:
+                    writers[stream].take(own)
         return [writers[s].close() for s in streams]
+
+    def check(self) -> None:
+        """Read all of it. Raises SparkStreamError if it is damaged."""
+        for _ in self._batches():
+            pass
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, checked: times and order are there, and no step has more than `_MOST_IN_STEP` events."""
+        rows, step, in_step = 0, -1, 0
+        try:
+            with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+                for batch in file.iter_batches(CHUNK_ROWS, columns=list(self.column_types)):
+                    for name in _ORDER:
+                        if batch[name].null_count:
+                            row = rows + batch[name].is_null().to_pylist().index(True)
+                            raise _damage_error(self.path, f"row {row:,} has no {name}")
+                    lengths = np.unique(batch["step"].to_numpy(), return_counts=True)
+                    for number, count in zip(*lengths, strict=True):
+                        in_step = in_step + count if number == step else count
+                        step = number
+                        if in_step > _MOST_IN_STEP:
+                            raise SparkStreamError(
+                                f"{self.path}: more than {_MOST_IN_STEP:,} events were sent at once, as step {step:,}, "
+                                "which is more than is processed as a whole. Record it with smaller batches."
+                            )
+                    rows += batch.num_rows
+                    yield batch
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise _damage_error(self.path, error) from None
 
     def add_to(self, cursor: FeedCursor, schemas: Mapping[str, Schema]) -> list[Ranked]:
         """Adds the events of the streams of `schemas` to a feed's rows, and returns them. Raises as `read` does."""
@@ -292,6 +339,33 @@ class RecordingFile:
         self.add_to(cursor, schemas)
         inbox.append(cursor.take(inbox, "round_robin", Spacing(0)))
         cursor.discard()
+
+
+_ORDER = ("stream", "timestamp", "clock", "step")
+"""Columns without nulls."""
+
+
+def _parse_metadata(path: Path, text: bytes, rows: int) -> RecordingFile:
+    """The head of a recording. Raises ValueError, KeyError, TypeError or AttributeError for one of another form."""
+    members = from_json(text)
+    if members["version"] > _VERSION:
+        raise SparkStreamError(f"{path} was recorded by a later version: update sparkstream_nb.")
+    schemas = {str(s): Schema(tuple(Attribute(str(n), Type(t)) for n, t in x)) for s, x in members["streams"].items()}
+    return RecordingFile(path, str(members["app"]), schemas, rows)
+
+
+def _holds(type: pa.DataType, wanted: pa.DataType) -> bool:
+    """True if a column of `type` has values of the type `wanted`, with or without a dictionary."""
+    return bool((type.value_type if pa.types.is_dictionary(type) else type) == wanted)
+
+
+def _shorten(text: bytes) -> str:
+    return shown(text.decode("utf-8", "replace"))
+
+
+def _damage_error(path: Path, what: object) -> SparkStreamError:
+    first = str(what).strip().partition("\n")[0].rstrip(".")
+    return SparkStreamError(f"{path} is damaged: {first}. Put it back from a copy, or record it again.")
 
 
 class _StreamChunks:

@@ -127,6 +127,17 @@ def quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def read_all_tables(path: Path) -> int:
+    """Read all columns of all tables of a store, whose blocks have checksums; returns the number of tables. Raises
+    StoreError if the file is damaged, or in use.
+    """
+    with contextlib.closing(DuckDBStore(path, read_only=True)) as store, store._usable():
+        tables = store._db.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+        for (name,) in tables:
+            store._db.execute(f"SELECT count(hash(t)) FROM {quote_name(name)} t").fetchall()
+    return len(tables)
+
+
 class DuckDBStore:
     """A `Store` in a DuckDB file (`:memory:` for a temporary one). Thread-safe.
 
@@ -196,8 +207,10 @@ class DuckDBStore:
         """Turn DuckDB's errors for a damaged file or a full disk into StoreError."""
         try:
             yield
-        except _UNUSABLE as e:
-            raise self._unusable(e) from e
+        except duckdb.Error as e:
+            if type(e) is duckdb.Error or isinstance(e, _UNUSABLE):
+                raise self._unusable(e) from e
+            raise
 
     def _unusable(self, error: duckdb.Error) -> StoreError:
         said = str(error).strip().partition("\n")[0].rstrip(".!")

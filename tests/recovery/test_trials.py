@@ -155,8 +155,8 @@ def node_trial(folder: Path, values: list[int]) -> tuple[NodeTrial, StepRange]:
 @pytest.mark.parametrize(
     ("values", "culprits"),
     [
-        ([1, -1, 2, -2, -3], {1: DIED, 3: DIED, 4: "MemoryError: 9 GB"}),
-        ([1, -4, 3], {}),  # ended by others
+        pytest.param([1, -1, 2, -2, -3], {1: DIED, 3: DIED, 4: "MemoryError: 9 GB"}, marks=pytest.mark.thorough),
+        pytest.param([1, -4, 3], {}, marks=pytest.mark.thorough),  # ended by others
         ([1, -5, 3], {}),  # an error that the work itself sets aside
     ],
 )

@@ -48,6 +48,7 @@ class Kept:
     """A target in memory. `answer` may raise for a message."""
 
     by_batch, at_start, at_once = False, False, 1
+    warnings: Sequence[str] = ()
     templates: Mapping[str, str] = {}
 
     def __init__(self, answer: Callable[[bytes], None] = lambda body: None) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...checksums import from_json, to_json
 from ...errors import Misuse
 from ...journal.mirror import retire
 from ...journal.private import private_folder, write_private
@@ -111,7 +111,7 @@ class AppRun:
     def write(self, home: Path) -> None:
         """Writes `app.json`, whole or not at all."""
         new = home / "app.json.new"
-        write_private(new, (json.dumps(dataclasses.asdict(self), indent=2) + "\n").encode())
+        write_private(new, (to_json(dataclasses.asdict(self), indent=2) + "\n").encode())
         to_disk(new)
         put_in_place(new, home / "app.json")
         to_disk(home)
@@ -163,7 +163,7 @@ def _read(home: Path) -> Any:
     OSError if there is none, and `Misuse` if it may not be read.
     """
     try:
-        return json.loads((home / "app.json").read_text(encoding="utf-8"))
+        return from_json((home / "app.json").read_text(encoding="utf-8"))
     except PermissionError as e:
         raise Misuse(f"{home / 'app.json'} cannot be read: {e.strerror}. Give another folder as home") from None
 

@@ -1,0 +1,158 @@
+"""`sparkstream store verify`: holds all that an app wrote against its checksums, without changing anything."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from ...checksums import check_sealed
+from ...engine.columnar.blocks import digest_of
+from ...errors import Misuse, SparkStreamError
+from ...journal.checkpoints import SparkCheckpoint
+from ...journal.journal import entries_from
+from ...journal.segments import check_files
+from ...outputs.output_files import OutputFiles
+from ...recovery.batch_care import BatchCare
+from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
+from ...runners.node_work import parse_digests
+from ...sinks.position import read_position
+from ...sources.recordings import RecordingFile
+from ..deployment.app_folder import former_life
+from ..deployment.owner import owner_of
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result: number of files that were read by kind, one sentence for each damage, and notes."""
+
+    checked: dict[str, int]
+    damage: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in self.checked.items() if n)
+        if not self.damage:
+            return "\n".join([f"all is as it was written: {counts or 'nothing'}", *self.notes])
+        return "\n".join([*self.damage, f"read: {counts or 'nothing'}", *self.notes])
+
+
+def verify_recording(path: Path) -> Verification:
+    """Read a recording whole."""
+    try:
+        RecordingFile.open(path).check()
+    except SparkStreamError as error:
+        return Verification({}, (str(error),))
+    return Verification({"recording": 1}, ())
+
+
+def verify_folder(home: Path) -> Verification:
+    """Read what an app wrote into its folder. Raises `Misuse` if there is no app."""
+    if not (home / "app.json").exists():
+        raise Misuse(f"{home} has no app: no app.json")
+    verifier = _Verifier(home)
+    verifier.verify()
+    return Verification(verifier.checked, tuple(verifier.damage), tuple(verifier.notes))
+
+
+class _Verifier:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.checked: dict[str, int] = {}
+        self.damage: list[str] = []
+        self.notes: list[str] = []
+
+    def verify(self) -> None:
+        with self._reports():
+            life = former_life(self.home).folder(self.home)
+            self._count("app.json")
+            for part in (self._journal, self._outputs, self._checkpoint, self._sinks):
+                with self._reports():
+                    part(life)
+        with self._reports():
+            self._store()
+
+    @contextlib.contextmanager
+    def _reports(self) -> Iterator[None]:
+        try:
+            yield
+        except (SparkStreamError, OSError) as error:
+            self.damage.append(str(error))
+
+    def _count(self, kind: str, count: int = 1) -> None:
+        self.checked[kind] = self.checked.get(kind, 0) + count
+
+    def _each(self, kind: str, files: Iterable[Path], check: Callable[[Path], object]) -> None:
+        """Check files, each by itself; those that go meanwhile are left out."""
+        for file in files:
+            with self._reports(), contextlib.suppress(FileNotFoundError):
+                check(file)
+                self._count(kind)
+
+    def _journal(self, life: Path) -> None:
+        BatchCare.of(life / "inbox")
+        entries = 0
+        for entry, _ in entries_from(life / "inbox"):
+            entries = entry.seq + 1
+            self._count("entries of the journal")
+            with self._reports(), contextlib.suppress(FileNotFoundError):  # done with, and no longer kept
+                check_files(life / "inbox", entry)
+        if entries < self._planned_entries(life):
+            self.damage.append(f"{life / 'inbox'}: its journal ends before entry {self._planned_entries(life):,}")
+
+    def _planned_entries(self, life: Path) -> int:
+        """The number of entries that a micro-batch was planned for."""
+        folder = life / "checkpoint"
+        inline = (folder / CHECKPOINT_FILE).exists()
+        checkpoint = InlineCheckpoint(folder) if inline else SparkCheckpoint.of(life, None)
+        return checkpoint.read_progress().reached
+
+    def _outputs(self, life: Path) -> None:
+        outputs = OutputFiles(life / "outputs", ())
+        lacking = outputs.describe_lacking()
+        if lacking is not None:
+            self.damage.append(f"{life / 'outputs'}: {lacking}")
+        for folder in sorted((life / "outputs").glob("*/")):
+            if not folder.name.startswith("."):
+                files = [file.path for file in outputs.files(unquote(folder.name))]
+                self._each("files of outputs", files, check_sealed)
+
+    def _checkpoint(self, life: Path) -> None:
+        file = life / "checkpoint" / CHECKPOINT_FILE
+        if not file.exists():
+            if (life / "checkpoint").exists():
+                self.notes.append("Spark checks its checkpoint itself, when the app is started.")
+            return
+        try:
+            with contextlib.closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+                for (text,) in database.execute("PRAGMA integrity_check"):
+                    if text != "ok":
+                        raise SparkStreamError(f"the file {file} is damaged: {text}")
+                for node, digests in database.execute("SELECT node, digests FROM nodes").fetchall():
+                    self._state(file, database, node, digests)
+        except sqlite3.Error as error:
+            raise SparkStreamError(f"the file {file} is damaged: {error}") from None
+
+    def _state(self, file: Path, database: sqlite3.Connection, node: int, digests: str) -> None:
+        for digest in dict.fromkeys(parse_digests(digests)[0]):
+            row = database.execute("SELECT piece FROM pieces WHERE node = ? AND digest = ?", (node, digest)).fetchone()
+            if row is None or digest_of(row[0]) != digest:
+                what = "is missing" if row is None else "is not what was written"
+                raise SparkStreamError(f"the file {file} is damaged: piece {digest} of the state of node {node} {what}")
+            self._count("pieces of state")
+
+    def _sinks(self, life: Path) -> None:
+        self._each("positions of sinks", sorted((life / "sinks").glob("*.json")), read_position)
+
+    def _store(self) -> None:
+        from ...stores.duckdb import read_all_tables
+
+        file = self.home / "store.duckdb"
+        owner = owner_of(self.home)
+        if owner is not None:
+            self.notes.append(f"The store was not read: the app is in use by {owner}.")
+        elif file.exists():
+            self._count("tables of the store", read_all_tables(file))

@@ -1,0 +1,151 @@
+"""Checksums of the files that an app writes: CRC-32 of blocks of a mebibyte, so that damage is told by its place.
+
+A file that may have something after its end, such as an Arrow stream, is sealed: the sums follow its contents. Of other
+files the sums are kept beside the name, and a JSON document has its own among its members. Files of earlier versions
+have none, and are not checked.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from array import array
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from .errors import DamagedFile
+
+BLOCK = 1 << 20
+"""Bytes of a block."""
+_MAGIC = b"SSNB-SUM"
+_END = struct.Struct("<QII8s")
+"""The last bytes of a sealed file: length of its contents, their number of blocks, sum of the sums, magic number."""
+_END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
+"""The last bytes of an Arrow stream."""
+_SUM = "checksum"
+_MOST_KNOWN = 10_000
+_known: OrderedDict[tuple[str, int, int, int, str], None] = OrderedDict()
+"""Files that this process has checked, as they were."""
+
+
+def sums_of(path: Path) -> str:
+    """The sums of a file: hexadecimal, eight digits for each block."""
+    with path.open("rb") as file:
+        blocks = iter(lambda: file.read(BLOCK), b"")
+        return "".join(f"{crc32(block):08x}" for block in blocks)
+
+
+def check_sums(path: Path, sums: str) -> None:
+    """Raise DamagedFile if a file does not have these sums, and FileNotFoundError if it does not exist. A file that
+    this process has checked is read again only if its time or size changed.
+    """
+    key = _identity(path, sums)
+    if key in _known:
+        return
+    now = sums_of(path)
+    if now != sums:
+        if len(now) < len(sums):
+            raise DamagedFile(path, "its end is missing")
+        first = next((i for i in range(0, len(sums), 8) if now[i : i + 8] != sums[i : i + 8]), len(sums)) // 8
+        raise DamagedFile(path, _describe_place(first))
+    _note(key)
+
+
+def seal(path: Path) -> None:
+    """Append the sums to a file, which must not be sealed yet."""
+    sums, length = array("I"), 0
+    with path.open("r+b") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            sums.append(crc32(block))
+            length += len(block)
+        file.write(_trailer(sums, length))
+
+
+def add_seal(data: bytes) -> bytes:
+    """`data` with its sums."""
+    sums = array("I", (crc32(data[i : i + BLOCK]) for i in range(0, len(data), BLOCK)))
+    return data + _trailer(sums, len(data))
+
+
+def _trailer(sums: array[int], length: int) -> bytes:
+    text = sums.tobytes()
+    return text + _END.pack(length, len(sums), crc32(text, length & 0xFFFFFFFF), _MAGIC)
+
+
+def is_sealed(path: Path) -> bool:
+    """True if the file ends as a sealed one does."""
+    with path.open("rb") as file:
+        file.seek(0, 2)
+        file.seek(max(0, file.tell() - len(_MAGIC)))
+        return file.read() == _MAGIC
+
+
+def check_sealed(path: Path) -> None:
+    """Raise DamagedFile if a sealed file is not as it was written, and FileNotFoundError if it does not exist. An Arrow
+    stream of an earlier version, without sums, is not checked.
+    """
+    key = _identity(path, "")
+    if key in _known:
+        return
+    with path.open("rb") as file:
+        if not key[2]:
+            raise DamagedFile(path, "it is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            _check_data(path, data)
+    _note(key)
+
+
+def _check_data(path: Path, data: mmap.mmap) -> None:
+    size = len(data)
+    if data[-8:] != _MAGIC:
+        if data[-8:] != _END_OF_STREAM:
+            raise DamagedFile(path, "its end is missing or changed")
+        return
+    length, count, sum, _ = _END.unpack(data[size - _END.size :])
+    text = data[length : size - _END.size]
+    if len(text) != 4 * count or crc32(text, length & 0xFFFFFFFF) != sum:
+        raise DamagedFile(path, "its end is changed, or something inside is missing")
+    for number, expected in enumerate(array("I", text)):
+        first = number * BLOCK
+        if crc32(data[first : min(first + BLOCK, length)]) != expected:
+            raise DamagedFile(path, _describe_place(number))
+
+
+def _describe_place(block: int) -> str:
+    first = block * BLOCK
+    return f"not what was written, between byte {first:,} and byte {first + BLOCK:,}"
+
+
+def _identity(path: Path, sums: str) -> tuple[str, int, int, int, str]:
+    stat = path.stat()
+    return str(path), stat.st_ino, stat.st_size, stat.st_mtime_ns, sums
+
+
+def _note(key: tuple[str, int, int, int, str]) -> None:
+    _known[key] = None
+    while len(_known) > _MOST_KNOWN:
+        _known.popitem(last=False)
+
+
+def to_json(members: Mapping[str, Any], indent: int | None = None) -> str:
+    """A JSON document with its sum. `members` have names that are texts."""
+    read = json.loads(json.dumps(members))  # as `from_json` meets them: names in dicts inside may be numbers
+    return json.dumps({**read, _SUM: _sum_of_members(read)}, indent=indent)
+
+
+def from_json(text: str | bytes) -> Any:
+    """The members of a document of `to_json`, or of an earlier version, without a sum. Raises ValueError if it is
+    changed.
+    """
+    members = json.loads(text)
+    if isinstance(members, dict) and _SUM in members and members.pop(_SUM) != _sum_of_members(members):
+        raise ValueError("its checksum is another one")
+    return members
+
+
+def _sum_of_members(members: Mapping[str, Any]) -> str:
+    return f"{crc32(json.dumps(members, sort_keys=True, separators=(',', ':')).encode()):08x}"
