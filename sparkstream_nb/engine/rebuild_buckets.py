@@ -32,9 +32,11 @@ def coarser(definition: AggregationDef, finer: pa.Table, duration: AggDuration, 
 
 
 def keys_of(definition: AggregationDef, rows: pa.Table) -> list[Key]:
-    """(start of the bucket in ms, values of the group-by attributes) of partials or of rows that a store read."""
+    """(start of the bucket in ms, values of the group-by attributes) of partials or of rows that a store read. Doubles
+    are texts, as NaN equals nothing, and -0.0 is another key than 0.0."""
     time = "AGG_TIMESTAMP" if definition.by is None else "AGG_EVENT_TIMESTAMP"
-    return list(zip(*(rows.column(n).to_pylist() for n in (time, *group_names(definition))), strict=True))
+    columns = (rows.column(n).to_pylist() for n in (time, *group_names(definition)))
+    return list(zip(*([repr(v) if isinstance(v, float) else v for v in c] for c in columns), strict=True))
 
 
 @dataclass

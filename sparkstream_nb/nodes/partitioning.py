@@ -36,12 +36,16 @@ def java_hash(texts: Sequence[str]) -> Array:
 
 
 def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
-    """int64[n]: the node (from 0) of every value of a column."""
+    """int64[n]: the node (from 0) of every value of a column: of its text, but of -0.0 that of 0.0, which joins and
+    conditions find equal."""
     if type is Type.OBJECT:  # values of any kinds, which Arrow cannot hold in one column
-        return np.asarray(np.abs(java_hash(["null" if v is None else str(v) for v in column])) % nodes, np.int64)
+        return np.asarray(np.abs(java_hash([text(type, v) for v in column])) % nodes, np.int64)
     array = column if isinstance(column, pa.Array) else pa.array(column)
     encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
-    texts = [text(type, v) for v in encoded.dictionary.to_pylist()] + ["null"]
+    values = encoded.dictionary.to_pylist()
+    if type in (Type.FLOAT, Type.DOUBLE):
+        values = [v + 0.0 for v in values]
+    texts = [text(type, v) for v in values] + ["null"]
     node = np.abs(java_hash(texts)) % nodes
     index = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
     return np.asarray(node[index], np.int64)

@@ -36,6 +36,7 @@ from .layout import (
     StoredColumn,
     TableLayout,
     key_conditions,
+    key_value,
     layouts_of,
     like_pattern,
     rows_from_store,
@@ -543,15 +544,17 @@ class DuckDBStore:
         containing: str = "",
     ) -> list[Any]:
         layout = self._layout(aggregation)
-        name, null = quote_name(layout.groups[key].name), f"({NULL_KEYS} & {1 << key})"
+        name, null = quote_name(layout.groups[key].name), f"({NULL_KEYS} & {layout.null_bit(key)})"
+        marks = f"({NULL_KEYS} & {layout.null_bit(key) | layout.sign_bit(key)})"
         condition, values = _only(layout, groups)
         if containing:
             condition += f" AND lower({name}::VARCHAR) LIKE ? ESCAPE '!' AND {null} = 0"
             values.append(like_pattern(containing))
         table = quote_name(layout.table(per))
-        sql = f"SELECT DISTINCT {name}, {null} FROM {table} WHERE true{condition} ORDER BY ALL LIMIT ?"
+        sql = f"SELECT DISTINCT {name}, {marks} FROM {table} WHERE true{condition} ORDER BY ALL LIMIT ?"
         found = self._query(sql, [*values, most])
-        return [None if n else v for v, n in zip(*(c.to_pylist() for c in found.columns), strict=True)]
+        stored = zip(*(c.to_pylist() for c in found.columns), strict=True)
+        return [key_value(layout, key, v, bits) for v, bits in stored]
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
         """Run a query over the committed rows. Raises StoreError if the store is closed."""

@@ -2,11 +2,14 @@
 
 One table per duration, `<Agg>_SECONDS` to `<Agg>_YEARS`, keyed by AGG_TIMESTAMP, SHARD_ID, AGG_EVENT_TIMESTAMP and the
 group-by attributes, if present. Key columns cannot be null: a group-by attribute that is null is stored as its
-type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set.
+type's zero, and AGG_NULL_KEYS, last in the key, has the bit of its position set. -0.0 is stored as 0.0, which
+databases find equal, with a bit of AGG_NULL_KEYS too: the highest bit for the first group-by attribute.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -36,6 +39,9 @@ SUFFIX: dict[AggDuration, str] = {
 
 Role = Literal["time", "shard", "group", "nulls", "sum", "count", "min", "max", "set", "last", "latest"]
 """Role of a column. `last` is the value of a plain attribute, `latest` the time of the event that it is from."""
+
+_SIGN_BIT = 62
+"""The bit of AGG_NULL_KEYS for a first group-by attribute that is -0.0; the next attribute has the bit below."""
 
 _ZERO: dict[Type, Any] = {
     Type.STRING: "", Type.INT: 0, Type.LONG: 0, Type.FLOAT: 0.0, Type.DOUBLE: 0.0, Type.BOOL: False,
@@ -104,6 +110,14 @@ class TableLayout:
         """The layout of tables that another server made: they have no AGG_NULL_KEYS."""
         return replace(self, columns=tuple(c for c in self.columns if c.role != "nulls"))
 
+    def null_bit(self, group: int) -> int:
+        """The bit of AGG_NULL_KEYS that says that group-by attribute number `group` is null."""
+        return 1 << group
+
+    def sign_bit(self, group: int) -> int:
+        """The bit that says that it is -0.0; 0 for an attribute that cannot be."""
+        return 1 << (_SIGN_BIT - group) if self.groups[group].type in (Type.FLOAT, Type.DOUBLE) else 0
+
     @property
     def schema(self) -> pa.Schema:
         return pa.schema([(c.name, c.arrow) for c in self.columns])
@@ -126,6 +140,10 @@ def layout_of(definition: AggregationDef) -> TableLayout:
         columns.append(StoredColumn(EVENT_TIMESTAMP, "time", Type.LONG))
     groups = [StoredColumn(g.name, "group", g.type) for g in definition.select.group_by if isinstance(g, Ref)]
     columns += groups
+    if len(groups) > _SIGN_BIT // 2:
+        raise StoreError(
+            f"Aggregation '{definition.id}' has {len(groups)} group-by attributes; a table holds {_SIGN_BIT // 2}."
+        )
     if groups:
         columns.append(StoredColumn(NULL_KEYS, "nulls", Type.LONG))
     for b in definition.base:
@@ -166,23 +184,40 @@ def layouts_of(definitions: Iterable[AggregationDef]) -> list[TableLayout]:
     return layouts
 
 
+def rounds_of_keys(layout: TableLayout, rows: pa.Table) -> list[pa.Table]:
+    """`rows` such that each key is in a table once: several where the layout cannot tell null, -0.0 and zero apart."""
+    names = [c.name for c in layout.key]
+    if layout.marks_nulls or not layout.groups or rows.group_by(names).aggregate([]).num_rows == rows.num_rows:
+        return [rows]
+    seen: Counter[tuple[Any, ...]] = Counter()
+    turns = np.zeros(rows.num_rows, np.int64)
+    for i, key in enumerate(zip(*(rows.column(n).to_pylist() for n in names), strict=True)):
+        turns[i] = seen[key]
+        seen[key] += 1
+    return [rows.filter(pa.array(turns == turn)) for turn in range(int(turns.max()) + 1)]
+
+
 def rows_to_store(layout: TableLayout, partials: pa.Table, duration: AggDuration, shard: str) -> pa.Table:
     """The rows of `duration` among `partials`, as they are stored (columns of `layout.schema`)."""
     rows = partials.filter(pc.equal(partials.column("duration"), duration))
     n = rows.num_rows
-    nulls = np.zeros(n, np.int64)
+    marks = np.zeros(n, np.int64)
     arrays: list[Any] = []
     position = 0
     for c in layout.columns:
         if c.role == "shard":
             arrays.append(pa.array([shard] * n, pa.string()))
         elif c.role == "nulls":
-            arrays.append(pa.array(nulls))
+            arrays.append(pa.array(marks))
         elif c.role == "group":
             array = rows.column(c.name)
             if array.null_count:
-                nulls |= array.is_null().to_numpy().astype(np.int64) << position
+                marks |= array.is_null().to_numpy().astype(np.int64) * layout.null_bit(position)
                 array = array.fill_null(_ZERO[c.type])
+            if sign := layout.sign_bit(position):
+                values = array.to_numpy()
+                marks |= ((values == 0) & np.signbit(values)).astype(np.int64) * sign
+                array = pa.array(np.where(np.isnan(values), np.nan, values + 0.0))
             position += 1
             arrays.append(array)
         else:
@@ -203,7 +238,7 @@ class KeyConditions:
 
 
 def key_conditions(layout: TableLayout, groups: GroupFilter) -> KeyConditions:
-    """The conditions for `groups`. A null is stored as the zero of its type, with a bit of AGG_NULL_KEYS."""
+    """The conditions for `groups`. Null and -0.0 are stored as the zero of their type, with a bit of AGG_NULL_KEYS."""
     equal = list(groups.equal)
     if groups.only is None:
         return KeyConditions(equal)
@@ -211,9 +246,15 @@ def key_conditions(layout: TableLayout, groups: GroupFilter) -> KeyConditions:
     for i, (c, v) in enumerate(zip(layout.groups, groups.only, strict=True)):
         if v is not EVERY:
             equal.append((c.name, _ZERO[c.type] if v is None else v))
-            mask |= 1 << i
-            bits |= (v is None) << i
+            null, sign = layout.null_bit(i), layout.sign_bit(i)
+            mask |= null | sign
+            bits |= null if v is None else sign if v == 0 and math.copysign(1, v) < 0 else 0
     return KeyConditions(equal, mask if layout.marks_nulls else 0, bits)
+
+
+def key_value(layout: TableLayout, group: int, value: Any, marks: int) -> Any:
+    """The value of group-by attribute number `group` that is stored as `value` with these bits of AGG_NULL_KEYS."""
+    return None if marks & layout.null_bit(group) else -0.0 if marks & layout.sign_bit(group) else value
 
 
 def like_pattern(text: str) -> str:
@@ -223,14 +264,15 @@ def like_pattern(text: str) -> str:
 
 
 def rows_from_store(layout: TableLayout, rows: pa.Table) -> pa.Table:
-    """Stored rows with the nulls of their group-by attributes put back, and without AGG_NULL_KEYS."""
+    """Stored rows with the nulls and signs of their group-by attributes put back, and without AGG_NULL_KEYS."""
     if NULL_KEYS not in rows.column_names:
         return rows
-    nulls = np.asarray(rows.column(NULL_KEYS).to_numpy(), np.int64)
-    if nulls.any():
+    marks = np.asarray(rows.column(NULL_KEYS).to_numpy(), np.int64)
+    if marks.any():
         for i, c in enumerate(layout.groups):
-            mask = (nulls >> i & 1).astype(np.bool_)
-            if mask.any():
-                array = pc.if_else(pa.array(mask), pa.scalar(None, c.arrow), rows.column(c.name))
-                rows = rows.set_column(rows.column_names.index(c.name), c.name, array)
+            for bit, value in ((layout.null_bit(i), None), (layout.sign_bit(i), -0.0)):
+                mask = (marks & bit).astype(np.bool_)
+                if mask.any():
+                    array = pc.if_else(pa.array(mask), pa.scalar(value, c.arrow), rows.column(c.name))
+                    rows = rows.set_column(rows.column_names.index(c.name), c.name, array)
     return rows.drop_columns([NULL_KEYS])

@@ -37,8 +37,10 @@ from .layout import (
     StoredColumn,
     TableLayout,
     key_conditions,
+    key_value,
     layouts_of,
     like_pattern,
+    rounds_of_keys,
     rows_from_store,
     rows_to_store,
     several_rows,
@@ -380,6 +382,14 @@ class SqlStore:
         """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
+        first, *others = rounds_of_keys(layout, rows)
+        self._merge_round(c, layout, duration, first, replaced=replaced)
+        for more in others:
+            self._merge_round(c, layout, duration, more, replaced=False)
+
+    def _merge_round(
+        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool
+    ) -> None:
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
         sets = [x for x in layout.columns if x.role == "set"]
         if sets:
@@ -399,10 +409,10 @@ class SqlStore:
         sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
         held: dict[tuple[Any, ...], Sequence[Any]] = {}
         for row in c.execute(sa.text(sql), {"low": low, "high": high}):
-            held[tuple(row[: len(key)])] = row[len(key) :]
+            held[_hashable_key(row[: len(key)])] = row[len(key) :]
         if not held:
             return rows
-        keys = list(zip(*(rows.column(x.name).to_pylist() for x in key), strict=True))
+        keys = list(map(_hashable_key, zip(*(rows.column(x.name).to_pylist() for x in key), strict=True)))
         for i, x in enumerate(sets):
             fresh = rows.column(x.name).to_pylist()
             both = [_union([_decode_set(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
@@ -560,7 +570,10 @@ class SqlStore:
         layout = self._layout(aggregation)
         column = layout.groups[key]
         name = self._dialect.quote_name(column.name)
-        null = f"({self._dialect.quote_name(NULL_KEYS)} & {1 << key})" if layout.marks_nulls else "0"
+        bits = [layout.null_bit(key), layout.null_bit(key) | layout.sign_bit(key)]
+        null, marks = (
+            f"({self._dialect.quote_name(NULL_KEYS)} & {bit})" if layout.marks_nulls else "0" for bit in bits
+        )
         where = self._where(layout, (-(2**63), 2**63 - 1), groups)
         condition, values = where.sql, dict(where.values)
         if containing:
@@ -568,12 +581,12 @@ class SqlStore:
             condition += f" AND lower({text}) LIKE :containing ESCAPE '!' AND {null} = 0"
             values["containing"] = like_pattern(containing)
         sql = sa.text(
-            f"SELECT DISTINCT {name}, {null} FROM {self._table(layout, per)} WHERE {condition} "
+            f"SELECT DISTINCT {name}, {marks} FROM {self._table(layout, per)} WHERE {condition} "
             f"ORDER BY 1, 2 LIMIT {int(most)}"
         )
         rows = self._transaction(lambda c: c.execute(sql, values).fetchall(), reads=True)
         known = _array(column, [v for v, _ in rows]).to_pylist()
-        return [None if n else v for v, (_, n) in zip(known, rows, strict=True)]
+        return [key_value(layout, key, v, int(bits)) for v, (_, bits) in zip(known, rows, strict=True)]
 
     def _select(
         self,
@@ -727,15 +740,21 @@ def _array(column: StoredColumn, values: Sequence[Any]) -> pa.Array:
     return pa.array(list(values), column.arrow)
 
 
+def _hashable_key(values: Iterable[Any]) -> tuple[Any, ...]:
+    """A key as Python finds it again: NaN does not equal itself."""
+    return tuple("NaN" if v != v else v for v in values)
+
+
 def _union(sets: Iterable[Sequence[Any] | None]) -> list[Any] | None:
     """The distinct elements of several sets, in the order in which they come; None if all are null."""
-    seen: dict[Any, None] = {}
+    seen: dict[Any, Any] = {}
     some = False
     for s in sets:
         if s is not None:
             some = True
-            seen.update(dict.fromkeys(s))
-    return list(seen) if some else None
+            for v in s:
+                seen.setdefault("NaN" if v != v else v, v)
+    return list(seen.values()) if some else None
 
 
 def _table_of_rows(
@@ -747,7 +766,7 @@ def _table_of_rows(
     sets = [c.name for c in columns if c.role == "set"]
     if rows:
         united = _united_by_key(of_sets, len(key), len(sets))
-        keys = list(zip(*(values[name] for name in key), strict=True))
+        keys = list(map(_hashable_key, zip(*(values[name] for name in key), strict=True)))
         values |= {name: tuple(united[k][i] for k in keys) for i, name in enumerate(sets)}
     arrays = [_array(c, values.get(c.name, ())) for c in columns]
     table = pa.table(arrays, schema=pa.schema([(c.name, c.arrow) for c in columns]))
@@ -764,7 +783,7 @@ def _with_null_groups(table: pa.Table, layout: TableLayout) -> pa.Table:
 def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:
     found: dict[tuple[Any, ...], list[list[Any] | None]] = {}
     for row in rows:
-        held = found.setdefault(tuple(row[:keys]), [None] * sets)
+        held = found.setdefault(_hashable_key(row[:keys]), [None] * sets)
         for i in range(sets):
             held[i] = _union([held[i], _decode_set(row[keys + i])])
     return found

@@ -20,7 +20,7 @@ from ...types import Type
 from ..aggregators import make_aggregator
 from ..columnar.column_data import Array, Column
 from ..columnar.frame import frame_of
-from ..columnar.key_ids import Keys, key_numbers
+from ..columnar.key_ids import IdTable, Keys, key_numbers
 from ..columnar.rows import CURRENT, Clock, Rows
 from ..expressions import Env, compile_expr
 from ..state.services import Services
@@ -36,6 +36,7 @@ from .partials import (
     latest_rows,
     merge,
     part_bytes,
+    set_elements,
     sum_values,
 )
 from .stored_buckets import Stored, keeps_last, to_table, view
@@ -70,7 +71,8 @@ class AggregationOp:
             )
             for a in dict.fromkeys(a for e in exprs for a in walk(e) if isinstance(a, Agg))
         ]
-        self._keys = Keys([g.type for g in definition.select.group_by], services.strings) if self._groups else None
+        types = [g.type for g in definition.select.group_by]
+        self._keys = Keys(types, services.strings, null_is_text=False) if types else None
         self._times = np.empty(0, np.int64)  # of texts, by code; where `aggregate by` is a text
         self._fresh: dict[AggDuration, list[PartialRows]] = {d: [] for d in definition.durations}
         self._kept: dict[AggDuration, _DurationRows] = {
@@ -183,9 +185,10 @@ class AggregationOp:
             elif b.kind in ("min", "max"):
                 columns.append(extreme(column, b.kind == "max", ids, n))
             elif b.kind == "set":
-                _, once = group_rows(key_numbers(column, self.services.strings), ids)
-                found = column.take(once).to_list(self.services.strings)
-                columns.append(gather_sets(found, ids[once], n))
+                numbers, null = key_numbers(column, self.services.strings, null_is_text=False)
+                _, once = group_rows(numbers if null is None else IdTable().assign(numbers, null)[0], ids)
+                elements = set_elements(column.take(once).to_list(self.services.strings))
+                columns.append(gather_sets(elements, ids[once], n))
             else:
                 assert latest is not None
                 columns.append(column.take(latest))

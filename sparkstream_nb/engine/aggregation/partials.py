@@ -6,7 +6,8 @@ buckets. It is associative, so the split of events into batches does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -222,6 +223,24 @@ def count_rows(column: Column | None, ids: Array, n: int) -> Column:
     out = np.zeros(n, np.int64)
     _count(_NO_NULLS if column is None or column.null is None else column.null, ids, out)
     return Column(Type.LONG, out)
+
+
+_NAN = "NaN"
+
+
+def set_elements(values: Iterable[Any]) -> list[Any]:
+    """Values of one type as elements of a set: NaN, which does not equal itself, as a text. 0.0 and -0.0 are one, as in
+    a database, which keeps the sets of several nodes."""
+    return [_NAN if v != v else v + 0.0 if isinstance(v, float) else v for v in values]
+
+
+def set_values(elements: frozenset[Any], type: Type) -> list[Any]:
+    """The values of a set of `set_elements`, in order; null first, NaN last."""
+    if not type.numeric or _NAN not in elements:
+        values = sorted(elements - {None})
+    else:
+        values = [*sorted(elements - {None, _NAN}), math.nan]
+    return [None, *values] if None in elements else values
 
 
 def gather_sets(values: Sequence[Any], ids: Array, n: int) -> Column:

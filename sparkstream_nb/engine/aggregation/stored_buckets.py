@@ -15,7 +15,7 @@ from ..columnar.column_data import ARROW, DTYPES, Array, Column
 from ..columnar.key_ids import Keys
 from ..expressions import Env, compile_expr
 from ..state.services import Services
-from .partials import PartialRows, merge
+from .partials import PartialRows, merge, set_elements, set_values
 
 TIMESTAMP = "AGG_TIMESTAMP"
 EVENT_TIMESTAMP = "AGG_EVENT_TIMESTAMP"
@@ -66,7 +66,9 @@ def to_table(stored: Stored, duration: AggDuration, services: Services) -> pa.Ta
         columns[g] = _to_arrow(key, services)
     for b, column in zip(d.base, stored.base, strict=True):
         if b.kind == "set":
-            columns[b.name] = pa.array([_in_order(v) for v in column.values.tolist()], arrow_type(b))
+            assert b.arg is not None
+            sets = [set_values(v, b.arg.type) for v in column.values.tolist()]
+            columns[b.name] = pa.array(sets, arrow_type(b))
         else:
             columns[b.name] = _to_arrow(column, services)
     if stored.last is not None:
@@ -78,11 +80,6 @@ def _to_arrow(column: Column, services: Services) -> pa.Array:
     array = column.to_arrow(services.strings)
     # Plain strings: the dictionary holds every string of the node, and partials travel.
     return array.dictionary_decode() if column.type is Type.STRING else array
-
-
-def _in_order(values: frozenset[Any]) -> list[Any]:
-    """Null first."""
-    return [None, *sorted(values - {None})] if None in values else sorted(values)
 
 
 def group_names(definition: AggregationDef) -> list[str]:
@@ -105,7 +102,7 @@ def from_table(definition: AggregationDef, table: pa.Table, services: Services) 
         if b.kind == "set":
             values = np.empty(len(array), object)
             for i, v in enumerate(array.to_pylist()):
-                values[i] = frozenset(v)
+                values[i] = frozenset(set_elements(v))
             base.append(Column(Type.OBJECT, values))
         else:
             base.append(Column.from_arrow(b.type, array, strings))
@@ -117,7 +114,7 @@ def merge_stored(stored: Stored, services: Services) -> Stored:
     """Merge the rows of `stored` with equal bucket and group, for example from several shards; sorted by time."""
     d = stored.definition
     if stored.keys:
-        keys = Keys([c.type for c in stored.keys], services.strings)
+        keys = Keys([c.type for c in stored.keys], services.strings, null_is_text=False)
         group = keys.ids(stored.keys)
     else:
         keys, group = None, np.zeros(len(stored), np.int32)

@@ -13,7 +13,10 @@ from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
 from .aggregator_base import NO_MASK, AggregateInput, Grouped, as_numbers, look_ahead
 
-_NULL = np.int64(-(2**63))
+_NULL = np.int64(1 << 30)
+"""Added to the life of a pair whose value is null."""
+_FORMER_NULL = np.int64(-(2**63))
+"""The value that meant null in states without a mask of nulls."""
 _NAN = np.float64(np.nan).view(np.int64)
 _INFINITE = np.int64(0x7FF0000000000000)
 _SIGN = np.int64(2**63 - 1)
@@ -25,7 +28,7 @@ _TIMES = 2**32 - 1
 _SPARSE = 1 << 14
 """Up to this size a table may be sparse, which is faster."""
 
-_LIVES = 1 << 30
+_LIVES = 1 << 29
 """The maximum number of epochs before they are renumbered."""
 
 
@@ -66,8 +69,6 @@ def _distinct(
             v: Any = np.int64(values[i])
             if real and (v & _SIGN) > _INFINITE:
                 v = _NAN
-            if len(null) and null[i]:
-                v = _NULL
             if cells[cell + one] < 0 or (len(epoch) and epoch[g] != now[p]):
                 if len(epoch):
                     epoch[g] = now[p]
@@ -75,6 +76,9 @@ def _distinct(
                 cells[cell + one] = lives
                 lives += 1
             life = cells[cell + one]
+            if len(null) and null[i]:
+                v = np.int64(0)
+                life += _NULL
             at = _home(v, life, mask)
             held = table[(at << one) + one]
             while held != 0 and (held >> 32 != life or table[at << one] != v):
@@ -139,7 +143,7 @@ class DistinctCount(Grouped):
         self.size = self.most = self.lives = 0
         self._begin()
         none = np.zeros(0, np.int64)
-        self._keep(none, none, none)
+        self._keep(none, none, none, none)
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
@@ -156,18 +160,20 @@ class DistinctCount(Grouped):
                 self._keep(*self._live())
         return Column(Type.LONG, out)
 
-    def _live(self) -> tuple[Array, Array, Array]:
-        """(values, groups, how often they are held) of the pairs of the groups' lives, in no order."""
+    def _live(self) -> tuple[Array, Array, Array, Array]:
+        """(values, groups, how often they are held, whether the value is null) of the pairs of the groups' lives, in no
+        order."""
         pairs = self.table.reshape(-1, 2)
         pairs = pairs[np.flatnonzero(pairs[:, 1])]
         lives = self.cells[1::2]
         group_of = np.full(self.lives, -1, np.int64)
         group_of[lives[lives >= 0]] = np.flatnonzero(lives >= 0)
-        group = group_of[pairs[:, 1] >> 32]
+        life = pairs[:, 1] >> 32
+        group = group_of[life & ~_NULL]
         alive = np.flatnonzero(group >= 0)
-        return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES
+        return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES, life[alive] >= _NULL
 
-    def _keep(self, numbers: Array, group: Array, held: Array) -> None:
+    def _keep(self, numbers: Array, group: Array, held: Array, null: Array) -> None:
         """Rebuilds the table with these pairs and room for more; renumbers the groups' epochs."""
         lives = self.cells[1::2]
         lives[lives >= 0] = np.arange(np.count_nonzero(lives >= 0))
@@ -178,29 +184,31 @@ class DistinctCount(Grouped):
             self.most = places // (16 if places <= _SPARSE else 4)
         self.size = len(numbers)
         self.table: Array = np.zeros(2 * places, np.int64)
-        _enter(numbers, (lives[group] << 32) + held, self.table)
+        _enter(numbers, ((lives[group] + np.where(null, _NULL, 0)) << 32) + held, self.table)
 
     def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.cells[::2], groups, 0)
         fill_at(self.cells[1::2], groups, -1)
 
     def state(self) -> dict[str, Any]:
-        numbers, group, held = self._live()
-        order = np.lexsort((numbers, group))  # equal states are equal bytes
-        numbers, group, held = numbers[order], group[order], held[order]
+        live = self._live()
+        order = np.lexsort((live[0], live[3], live[1]))  # equal states are equal bytes
+        numbers, group, held, null = (x[order] for x in live)
         values: Any = numbers
         if self.type is Type.STRING:
-            values = Column(Type.STRING, np.where(numbers == _NULL, -1, numbers).astype(np.int32))
+            values = Column(Type.STRING, np.where(null, -1, numbers).astype(np.int32))
         return {
-            "values": values, "group": group, "held": held, "count": self.cells[::2], "alive": self.cells[1::2] >= 0,
-            "epoch": self.epoch, "era": self.eras,
+            "values": values, "group": group, "held": held, "null": null,
+            "count": self.cells[::2], "alive": self.cells[1::2] >= 0, "epoch": self.epoch, "era": self.eras,
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
         numbers = state["values"]
         if self.type is Type.STRING:
             codes = numbers.values.astype(np.int64)
-            numbers = np.where(codes < 0, _NULL, codes)
+            numbers = np.where(codes < 0, _FORMER_NULL, codes)
+        null = np.asarray(state["null"]) if "null" in state else numbers == _FORMER_NULL
+        numbers = np.where(null, 0, numbers)
         self.cells = np.stack([state["count"], state["alive"] - np.int64(1)], axis=1).ravel()
         self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
-        self._keep(numbers, state["group"], state["held"])
+        self._keep(numbers, state["group"], state["held"], null)

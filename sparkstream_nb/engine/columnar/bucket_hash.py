@@ -96,11 +96,3 @@ def larger(slots: Array, times: int) -> Array:
     out = aligned_zeros(times * len(slots), np.uint64)
     _enter_all(slots, slots.view(np.uint32), out, out.view(np.uint32))
     return out
-
-
-def keys_of(slots: Array) -> Array:
-    """The keys of a table (uint64[n]), by their numbers."""
-    keys, numbers = slots.reshape(-1, 8)[:, :5], slots.view(np.uint32).reshape(-1, 16)[:, 10:15]
-    used = numbers > 0
-    by_number: Array = keys[used][np.argsort(numbers[used])]
-    return by_number

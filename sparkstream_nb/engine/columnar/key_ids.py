@@ -1,8 +1,9 @@
 """Dense ids for composite keys: group-by keys, partition keys, join keys.
 
 A key is a tuple of column values. Each column is reduced to an int64, columns are combined pairwise, and every
-distinct combination gets the next id (0, 1, 2 ...), which never changes while the node lives. Keys are equal when
-their texts are, as in Siddhi's `GroupByKeyGenerator`: a null string and the text 'null' are one key.
+distinct combination gets the next id (0, 1, 2 ...), which never changes while the node lives. Values are equal as
+Java's boxed ones are: 0.0 and -0.0 are two keys, NaN is one, and null is a key of its own. Only a null string and the
+text 'null' are one key where Siddhi's keys are texts (`GroupByKeyGenerator`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ import numpy as np
 
 from ...types import Type
 from .arrays import aligned_zeros, grown
-from .bucket_hash import BLOCK, enter, found, keys_for, keys_of, larger, line_of
-from .column_data import Array, Column, StringPool
+from .bucket_hash import BLOCK, enter, found, keys_for, larger, line_of
+from .column_data import Array, Column, Mask, StringPool
 from .eventlog import EventLog
 from .jit import kernel, prefetch
 from .rows import Rows
 
 _NULL_KEY = np.int64(-(2**63))
+"""The number of null where no value has it: of ints and bools."""
+_NULL_TEXT = np.int32(2**31 - 1)
+"""The number of a null string that is not the text 'null': more codes of texts than a node has room for."""
+_NAN = np.float64(np.nan).view(np.int64)
+_NULL_REAL = np.int64(_NAN + 1)
+"""The number of null among doubles: the bits of a NaN that `key_numbers` gives to no value."""
 
 
 @kernel
@@ -121,9 +128,26 @@ class IdTable:
         self.size = 0
         self._slots = aligned_zeros(128, np.uint64)
         self._lines = np.empty(2 * BLOCK, np.uint64)
+        self._null = -1
 
-    def assign(self, values: Array) -> tuple[Array, Array]:
-        """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order."""
+    def assign(self, values: Array, null: Mask | None = None) -> tuple[Array, Array]:
+        """Ids (int32[n]) of `values` (int64[n]), and the rows that introduced new ones, in id order. The rows of `null`
+        have an id of their own, whatever their values."""
+        if null is None or not null.any():
+            return self._assign(values)
+        out = np.empty(len(values), np.int32)
+        cut = int(null.argmax()) if self._null < 0 else 0
+        out[:cut], fresh = self._assign(values[:cut])
+        if self._null < 0:
+            self._null = self.size
+            self.size += 1
+            fresh = np.append(fresh, cut)
+        rest = cut + np.flatnonzero(~null[cut:])
+        out[null] = self._null
+        out[rest], later = self._assign(values[rest])
+        return out, np.concatenate([fresh, rest[later]])
+
+    def _assign(self, values: Array) -> tuple[Array, Array]:
         n = len(values)
         out, first, words = np.empty(n, np.int32), np.empty(n, np.int64), values.view(np.uint64)
         known, done, fresh = self.size, 0, 0
@@ -135,36 +159,38 @@ class IdTable:
                 return out, first[:fresh]
             self._slots = larger(self._slots, 4)
 
-    def state(self) -> dict[str, Any]:
-        return {"keys": keys_of(self._slots).view(np.int64)}
 
-    def load(self, state: dict[str, Any]) -> None:
-        self.__init__()  # type: ignore[misc]
-        self.assign(np.asarray(state["keys"], np.int64))
-
-
-def _codes(column: Column, strings: StringPool) -> Array:
-    """Codes of texts; nulls get the code of the text 'null'."""
+def _codes(column: Column, strings: StringPool, null_is_text: bool) -> Array:
+    """Codes of texts; nulls get the code of the text 'null', or a number of their own."""
     if column.null is None:
         return column.values
-    out: Array = np.where(column.null, np.int32(strings.code("null")), column.values)
+    code = np.int32(strings.code("null")) if null_is_text else _NULL_TEXT
+    out: Array = np.where(column.null, code, column.values)
     return out
 
 
-def key_numbers(column: Column, strings: StringPool) -> Array:
-    """int64[n]: equal numbers for values that are equal as group-by keys."""
+def key_numbers(column: Column, strings: StringPool, *, null_is_text: bool = True) -> tuple[Array, Mask | None]:
+    """(int64[n], mask of nulls): equal numbers for values that are equal as keys; the numbers of the rows in the mask
+    mean nothing. There is a mask only of longs, as null has a number elsewhere. `null_is_text`: a null string is the
+    text 'null'."""
     t, v = column.type, column.values
     if t is Type.STRING:
-        return _codes(column, strings).astype(np.int64)
+        return _codes(column, strings, null_is_text).astype(np.int64), None
     if t is Type.OBJECT:
-        return strings.encode(["null" if x is None else repr(x) for x in v.tolist()]).astype(np.int64)
+        from ..expressions.java_values import object_text
+
+        return strings.encode([object_text(x) for x in v.tolist()]).astype(np.int64), None
+    if t is Type.LONG:
+        return v.astype(np.int64), column.null
     if t in (Type.FLOAT, Type.DOUBLE):
-        out: Array = v.astype(np.float64).view(np.int64)
-    else:
-        out = v.astype(np.int64)
-    if column.null is not None:
-        out = np.where(column.null, _NULL_KEY, out)
-    return out
+        real = v.astype(np.float64)
+        out: Array = real.view(np.int64)
+        nan = np.isnan(real)
+        if nan.any():
+            out = np.where(nan, _NAN, out)
+        return out if column.null is None else np.where(column.null, _NULL_REAL, out), None
+    out = v.astype(np.int64)
+    return out if column.null is None else np.where(column.null, _NULL_KEY, out), None
 
 
 _HALF = 33
@@ -180,13 +206,18 @@ def _pair_numbers(left: Array, right: Array, out: Array) -> None:
 
 class Keys:
     """Dense ids for tuples of column values; stores the values of every id as columns. `instances`: the first column is
-    the number of a partition instance."""
+    the number of a partition instance. `null_is_text`: a null string is the text 'null'."""
 
-    def __init__(self, types: Sequence[Type], strings: StringPool, *, instances: bool = False) -> None:
+    def __init__(
+        self, types: Sequence[Type], strings: StringPool, *, instances: bool = False, null_is_text: bool = True
+    ) -> None:
         self.types = tuple(types)
         self.strings = strings
         self.size = 0
         self._instances = instances
+        self._null_is_text = null_is_text
+        self._first_code = 0
+        """The place in `_lut` of the first code: 1, behind the place of null, once a null came that is no text."""
         self._lut: Array | None = None
         """The id of each text's code, -1 where it has none; None while ids are codes, as where all texts are keys."""
         self._singles = [IdTable() for _ in self.types]
@@ -203,11 +234,11 @@ class Keys:
         if n == 0:
             return np.empty(0, np.int32)
         if self._direct:
-            out, first = self._of_codes(_codes(columns[0], self.strings))
+            out, first = self._of_codes(self._direct_codes(columns[0]))
+        elif len(columns) == 1:
+            out, first = self._singles[0].assign(*self._key_numbers(columns[0]))
         else:
             out = self._number(0, columns[0])
-            if len(columns) == 1:
-                out, first = self._singles[0].assign(out)
             for i, table in enumerate(self._pairs, 1):
                 pair = np.empty(n, np.int64)
                 _pair_numbers(out, self._number(i, columns[i]), pair)
@@ -217,6 +248,17 @@ class Keys:
             self.size += len(first)
         return out
 
+    def _direct_codes(self, column: Column) -> Array:
+        """The places in `_lut` of the ids of a single column of texts; codes while all ids are codes."""
+        if self._null_is_text:
+            return _codes(column, self.strings, True)
+        if self._first_code == 0:
+            if column.null is None or not column.null.any():
+                return column.values
+            known = np.arange(self.size, dtype=np.int32) if self._lut is None else self._lut
+            self._lut, self._first_code = np.append(np.int32(-1), known), 1
+        return column.values + np.int32(1)  # null is -1
+
     def _of_codes(self, codes: Array) -> tuple[Array, Array]:
         """The ids of texts' codes, and the rows that introduced new ones, in the order of their ids."""
         if self._lut is None:
@@ -225,22 +267,23 @@ class Keys:
             if fresh >= 0:
                 return codes, first[:fresh]
             self._lut = np.arange(self.size, dtype=np.int32)
-        self._lut = grown(self._lut, len(self.strings), -1)
+        self._lut = grown(self._lut, len(self.strings) + self._first_code, -1)
         out, first = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
         return out, first[: _dense_ids(codes, self._lut, self.size, out, first)]
 
     def _number(self, i: int, column: Column) -> Array:
-        """A number for each value of column `i` that a pair can take, or that a single column's table takes."""
-        if len(self.types) == 1:
-            return key_numbers(column, self.strings)
+        """A number for each value of column `i` that a pair can take."""
         if i == 0 and self._instances:
             return column.values
         if column.type is Type.STRING:
-            return _codes(column, self.strings)
+            return _codes(column, self.strings, self._null_is_text)
         if i > 0 and column.type is Type.INT:
             number: Array = column.values.view(np.uint32)
             return number if column.null is None else np.where(column.null, np.int64(1 << 32), number)
-        return self._singles[i].assign(key_numbers(column, self.strings))[0]
+        return self._singles[i].assign(*self._key_numbers(column))[0]
+
+    def _key_numbers(self, column: Column) -> tuple[Array, Mask | None]:
+        return key_numbers(column, self.strings, null_is_text=self._null_is_text)
 
     def columns(self) -> list[Column]:
         """The key values by id: one column per key attribute, `size` rows."""
@@ -253,7 +296,9 @@ class Keys:
         return {"values": self._log.save_state(0, self.size)["columns"]}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.__init__(self.types, self.strings, instances=self._instances)  # type: ignore[misc]
+        self.__init__(  # type: ignore[misc]
+            self.types, self.strings, instances=self._instances, null_is_text=self._null_is_text
+        )
         values = state["values"]
         if len(values[0]):
             self.ids(values)

@@ -294,7 +294,7 @@ class PartitionEntry:
         strings, text = self.services.strings, column.type is Type.STRING
         if self._age != self.instances.age:  # an instance is no more
             self._age, self._known = self.instances.age, self._known[:0]
-        ids = column.values if text else self._ids.assign(key_numbers(column, strings))[0]
+        ids = column.values if text else self._ids.assign(*key_numbers(column, strings))[0]
         self._known = grown(self._known, (len(strings) if text else self._ids.size) + 1, -1)
         instance: Array = self._known[ids]  # the last place is for null
         missing = instance < 0 if column.null is None else (instance < 0) & ~column.null

@@ -39,7 +39,11 @@ class TableCondition:
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
         self._index = next(usable, None)
         self.by_key = table.primary is not None and _by_key(on, slot, table.primary.attrs)
-        if self.by_key:  # the index says it all, but for what does not name the table
+        # Under an index NaN is found, which a comparison never is.
+        of_reals = not self.by_key and self._tells_zeros and self.index is not None and all(
+            equal[a].type is table.types[a] for a in self.index.attrs
+        ) and _by_key(on, slot, self.index.attrs)  # fmt: skip
+        if self.by_key or of_reals:  # the index says it all, but for what does not name the table
             others = [e for e in conjuncts(on) if not _names(e, slot)]
             on = functools.reduce(lambda a, b: nodes.Logic(Type.BOOL, "and", a, b), others) if others else None
         self.on = None if on is None else compile_expr(on, context)
@@ -51,7 +55,7 @@ class TableCondition:
         # Equalities between values of one type narrow a scan down.
         narrow = {a: e for a, e in equal.items() if e.type is table.types[a]}
         self._narrow = [(a, compile_expr(e, context)) for a, e in narrow.items()]
-        self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings)
+        self._narrow_keys = Keys([table.types[a] for a in narrow], table.services.strings, null_is_text=False)
         parts = list(conjuncts(on))
         self._only_equal = (
             bool(narrow) and len(parts) == len(narrow) and all(_equal_attrs(e, slot) for e in parts)

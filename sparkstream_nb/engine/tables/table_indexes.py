@@ -19,7 +19,7 @@ class HashIndex:
 
     def __init__(self, attrs: tuple[int, ...], types: Sequence[Type], services: Services, sorted_map: bool) -> None:
         self.attrs = attrs
-        self.keys = Keys([types[a] for a in attrs], services.strings)
+        self.keys = Keys([types[a] for a in attrs], services.strings, null_is_text=False)
         self.sorted = sorted_map
 
     def ids(self, columns: Sequence[Column]) -> Array:
