@@ -12,6 +12,7 @@ from . import nodes as n
 from .connectors.incoming import refused_place
 from .open_names import OpenName
 from .query_parts import connector_options, connector_type, inputs
+from .spelling import list_ignored_options
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
         elsewhere = _listens_elsewhere(options["receiver.url"])
         if elsewhere is not None:
             yield Remark(what, f"is refused when it is deployed: {elsewhere}", a.span)
+    for part, key, near in list_ignored_options(a, plan.properties):
+        of = f"@{part.name.lower()}(type='{type_ if part is a else part.get('type') or type_}')"
+        meant = f"did you mean '{near}'?" if near else "leave it out"
+        says = f"has no effect, as WSO2 ignores it: {meant}"
+        yield Remark(f"option '{key}' of {of} of stream '{stream}'", says, part.span)
     if end == "sink" and options.get("follow.redirect", "").lower() == "true":
         says = "does not follow redirects: an event that a server redirects is an error of the sink"
         yield Remark(what, says, a.span)

@@ -1,26 +1,34 @@
 """Misspelt options of `@source`, `@sink`, `@map` and `@store`, and values that are no flag or number. Siddhi drops an
-option that it does not know in silence; one that is nearly an option of its type is refused here, and of types that run
-here any that is none."""
+option that it does not know in silence, and so does this build, with a note (`remarks.py`); a misspelt option that the
+app cannot do without is refused, and any in a `@store`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..errors import SiddhiBindError, did_you_mean
+from ..errors import SiddhiBindError, did_you_mean, near_to
 from ..lang.tree import Annotation, AnnotationElement
 from . import nodes as n
-from .connectors.connector_options import find_wrong_value, option_names
+from .connectors.connector_options import (
+    find_meant_option,
+    find_missing_option,
+    find_wrong_value,
+    is_ignored,
+    list_options,
+    option_names,
+)
 from .connectors.mappings import MAPPED
+from .connectors.option_spec import End
 from .extensions import Kind, types
-from .query_parts import connector_type
+from .query_parts import connector_options, connector_type
 
 _OF_ALL = frozenset({"type", "ref", "on.error", "event.time"})
 _OF_STORES = frozenset({"table.name", "field.length", "username", "password", "datasource"})
 
 
 def check_options(plan: n.Plan) -> None:
-    """Raises SiddhiBindError for the first option whose name is nearly one of its connector's, or is none of a type
-    that runs here, or whose value is none."""
+    """Raises SiddhiBindError for the first option whose name is nearly one that its connector needs, or nearly one of
+    its `@store`'s, or whose value is none."""
     for a, kind, type_ in _connectors(plan):
         found = types(kind).get(type_)
         if found is None or not found.options:
@@ -33,14 +41,43 @@ def check_options(plan: n.Plan) -> None:
             if e.key.lower() in lowered:
                 _check_value(plan, a, e, kind, type_)
                 continue
-            ours = option_names(kind, type_) if kind in ("source", "sink") else frozenset()
-            if e.key.lower() in ours or e.key.startswith("dep:"):
-                continue
-            listed = f"Its options: {', '.join(sorted(ours - _OF_ALL))}." if ours else None
-            hint = did_you_mean(e.key, known) or listed
+            if kind == "store":
+                hint = did_you_mean(e.key, known)
+            else:
+                hint = _describe_meant(a, kind, type_, e.key, connector_options(a, plan.properties))
             if hint is not None:
                 name = a.name.lower()
                 raise SiddhiBindError(f"'{e.key}' is no option of @{name}(type='{type_}')", e.span, hint=hint)
+
+
+def _describe_meant(a: Annotation, kind: Kind, type_: str, key: str, options: Mapping[str, str]) -> str | None:
+    """The hint for an option that Siddhi ignores, where a source or sink lacks one that it needs; else None."""
+    if kind not in ("source", "sink") or a.name.lower() == "destination" or not option_names(kind, type_):
+        return None
+    meant = find_meant_option(kind, type_, key, options.keys())
+    if meant is not None:
+        return f"Did you mean '{meant}'?"
+    is_divided = any(inner.name.lower() == "distribution" for inner in a.nested)  # its destinations may have it
+    return None if is_divided or find_missing_option(kind, type_, options) is None else list_options(kind, type_)
+
+
+def list_ignored_options(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[Annotation, str, str | None]]:
+    """The options of a source or sink, of its mapping and its destinations, that Siddhi ignores: each with its
+    annotation, its name, and the option that is probably meant."""
+    end: End = "source" if a.name.lower() == "source" else "sink"
+    type_ = connector_type(a, properties)
+    parts: list[tuple[Annotation, End, str]] = [(a, end, type_)]
+    for inner in a.nested:
+        if inner.name.lower() == "map":
+            parts.append((inner, "source-mapping" if end == "source" else "sink-mapping", inner.get("type") or ""))
+        elif inner.name.lower() == "distribution":
+            parts += [(d, end, type_) for d in inner.nested if d.name.lower() == "destination"]
+    for part, kind, of in parts:
+        for e in part.elements:
+            if e.key is not None and is_ignored(kind, of, e.key):
+                known = types(kind).get(of)
+                near = near_to(e.key, option_names(kind, of) | (known.options if known is not None else frozenset()))
+                yield part, e.key, near[0] if near else None
 
 
 def _check_value(plan: n.Plan, a: Annotation, e: AnnotationElement, kind: Kind, type_: str) -> None:

@@ -158,7 +158,6 @@ def test_a_payload_is_the_json_of_a_record() -> None:
         ("@map(type='avro', schema.registry='http://h')", ALL, "belongs to WSO2's siddhi-map-avro"),
         ("@map(type='avro')", "o object", "an avro mapping has no values for 'o', which is an object"),
         ("@map(type='binary', @attributes(s='a'))", "s string", "has the stream's attributes in their order"),
-        ("@map(type='binary', delimiter=',')", ALL, "'delimiter' is not an option of a binary mapping"),
     ],
 )
 def test_what_is_wrong(text: str, attributes: str, message: str) -> None:

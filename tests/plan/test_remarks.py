@@ -104,3 +104,48 @@ def test_a_window_of_a_table_that_fails_on_wso2s_servers_is_a_known_fault(window
 @pytest.mark.parametrize("handler", ["[n > 1]", "#log('x')", "#window.length('x')", "#window.lenght(2)"])
 def test_other_handlers_of_a_table_are_refused(handler: str) -> None:
     assert check(f"{S}{T}from S join T{handler} as t on S.k == t.k select S.k as k insert into O;").error is not None
+
+
+HTTP = "publisher.url='http://a.example/x'"
+
+
+@pytest.mark.parametrize(
+    ("connector", "notes"),
+    [
+        (f"@sink(type='http', {HTTP}, basic.auth.enabled='false', @map(type='json'))", ["basic.auth.enabled: leave"]),
+        (f"@sink(type='http', {HTTP}, methd='PUT', @map(type='json'))", ["methd: did you mean 'method'?"]),
+        (f"@sink(type='http', {HTTP}, basic.auth.usernam='u', @map(type='json'))", ["basic.auth.usernam: did"]),
+        (f"@sink(type='http', {HTTP}, @map(type='json', fail.on.missing.attribute='true'))", ["fail.on.missing.attr"]),
+        (f"@sink(type='http', {HTTP}, @map(type='keyvalue', a='b'))", ["a: leave it out"]),
+        (f"@sink(type='http', {HTTP}, method='PUT', @map(type='json'))", []),
+        ("@source(type='inMemory', topic='t', @map(type='json', Fail.on.missing.attribute='true'))",
+         ["Fail.on.missing.attribute: did you mean 'fail.on.missing.attribute'?"]),
+        ("@source(type='tcp', @map(type='json', enclosingElementAsEvent='true'))", ["enclosingElementAsEvent: "]),
+        ("@source(type='tcp', @map(type='json', enclosing.elment='$'))", ["did you mean 'enclosing.element'?"]),
+        ("@source(type='tcp', @map(type='csv', fail.on.missing.attribute='true'))", ["fail.on.missing.attribute: "]),
+        ("@source(type='tcp', @map(type='text', regexp.A='x'))", ["regexp.A: "]),
+        ("@source(type='tcp', @map(type='keyvalue', separator=';'))", ["separator: leave it out"]),
+        ("@source(type='tcp', @map(type='binary', delimiter=','))", ["delimiter: leave it out"]),
+        ("@source(type='mqtt', url='x', topik='t', @map(type='json'))", ["topik: did you mean 'topic'?"]),
+    ],
+)  # fmt: skip
+def test_an_option_that_wso2_ignores_is_a_note(connector: str, notes: list[str]) -> None:
+    result = check(f"{connector}\n{S}from S select k insert into O;")
+    assert result, result
+    texts = [n.replace(" has no effect, as WSO2 ignores it", "") for n in result.notes if "WSO2 ignores it" in n]
+    plain = [f"{n.split(chr(39))[1]}: {n.split(': ', 1)[1]}" for n in texts]
+    assert len(plain) == len(notes)
+    for note, start in zip(plain, notes, strict=True):
+        assert start in note
+
+
+def test_a_note_on_an_ignored_option_does_not_show_its_value() -> None:
+    sink = f"@sink(type='http', {HTTP}, pasword='hunter2', @map(type='json'))"
+    result = check(f"{sink}\n{S}from S select k insert into O;")
+    assert result.notes
+    assert "hunter2" not in str(result)
+
+
+def test_an_option_of_wso2s_that_would_do_something_is_still_a_gap() -> None:
+    result = check(f"@sink(type='http', {HTTP}, proxy.host='p', @map(type='json'))\n{S}from S select k insert into O;")
+    assert "proxy.host" in str(result.gaps)

@@ -6,9 +6,10 @@ suggested and written on the reference pages comes from here; `app/connectors/ty
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from ...errors import shown
+from ...errors import near_to, shown
+from ..extensions import types as extension_types
 from ..query_parts import template_attributes
 from .kafka_client_settings import CONFIGURATION, client_settings
 from .mapping_options import SINK_MAPPINGS, SOURCE_MAPPINGS
@@ -25,6 +26,8 @@ TABLES: Mapping[End, Mapping[str, Options]] = {
 """By end and type."""
 FORMER_TYPES = {"http-request": "http-call", "http-response": "http-call-response"}
 """Types that are other names."""
+_OF_ALL = frozenset({"type", "ref", "on.error", "event.time"})
+"""Options that every type has."""
 _LONGEST = 18
 """Digits of a number that is within any bound, at most."""
 
@@ -37,6 +40,39 @@ def options_of(end: End, type_: str) -> Options:
 def option_names(end: End, type_: str) -> frozenset[str]:
     """The names of the options that run here; none of a type that does not."""
     return frozenset(spec.name for spec in TABLES[end].get(type_, {}).values() if spec.runs)
+
+
+def is_ignored(end: End, type_: str, key: str) -> bool:
+    """True for an option that neither this build nor WSO2's extension of this type has. Siddhi drops such an option in
+    silence. False for types whose options are not known."""
+    known = extension_types(end).get(type_)
+    specs = TABLES[end].get(type_, {})
+    if known is None and not specs:
+        return False
+    names = {*(known.options if known is not None else ()), *specs, *_OF_ALL}
+    prefixes = tuple(spec.prefix for spec in specs.values() if spec.prefix)
+    if not names - _OF_ALL and end in ("source", "sink"):
+        return False
+    case = str if end.endswith("-mapping") else str.lower
+    has_prefix = bool(prefixes) and key.startswith(prefixes)
+    return case(key) not in {case(n) for n in names} and not has_prefix and not key.startswith("dep:")
+
+
+def find_meant_option(end: End, type_: str, key: str, given: Collection[str]) -> str | None:
+    """The option that a name which is ignored was meant to be, where the app cannot do without: one that is needed and
+    not `given`, or one of this build alone; else None."""
+    needed = [
+        spec.name
+        for spec in TABLES[end].get(type_, {}).values()
+        if spec.name not in given and spec.alternative not in given and (spec.required or spec.own)
+    ]
+    near = near_to(key, option_names(end, type_))
+    return near[0] if near and near[0] in needed else None
+
+
+def list_options(end: End, type_: str) -> str:
+    """The hint with all options of a type that runs here."""
+    return f"Its options: {', '.join(sorted(option_names(end, type_) - _OF_ALL))}."
 
 
 def find_missing_option(end: End, type_: str, options: Mapping[str, str]) -> tuple[str, str] | None:
@@ -70,6 +106,8 @@ def describe_option_gap(end: End, type_: str, key: str, value: str) -> str | Non
     """The words for an option of WSO2's source or sink that this build does not have; None for one that it has, and
     for a value that says no more than leaving the option out."""
     spec = options_of(end, type_).get(key.lower())
+    if is_ignored(end, type_, key):
+        return None
     if spec is not None and (spec.off is None or value.strip().lower() in spec.off):
         return None
     return f"'{key}' of {_phrase(end, type_)}"
@@ -78,7 +116,7 @@ def describe_option_gap(end: End, type_: str, key: str, value: str) -> str | Non
 def describe_template_gap(end: End, type_: str, key: str, value: str) -> str | None:
     """The words for an option of a sink that depends on the event, and may not here; else None."""
     spec = options_of(end, type_).get(key)
-    if (spec is not None and spec.dynamic) or not template_attributes(value):
+    if (spec is not None and spec.dynamic) or is_ignored(end, type_, key) or not template_attributes(value):
         return None
     return f"'{key}' that depends on the event, of {_phrase(end, type_)}"
 

@@ -1,8 +1,8 @@
 """Binds `@map` of sources and sinks, with each check at its place.
 
 Rules and defaults of the `init` of Siddhi's mappers (siddhi-map-json, -csv, -text, -keyvalue, -xml, -binary and -avro).
-Siddhi ignores unknown options, and options that it cannot read fail with the first message; here both are errors of the
-app.
+Siddhi ignores unknown options, as is done here, with a note (`remarks.py`). Options that it cannot read fail with the
+first message; here they are errors of the app.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...errors import NotInThisBuild, SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, Type
 from ..query_parts import template_parts
-from .connector_options import options_of
+from .connector_options import is_ignored, options_of
 from .mapping import (
     Avro,
     Binary,
@@ -156,12 +156,10 @@ class _MapOptions:
                     message = f"'{key}' belongs to WSO2's siddhi-map-{self.type}, and this build leaves it out"
                     raise NotInThisBuild("mapping", message, e.span, hint=refused.instead)
                 continue
-            raise SiddhiBindError(
-                f"'{key}' is not an option of {_a(self.type)} mapping of a {self.end.removesuffix('-mapping')}",
-                e.span,
-                hint=did_you_mean(key, sorted(names))
-                or (f"It takes {', '.join(sorted(names))}." if names else "It takes none."),
-            )
+            if is_ignored(self.end, self.type, key):
+                continue
+            message = f"'{key}' belongs to WSO2's siddhi-map-{self.type}, and this build leaves it out"
+            raise NotInThisBuild("mapping", message, e.span, hint=did_you_mean(key, sorted(names)))
 
     @property
     def _table(self) -> Options:
