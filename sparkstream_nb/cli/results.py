@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def list_outputs(plan: Plan) -> list[str]:
-    """The streams that a query writes to, defined or not, in the order of the plan."""
+    """The streams that a query writes to, defined or not, in the order of the plan, without inner streams."""
     written = {q.output.target.id for q in plan.queries}
-    return [s for s, d in plan.streams.items() if d.kind == "inferred" or s in written]
+    return [s for s, d in plan.streams.items() if "#" not in s and (d.kind == "inferred" or s in written)]
 
 
 def check_outputs(plan: Plan, streams: Sequence[str]) -> None:

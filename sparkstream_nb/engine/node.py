@@ -120,7 +120,7 @@ class NodeEngine:
         none = np.empty(0, np.int64)
         out = {s: self._rows(s, none, none, None) for s in self._schemas}
         for s in out:
-            if "#" in s:  # an inner stream: its rows have an instance
+            if nodes.is_of_partition(s):
                 out[s] = Rows(out[s].columns, none, none, none, None, none.astype(np.int32))
         for w in self.parts.windows.values():
             columns = [Column.empty(t) for t in w.types]
@@ -575,7 +575,7 @@ def _as_read(op: Operator, rows: Rows) -> Rows:
     """
     if not isinstance(op, QueryOperator):
         return rows
-    inner = "#" in op.query.target.id
+    inner = nodes.is_of_partition(op.query.target.id)
     return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.instance if inner else None)
 
 

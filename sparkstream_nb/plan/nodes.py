@@ -157,11 +157,17 @@ SourceKind = Literal["stream", "window", "table", "aggregation"]
 @dataclass(frozen=True)
 class Source:
     """A stream, table, window, trigger or aggregation that a query reads or writes. `id` is unique in the app: inner
-    streams are `#S` prefixed by their partition (`partition0#S`), fault streams are `!S`; a trigger is a stream."""
+    streams are `#S` after the id of their partition (`partition0#S`; `#S` outside of any), fault streams are `!S`. A
+    trigger is a stream."""
 
     kind: SourceKind
     id: str
     schema: Schema
+
+
+def is_of_partition(id: str) -> bool:
+    """True for the id of a partition's inner stream, whose events belong to an instance."""
+    return "#" in id[1:]
 
 
 @dataclass(frozen=True)

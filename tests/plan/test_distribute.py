@@ -166,6 +166,8 @@ TABLE = "define table D (k string, v long);"
         (two(2, "partition with (k of S) begin from T select k insert into O; end;"
              " @dist(execGroup='g', parallel='2') from T select v insert into P;"),
          "cannot share 'T' by all and by round robin at once"),
+        (two(2, "from S select k insert into #I;"), "'#I' outside of a partition cannot be distributed"),
+        (S + "from S select k insert into #I; @dist(execGroup='g') from #I select k insert into O;", "'#I' outside of"),
         (two(0, "from S select k insert into O;"), "parallel is a whole number from 1 to 100, not '0'"),
         (S + "@dist(parallel='x') from S select k insert into O;", "not 'x'"),
         (S + "@dist(parallel='2') define aggregation G from S select sum(v) as s aggregate every sec;"

@@ -32,7 +32,7 @@ def output_id(output: tree.QueryOutput, place: PartitionPlace) -> str:
             output.span,
             hint="Write 'insert into ...'; 'return' is for on-demand queries.",
         )
-    return full_id(output.target, place.partition, output.target.span)
+    return full_id(output.target, place.partition)
 
 
 def bind_output(

@@ -177,7 +177,10 @@ class Scope:
         if entry.slot == OUTPUT and self.place in ("having", "order by"):
             hint = f"'{self.place}' can use selected attributes only. {hint}"
         if name.lower() == "null":
-            hint = "There is no null literal: write 'x is null'."
+            hint = (
+                "There is no null literal. To ask for null write 'x is null', to give one a call that has no value: "
+                "convert('', 'int'), also of long, float and double, or convert(convert('', 'int'), 'string')."
+            )
         return SiddhiBindError(f"{where} has no attribute '{name}'", span, hint=hint, kind="AttributeNotExistException")
 
     def _check_index(self, entry: VisibleEvent, index: tree.EventIndex | None, span: Span) -> None:

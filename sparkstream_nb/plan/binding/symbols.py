@@ -55,7 +55,7 @@ class Symbols:
 
         Raises SiddhiBindError if there is none.
         """
-        found = self.find(full_id(name, partition, span))
+        found = self.find(full_id(name, partition))
         if found is None:
             raise self.undefined_error(name, partition, span)
         return found
@@ -63,7 +63,8 @@ class Symbols:
     def undefined_error(self, name: tree.SourceName, partition: str | None, span: Span) -> SiddhiBindError:
         """The error for reading a source that nothing has defined."""
         if name.inner:
-            hint = f"A query of the same partition before this one must insert into '{name}'."
+            where = "outside of partitions" if partition is None else "of the same partition"
+            hint = f"A query {where} before this one must insert into '{name}'."
             return SiddhiBindError(f"inner stream '{name}' is not defined", span, hint=hint)
         if name.fault:
             hint = f"Write @OnError(action='STREAM') before the definition of stream '{name.id}'."
@@ -72,12 +73,9 @@ class Symbols:
         return SiddhiBindError(f"no stream, table, window or aggregation '{name}' is defined", span, hint=near)
 
 
-def full_id(name: tree.SourceName, partition: str | None, span: Span) -> str:
-    """The id in the plan: inner streams carry their partition's, fault streams a `!`."""
+def full_id(name: tree.SourceName, partition: str | None) -> str:
+    """The id in the plan: inner streams carry their partition's, fault streams a `!`. Outside of partitions there is
+    one `#` stream of a name, apart from the partitions' own and from the stream without `#`, as in Siddhi."""
     if name.inner:
-        if partition is None:
-            raise SiddhiBindError(
-                f"inner stream '{name}' outside of a partition", span, hint="Inner streams exist in partitions only."
-            )
-        return f"{partition}#{name.id}"
+        return f"{partition or ''}#{name.id}"
     return f"!{name.id}" if name.fault else name.id

@@ -233,6 +233,13 @@ class _Splitting:
             self.keys[key.stream] = key.expr.name
 
     def _query(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
+        for source in (*(i.source for i in inputs(q.input)), q.output.target):
+            if source.id.startswith("#"):
+                raise SiddhiBindError(
+                    f"inner stream '{source.id}' outside of a partition cannot be distributed",
+                    q.span,
+                    hint="Give it a name without '#'.",
+                )
         read = [i for i in inputs(q.input) if "#" not in i.source.id]
         if group.parallel > 1:
             self._check_parallel(q, group, inside=inside)
