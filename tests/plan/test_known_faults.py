@@ -11,7 +11,7 @@ from sparkstream_nb.plan import compile_app, explain
 from sparkstream_nb.plan.shard_safety.known_faults import FAULTS, KnownFault, known_faults
 
 S = "define stream S (k string, v double);\ndefine stream R (k string, w int, v double);\n"
-UNSEEN = {"on_demand/insert_upsert_pk"}
+UNSEEN = {"on_demand/delete_without_on", "on_demand/insert_upsert_pk"}
 """Cases that show a fault by an on-demand query."""
 
 
@@ -45,6 +45,8 @@ def test_what_was_reported_and_stands_in_the_text_is_noted(listed: dict[str, str
         "from S#window.lengthBatch(3) select stdDev(v) as d insert into O;",
         "from S select k, stdDev(v) as d group by k insert into O;",
         "from S select str:groupConcat(k) as c insert into O;",
+        "from S select ifThenElse(sum(v) > 3.0, 'many', 'few') as c insert into O;",
+        "from S select k, v having count() > 1 and k == 'a' insert into O;",
         "from every a=S+, b=R select b.w as w insert into O;",
         "from every a=S -> b=R within 1 sec select b.w as w insert into O;",
         "from every a=S -> b=R -> c=S select b.w as w insert into O;",

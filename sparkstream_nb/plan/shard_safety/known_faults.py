@@ -190,6 +190,18 @@ def _deviation_slides(x: _QueryPlace) -> bool:
     return _aggregates(x.query, "stdDev") and (slides or _outputs_expired(x.query))
 
 
+def _aggregates_in_branch(x: _QueryPlace) -> bool:
+    """True if Siddhi does not compute an aggregate for every event: in a branch of `ifThenElse`, or on the right of
+    `and` and `or`."""
+    for top in expressions(x.query):
+        for e in n.walk(top):
+            branches = e.args[1:] if isinstance(e, n.Call) and e.function == "ifThenElse" else ()
+            branches = (e.right,) if isinstance(e, n.Logic) else branches
+            if any(isinstance(inner, n.Agg) for branch in branches for inner in n.walk(branch)):
+                return True
+    return False
+
+
 def _groups_mixed(x: _QueryPlace) -> bool:
     apart = bool(x.query.select.group_by) or x.partition is not None
     return apart and _aggregates(x.query, "str:groupConcat", "math:percentile")
@@ -260,6 +272,11 @@ def _sets_by_key(x: _QueryPlace) -> bool:
     return upserts or (bool(_key_attributes(x, o.target.id)) and any(_own(s.value) for s in o.set))
 
 
+def _deletes_all(x: _QueryPlace) -> bool:
+    o = x.query.output
+    return isinstance(o, n.Delete) and o.on is None and o.target.kind == "table"
+
+
 def _deletes_by_more(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
@@ -306,6 +323,11 @@ FAULTS: tuple[KnownFault, ...] = (
         _where(_deviation_slides), "siddhi-io/siddhi#1647",
     ),
     KnownFault(
+        "An aggregate in a branch that is not taken counts all events",
+        "compute an aggregate in a branch, or after what decides an `and` or `or`, only for the events that come to it",
+        _where(_aggregates_in_branch),
+    ),
+    KnownFault(
         "Groups of str:groupConcat and math:percentile are apart",
         "mix the groups of `str:groupConcat` and `math:percentile`", _where(_groups_mixed), "wso2/api-manager#932",
     ),
@@ -339,6 +361,9 @@ FAULTS: tuple[KnownFault, ...] = (
     KnownFault(
         "A delete may ask for more than the key", "delete nothing where `on` asks for a key and more",
         _where(_deletes_by_more),
+    ),
+    KnownFault(
+        "A delete without `on` deletes all rows", "refuse the app, with a NullPointerException", _where(_deletes_all)
     ),
     KnownFault(
         "`in` compares as everything else does", "turn this comparison of a key or indexed attribute around in `in`",
