@@ -34,6 +34,8 @@ class Processor:
     next: int = -1
     every: int = -1
     within_every: int = -1
+    renews: int = -1
+    """For an absent state: the first state of the group under `every` that restarts when its event comes."""
     callback: int = -1
     returns: int = -1
     last: bool = False
@@ -172,6 +174,12 @@ def _every(out: PatternLayout, state: nodes.EveryState, start: bool) -> _Runtime
         ps[i].every = inner.first
     for i in inner.members:
         ps[i].within_every = inner.first
+    # A group whose first part restarts by itself (`every A -> not B`) need not restart as a whole.
+    if not any(ps[i].every >= 0 for i in inner.members if i not in _both(ps, inner.last)):
+        for i in inner.members:
+            first = inner.first in _both(ps, i)
+            if ps[i].absent and not first and (ps[i].partner < 0 or (ps[i].wait < 0 and not ps[i].is_or)):
+                ps[i].renews = inner.first
     # Siddhi's EveryInnerStateRuntime hands on init and setup, but resets and updates its first processor only.
     return _Runtime(inner.first, inner.last, [inner.first], [inner.first], inner.inits, inner.setups, inner.members)
 
@@ -240,6 +248,7 @@ def table(layout: PatternLayout) -> Array:
         row[m.PROGRAM], row[m.KEYS], row[m.BOUND] = -1, -1, -1
         row[m.STEADY] = steady and not p.start
         row[m.AGAIN] = p.kind == m.STREAM and p.start and p.every == i and p.callback < 0
+        row[m.RENEWS] = p.renews
         row[m.INIT_AGAIN] = p.every >= 0 or (layout.sequence and p.next >= 0 and ps[p.next].absent)
     return out
 

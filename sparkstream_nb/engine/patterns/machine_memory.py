@@ -45,8 +45,8 @@ STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
 (
     KIND, START, LEAST, MOST, NEXT, EVERY, WITHIN_EVERY, LAST_STATE, RETURNS, CALLBACK, PARTNER, IS_OR, WAIT,
     PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF, AGAIN,
-    REST, STRICT, SLOW_LAST, INERT,
-) = range(30)  # fmt: skip
+    REST, STRICT, SLOW_LAST, INERT, RENEWS,
+) = range(31)  # fmt: skip
 P_SIZE = 32
 
 # Fields of `L`. What nearly every event asks for stands first, in one line of the processor's cache.

@@ -6,7 +6,16 @@ instance start, `lp` a processor's own; `g` the log number of the event, `e` a p
 
 from __future__ import annotations
 
-from .machine import append_new, clear_new, clear_pending, move_new, remove_new, remove_pending, reset_times
+from .machine import (
+    append_new,
+    clear_new,
+    clear_pending,
+    move_new,
+    remove_from,
+    remove_new,
+    remove_pending,
+    reset_times,
+)
 from .machine_memory import (
     ABSENT,
     ABSENT_LOGICAL,
@@ -54,6 +63,7 @@ from .machine_memory import (
     PEND_N,
     R_CAP,
     R_N,
+    RENEWS,
     RESET,
     RETURNS,
     RISING,
@@ -494,10 +504,16 @@ def came(X: Words, l0: int, p: int, e: int, g: int) -> int:
     pool(X, XV)[p] = 1
     if P[f + KIND] == ABSENT_LOGICAL:
         L[lp + SCHEDULED] = t
+        if P[f + RENEWS] >= 0:
+            L[lp + SCHEDULED] = 0
+            call3(X[F_EVERY], X, l0, P[f + RENEWS], e)
+            remove_from(X, l0 + P[f + PARTNER] * L_SIZE, e)
         return 0
     pool(X, XE)[e + E_TIME] = t
     if P[f + START] != 0 and P[f + EVERY] == p:
         call3(X[F_EVERY], X, l0, p, e)
+    elif P[f + RENEWS] >= 0:  # Siddhi forgets the group, which never matches again
+        call3(X[F_EVERY], X, l0, P[f + RENEWS], e)
     L[lp + SCHEDULED] = t + P[f + WAIT]
     call3(X[F_NOTIFY], X, lp, p, L[lp + SCHEDULED])
     return 0

@@ -162,6 +162,38 @@ def _interleaves(x: _QueryPlace) -> bool:
     return isinstance(first, n.EveryState) and isinstance(first.state, n.StreamState) and _events(i.state) >= 3
 
 
+def _states(s: n.State) -> Iterator[n.State]:
+    """The states of a chain, in order, with what is under `every` as one."""
+    if isinstance(s, n.NextState):
+        yield from _states(s.first)
+        yield from _states(s.then)
+    else:
+        yield s
+
+
+def _can_come_to_an_end(s: n.State) -> bool:
+    """True if an event that must not come ends a group under `every`: an absent state behind its first, of a group that
+    restarts only as a whole."""
+    if isinstance(s, n.NextState):
+        return _can_come_to_an_end(s.first) or _can_come_to_an_end(s.then)
+    if not isinstance(s, n.EveryState):
+        return False
+    first, *others = _states(s.state)
+    if any(isinstance(x, n.EveryState) for x in (first, *others[:-1])):
+        return False
+    return any(isinstance(x, n.AbsentState) or _is_and_without_wait(x) for x in others)
+
+
+def _is_and_without_wait(s: n.State) -> bool:
+    sides = (s.left, s.right) if isinstance(s, n.LogicalState) and s.op == "and" else ()
+    return any(isinstance(x, n.AbsentState) and x.wait is None for x in sides)
+
+
+def _group_ends(x: _QueryPlace) -> bool:
+    i = x.query.input
+    return isinstance(i, n.StateInput) and i.kind == "pattern" and _can_come_to_an_end(i.state)
+
+
 def _ends_in_plus(x: _QueryPlace) -> bool:
     i = x.query.input
     if not isinstance(i, n.StateInput) or i.kind != "sequence":
@@ -304,6 +336,11 @@ FAULTS: tuple[KnownFault, ...] = (
         "`within` holds for each match",
         "put out matches of this pattern that take longer than `within`, where others are open meanwhile",
         _where(_interleaves), "siddhi-io/siddhi#1008",
+    ),
+    KnownFault(
+        "A group under `every` restarts when what must not come has come",
+        "never match this group again once the event came that must not come",
+        _where(_group_ends),
     ),
     KnownFault(
         "A sequence may end with one or more", "never match a sequence whose last state is `+`", _where(_ends_in_plus)
