@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import Misuse, shown
+from .errors import Misuse, escape_controls, shown
 
 Check = Callable[[str, Any], None]
 """Raises `Misuse` if the value of the argument with this name is wrong."""
@@ -35,8 +35,10 @@ def require_str(name: str, value: Any) -> None:
 
 
 def check_name(what: str, value: Any) -> None:
-    """A text that is not empty, and no longer than the name of a file."""
+    """A text that is not empty, no longer than the name of a file, and without control characters."""
     optional_str(what, value)
+    if value is not None and escape_controls(value) != value:
+        raise Misuse(f"{what} has characters that cannot be printed: {escape_controls(shown(value))}")
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
         raise Misuse(f"{what} has 1 to {_LONGEST_NAME - 20} characters, not {len(value):,}")
 

@@ -30,14 +30,30 @@ NOWHERE = Span(0, 0, 1, 0)
 
 
 _LONG_WORD = re.compile(r"\S{400,}")
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, those that turn the direction of what follows, and halves of surrogate pairs."""
+
+
+def escape_controls(text: str) -> str:
+    """`text` as it may be printed or be part of a page or a picture: characters that change a terminal, turn the
+    direction of what follows, or are none, are spelt out (`\\u001b`). A JSON document means the same after it.
+    """
+    return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def printable(text: str) -> str:
-    """`text` for a message: control characters and halves of surrogate pairs are spelt out, as they may not be printed
-    or would change a terminal; words of 400 characters or more are cut."""
+    """`text` for a message: characters that may not be printed or would change a terminal are spelt out; words of 400
+    characters or more are cut."""
     text = _UNPRINTABLE.sub(lambda m: repr(m[0])[1:-1], text)
     return _LONG_WORD.sub(lambda m: m[0][:100] + "…", text)
+
+
+def has_surrogate(text: str) -> bool:
+    """True if a text has half of a surrogate pair: no encoding has it."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class SparkStreamError(Exception):
@@ -175,7 +191,14 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
 _REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
 _NAMES = r"(?:password|passwd|pwd|passphrase|secret|token|credentials?|api[-_.]?key)"
 _SECRET_NAME = re.compile(rf"(?i){_NAMES}")
-_QUOTED_SECRET = re.compile(rf"(?i)({_NAMES}(?:['\"]?\s*=|['\"]\s*:)\s*)(\"\"\"|['\"])(?!{_REFERENCE}\2)(.*?)\2")
+_QUOTED_OPTION = re.compile(
+    r"(?m)(?<![\w.-])(?P<name>[\w.-]++)(?P<is>(?:['\"]?\s*=|['\"]\s*:)\s*)"
+    rf"(?P<quote>\"\"\"|['\"])(?!{_REFERENCE}(?:(?P=quote)|$))"
+    r"(?P<value>.*?)(?P<end>(?P=quote)|$)"
+)
+"""An option with its value; a quote that is not closed reaches to the end of the line."""
+_SECRET_WORDS = ("password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey")
+_SHORT_SECRETS = frozenset(["pass", "pw", "pwd"])
 _PLAIN_SECRETS = tuple(
     re.compile(rf"(?i)({before}[\w.-]*{_NAMES}\s*=(?!=\s)\s*)([^{ends}\s'\"]+)")
     for before, ends in ((r"[?&]", "&"), (";", ";"), (r"(?<![?&;\w.-])", "&;"))
@@ -191,10 +214,31 @@ def mask_passwords(text: str) -> str:
 
     A password may have `@`, `:` and `/` in it, so a word up to its last `@` is treated as one.
     """
-    text = _QUOTED_SECRET.sub(lambda m: f"{m[1]}{m[2]}{'*' * len(m[3])}{m[2]}", text)
+    text = _QUOTED_OPTION.sub(_hide_value, text)
     for pattern in _PLAIN_SECRETS:
         text = pattern.sub(lambda m: m[1] + "*" * len(m[2]), text)
     return _WORD.sub(lambda m: _without_password(m[0]), text) if "//" in text and "@" in text else text
+
+
+def _hide_value(option: re.Match[str]) -> str:
+    """An option, its value in stars if the name is that of a secret, or nearly."""
+    if not is_secret_name(option["name"]):
+        return option[0]
+    return f"{option['name']}{option['is']}{option['quote']}{'*' * len(option['value'])}{option['end']}"
+
+
+def is_secret_name(name: str) -> bool:
+    """True if a secret's option has this name, or is meant by it: `pasword` is misspelt."""
+    if _SECRET_NAME.search(name):
+        return True
+    for word in re.split(r"[._-]", name.lower()):
+        if word in _SHORT_SECRETS:
+            return True
+        for secret in _SECRET_WORDS:
+            limit = 2 if len(secret) > 5 else 1
+            if _edit_distance(word, secret, limit) is not None:
+                return True
+    return False
 
 
 def _without_password(word: str) -> str:
@@ -209,7 +253,7 @@ def _without_password(word: str) -> str:
 
 def masked_option(name: str | None, value: str) -> str:
     """The value of an option for display: stars if the option is a secret."""
-    if name is not None and _SECRET_NAME.search(name) and not re.fullmatch(_REFERENCE, value):
+    if name is not None and is_secret_name(name) and not re.fullmatch(_REFERENCE, value):
         return "*" * len(value)
     return mask_passwords(value)
 

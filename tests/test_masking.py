@@ -143,3 +143,20 @@ def test_the_log_of_an_app_does_not_show_passwords() -> None:
     progress.say("Lost postgresql://me:s3cret@h/db")
     progress.say("Lost postgresql://me:s3cret@h/db")
     assert progress.logs == ["Lost postgresql://me:******@h/db"]
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("pasword='s3cret'", "pasword='******'"),
+        ("basic.auth.pasword = \"s3 cret\", topic='t'", "basic.auth.pasword = \"*******\", topic='t'"),
+        ("secert='s3cret'", "secert='******'"),
+        ("pw='s3cret'", "pw='******'"),
+        ("password='s3cret\nuser='me'", "password='******\nuser='me'"),
+        ("password='${sec:db}\n", "password='${sec:db}\n"),
+        ("topic='t', basic.auth.enabled='false'", "topic='t', basic.auth.enabled='false'"),
+        ("from S[k == 'pass'] select k", "from S[k == 'pass'] select k"),
+    ],
+)
+def test_secrets_whose_option_is_misspelt_or_whose_quote_is_open(text: str, masked: str) -> None:
+    assert mask_passwords(text) == masked

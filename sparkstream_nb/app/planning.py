@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ..argument_checks import check_name
 from ..engine.scripts import refuse_scripts
 from ..errors import Misuse, SparkStreamError
 from ..journal.routing import Route
@@ -204,6 +205,7 @@ def _apply_routing(
 def _name_and_home(name: str | None, request: DeployRequest) -> tuple[str, Path]:
     """The name of an app, and its folder. Without a name it is called after the notebook."""
     if name is not None:
+        check_name("the app's name", name)
         found = name, default_home(name)
     else:
         document = frontend.current().document()

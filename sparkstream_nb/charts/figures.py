@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plotly.graph_objects import Bar, Box, Figure, Heatmap, Scatter
 from plotly.subplots import make_subplots
 
-from ..errors import Misuse
+from ..errors import Misuse, escape_controls
 from .colours import COLOURS, VERDICT_COLOURS
 from .failover_costs import FAILOVER_COSTS
 from .frame_plot import ChartKind, ChosenColumns, FramePlot, numbers_of, resolve
@@ -54,7 +54,7 @@ class Axes:
 
 def escape_text(text: object) -> str:
     """A text as Plotly shows it unchanged in a title, a name or a hover text."""
-    return html.escape(str(text), quote=False).replace("%{", "%&#123;")
+    return html.escape(escape_controls(str(text)), quote=False).replace("%{", "%&#123;")
 
 
 def draw_lines(lines: Sequence[Line], axes: Axes, kind: ChartKind = "line") -> Figure:

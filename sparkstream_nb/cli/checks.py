@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Misuse, NotInThisBuild, SparkStreamError
+from ..errors import Misuse, NotInThisBuild, SparkStreamError, escape_controls
 from ..option_values import stream_and_file
 from ..options import CannotRead, add, add_reading, read_text, reading_of, write_text
 from .app_texts import describe_error, many, text_of
@@ -185,6 +185,7 @@ def _drawn(options: Any) -> int:
 
 def _write_picture(path: str, picture: str) -> None:
     """Writes an SVG element into a file; `-` is standard output. Raises `Misuse` where that cannot be."""
+    picture = escape_controls(picture)
     if path == "-":
         print(picture)
         return
@@ -307,7 +308,7 @@ def audit(options: Any) -> int:
         if options.sarif is not None:
             write_text(options.sarif, as_sarif(report) + "\n")
         if options.html is not None:
-            write_text(options.html, page(report))
+            write_text(options.html, escape_controls(page(report)))
     except CannotRead as e:
         raise Misuse(str(e)) from None
     print(as_json(report) if options.json else report)

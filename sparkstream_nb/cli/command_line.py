@@ -17,6 +17,7 @@ from .checks import add_audit, add_checks, add_trace
 from .commands import Commands
 from .folders import add_apps, add_manager
 from .generating import add_generate
+from .printing import printable_output
 from .recording import add_record
 from .running import add_run
 from .stored import add_query, add_store
@@ -51,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _in_utf8()
     try:
         try:
-            with speak_of_options():
+            with speak_of_options(), printable_output():
                 code = _run(argv)
         except KeyboardInterrupt:
             print("sparkstream: interrupted", file=sys.stderr)

@@ -11,6 +11,7 @@ from ..errors import SparkStreamError
 from ..options import add, read_text, write_text
 from .app_texts import compile_plan, describe_error, many, text_of
 from .commands import Commands
+from .printing import print_exactly
 
 
 def add_fmt(commands: Commands) -> None:
@@ -50,7 +51,7 @@ def _format_file(path: str, *, check: bool) -> bool:
             print(f"{path}: would change")
         return found != text
     if path == "-":
-        print(found, end="")
+        print_exactly(found)
     elif found != text:
         write_text(path, found)
         print(f"{path}: formatted")

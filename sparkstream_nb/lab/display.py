@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from ..app.results.frontend import Displayed
+from ..errors import escape_controls
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -20,27 +21,38 @@ _FORMS = "plans_shown", "results_shown", "attachable", "rescheduled_shown", "tes
 """The modules that register forms, the light ones first."""
 
 
-@singledispatch
-def text(shown: object) -> str:
-    """An app or a result in plain text. Raises TypeError for a class that has no such form."""
-    return _form(text, shown, "plain text")
+class Form:
+    """A function of an app or a result, by its class: `register` adds one for a class. What comes out has no control
+    characters. Raises TypeError for a class that has no such form.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._forms = singledispatch(self._load)
+
+    def __call__(self, shown: object) -> str:
+        return escape_controls(self._forms(shown))
+
+    @property
+    def register(self) -> Callable[..., Any]:
+        """`singledispatch`'s decorator."""
+        return self._forms.register
+
+    def _load(self, shown: object) -> str:
+        """The form of a class that is not registered yet: loads one module after the other until it is."""
+        none: Callable[[Any], str] = self._forms.dispatch(object)
+        for module in _FORMS:
+            import_module(f".{module}", __package__)
+            form: Callable[[Any], str] = self._forms.dispatch(type(shown))
+            if form is not none:
+                return form(shown)
+        raise TypeError(f"{type(shown).__name__} has no {self._name}")
 
 
-@singledispatch
-def html(shown: object) -> str:
-    """An app or a result as HTML. Raises TypeError for a class that has no such form."""
-    return _form(html, shown, "HTML")
-
-
-def _form(forms: Any, shown: object, what: str) -> str:
-    """The form of a class that is not registered yet: loads one module after the other until it is."""
-    none: Callable[[Any], str] = forms.dispatch(object)
-    for module in _FORMS:
-        import_module(f".{module}", __package__)
-        form: Callable[[Any], str] = forms.dispatch(type(shown))
-        if form is not none:
-            return form(shown)
-    raise TypeError(f"{type(shown).__name__} has no {what}")
+text = Form("plain text")
+"""An app or a result in plain text."""
+html = Form("HTML")
+"""An app or a result as HTML."""
 
 
 def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:

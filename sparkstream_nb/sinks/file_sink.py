@@ -284,9 +284,10 @@ class NamedFiles(_FileTarget):
         parts = text.split("/")
         if any(part in ("", ".", "..") or part.startswith(".") for part in parts):
             raise Undeliverable(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
-        if re.search(r"[\x00-\x1f\x7f\\]", text):
+        if re.search("[\x00-\x1f\x7f\\\\\ud800-\udfff]", text):
             raise Undeliverable(
-                f"{shown(text)} is not the name of a file: it has a backslash or a control character in it"
+                f"{shown(text)} is not the name of a file: it has a backslash, a control character or half of a "
+                "surrogate pair in it"
             )
         if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts) or text.count("/") != self._depth:
             raise Undeliverable(f"{shown(text)} is not the name of a file: a value is too long, or has a '/' in it")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import mask_passwords, printable
+from ..errors import has_surrogate, mask_passwords, printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .target import OutputPlace, TargetUnavailable, Undeliverable
@@ -267,7 +267,10 @@ class KafkaTarget:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
+    """Raises Undeliverable for a text that UTF-8 does not have."""
+    if has_surrogate(text):
+        raise Undeliverable(f"{shown(text)} has half of a surrogate pair in it, which is no character")
+    return text.encode()
 
 
 def compresses(name: str) -> bool:

@@ -19,7 +19,7 @@ from email.policy import SMTP
 from email.utils import getaddresses
 from typing import Any
 
-from ..errors import printable, shown
+from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .target import OutputPlace, TargetUnavailable, Undeliverable
@@ -27,7 +27,9 @@ from .target import OutputPlace, TargetUnavailable, Undeliverable
 HEADERS = ("subject", "to", "cc", "bcc")
 """The options of a mail's headers, which may depend on the event."""
 MOST_RECIPIENTS = 100
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile("[\x00-\x1f\x7f]")
+_ENCODED_WORD = re.compile(r"=\?[^?\s]*\?[^?]*\?")
+"""The beginning of an encoded word of RFC 2047: a mail program would read something else, such as further headers."""
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -166,6 +168,10 @@ class MailTarget:
         for name, text in texts.items():
             if _CONTROL.search(text):
                 raise Undeliverable(f"{name} has a line break or another control character in it")
+            if has_surrogate(text):
+                raise Undeliverable(f"{name} has half of a surrogate pair in it, which is no character")
+            if _ENCODED_WORD.search(text):
+                raise Undeliverable(f"{name} has an encoded word (=?...?=) in it, which mail programs would decode")
         addresses = {n: addresses_of(n, t) for n, t in texts.items() if n != "subject"}
         recipients = list(dict.fromkeys(a.addr_spec for found in addresses.values() for a in found))
         if not 0 < len(recipients) <= MOST_RECIPIENTS:

@@ -17,7 +17,7 @@ from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
-from ..errors import printable
+from ..errors import has_surrogate, printable
 from ..mapping import Message
 from ..serving import Answer, Listener, Request, ServerLimits
 from .target import OutputPlace, TargetUnavailable, Undeliverable
@@ -124,6 +124,8 @@ class PrometheusTarget:
         if m.type == "counter" and not value >= 0:
             raise Undeliverable(f"a counter does not go down: {m.value} is {printable(event[m.value])}")
         labels = tuple(event.get(name, "") for name in m.labels)
+        if any(map(has_surrogate, labels)):
+            raise Undeliverable("a label has half of a surrogate pair in it, which is no character")
         with self._lock:
             numbers = self._series.get(labels)
             if numbers is None:

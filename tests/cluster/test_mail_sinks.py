@@ -136,6 +136,28 @@ def test_values_stay_in_their_header(run: Callable[..., App], mails: Mails, valu
 
 
 @pytest.mark.parametrize(
+    "value",
+    [
+        "=?utf-8?q?x=0d=0aReply-To:_evil=40x.org=0d=0a=0d=0aPlease_pay_here?=",
+        "a =?iso-8859-1?B?ZQ==?= b",
+        "=?utf-8?q?without an end",
+    ],
+)
+def test_no_value_writes_a_header(run: Callable[..., App], mails: Mails, value: str) -> None:
+    """Python decodes encoded words after it looked for line breaks."""
+    app = deployed(run, mail_sink(mails.port, LOGIN + "on.error='STORE',"), mails.port)
+    app.send("S", [[value, 1], ["=? b", 2]])
+    app.flush()
+    assert app.drain(60) == 0
+    (mail,) = [mail for _, _, mail in mails.taken]
+    assert str(mail["Subject"]) == "Alarm: =? b"
+    assert mail["Reply-To"] is None
+    assert app.errors.frame["reason"].tolist() == [
+        "sink Alerts-email-1: subject has an encoded word (=?...?=) in it, which mail programs would decode"
+    ]
+
+
+@pytest.mark.parametrize(
     ("to", "reason"),
     [
         ("nobody@example.org", "answered 550 no such user"),

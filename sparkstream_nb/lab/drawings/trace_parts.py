@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any
 
 from ...app.results.traces import TracedFeed, TracedOutput
+from ...errors import escape_controls
 from .pictures import INK, WIDTH, text_width
 from .text_tables import format_count, text_of, when
 
@@ -56,7 +57,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def escape_text(text: str) -> str:
     """A text for an SVG element: escaped, and without the characters that XML does not allow."""
-    return html.escape(_NOT_XML.sub("\ufffd", text))
+    return html.escape(_NOT_XML.sub("\ufffd", escape_controls(text)))
 
 
 def cut_text(text: str, room: float) -> str:

@@ -20,6 +20,7 @@ import anywidget
 import traitlets
 from IPython.display import display
 
+from ...errors import escape_controls
 from ..screen import shell
 
 FOLDER = Path(__file__).parent
@@ -92,7 +93,7 @@ class LiveOutput:
 
     def _set(self, state: dict[str, Any]) -> None:
         assert self._model is not None
-        self._model.state = state
+        self._model.state = _without_controls(state)
 
     def _within(self, send: Callable[[Any], None], what: Any) -> None:
         (Context() if self._said is None else self._said.copy()).run(send, what)
@@ -124,6 +125,18 @@ class LiveOutput:
             self._model.send({"file": name}, buffers=[self._files[name]()])
 
     def _bundle(self) -> dict[str, str]:
-        forms = self._static()
+        forms = {mime: escape_controls(form) for mime, form in self._static().items()}
         name = f"sparkstream-live sparkstream-live-{self._key}"
         return {**forms, "text/html": f'<div class="{name}">{forms["text/html"]}</div>'}
+
+
+def _without_controls(data: Any) -> Any:
+    """Plain data whose texts have no control characters."""
+    match data:
+        case str():
+            return escape_controls(data)
+        case dict():
+            return {key: _without_controls(value) for key, value in data.items()}
+        case list() | tuple():
+            return [_without_controls(value) for value in data]
+    return data
