@@ -221,7 +221,7 @@ def mask_passwords(text: str) -> str:
 
 
 def _hide_value(option: re.Match[str]) -> str:
-    """An option, its value in stars if the name is that of a secret, or nearly."""
+    """An option, its value in stars if a secret is meant."""
     if not is_secret_name(option["name"]):
         return option[0]
     return f"{option['name']}{option['is']}{option['quote']}{'*' * len(option['value'])}{option['end']}"

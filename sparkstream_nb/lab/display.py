@@ -22,7 +22,7 @@ _FORMS = "plans_shown", "results_shown", "attachable", "rescheduled_shown", "tes
 
 
 class Form:
-    """A function of an app or a result, by its class: `register` adds one for a class. What comes out has no control
+    """A function of an app or a result, by its class: `register` adds one for a class. Results have no control
     characters. Raises TypeError for a class that has no such form.
     """
 
