@@ -108,8 +108,10 @@ def test_the_last_word_agrees_with_the_table() -> None:
     said = text(of_tables()).splitlines()[0]
     assert said == "a.siddhi: nothing depends on the node that is not accepted, if events are routed by k (hash:k)"
     two = of_tables("@info(name='other') from S select v, count() as n group by v insert into O;")
-    said = text(two).splitlines()[0]
-    assert "no one routing does for 3 elements: sums by k (hash:k); other by v (hash:v)" in said
+    said, step = text(two).splitlines()[:2]
+    assert said.endswith("but its queries need different routings: sums under hash:k; other under hash:v.")
+    assert "@dist(execGroup='NAME')" in step
+    assert "sparkstream split" in step
     assert two.exit_code == 1
     both = of_tables("@info(name='all') from S select sum(v) as s insert into O;")
     assert text(both).splitlines()[0] == (
@@ -246,6 +248,22 @@ def test_feeds_are_measured_without_spark(tmp_path: Path, capsys: pytest.Capture
     assert ways[3]["queries"]["rise"]["same"] == 2
     assert main(["audit", str(app), "--feed", f"S={feed}"]) == 0
     assert "measured: repaired, 4 nodes, hash:k: 2 outputs, all as one node's" in capsys.readouterr().out
+
+
+def test_each_query_is_measured_under_its_own_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    app, feed = tmp_path / "app.siddhi", tmp_path / "feed.csv"
+    app.write_text(
+        "define stream S (k string, v int);\n"
+        "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.v as a, e2.v as b insert into O;\n"
+        "@info(name='same') from every e1=S -> e2=S[v == e1.v] select e1.v as a, e2.v as b insert into O;\n"
+    )
+    feed.write_text("k,v\na,1\na,2\nb,1\nb,2\n")
+    assert main(["audit", str(app), "--feed", f"S={feed}"]) == 1
+    told = capsys.readouterr().out
+    assert "rise under hash:k; same under hash:v." in told
+    assert "measured: 2 nodes, round_robin: 2 differ from one node's (rise: 2 lost)" in told
+    assert "measured: repaired, 4 nodes, hash:k (rise): 2 outputs, all as one node's" in told
+    assert "measured: repaired, 4 nodes, hash:v (same): 2 outputs, all as one node's" in told
 
 
 @pytest.mark.parametrize(

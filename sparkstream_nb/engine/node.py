@@ -20,6 +20,7 @@ from ..limits import Limits
 from ..plan import nodes
 from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
+from ..plan.query_outputs import stream_of
 from ..plan.table_requests import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
@@ -65,7 +66,8 @@ class NodeEngine:
     `publishes`: outputs of streams that a sink publishes outside include the events that come in. `limits`: bounds on
     what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
     can be restored where the plan has changed since; without them, it is one of the same plan. `watching`: the query or
-    named window whose contents a trace reads; such a node has no snapshots. Raises `NotInThisBuild`
+    named window whose contents a trace reads; such a node has no snapshots. `labels`: by query,
+    the label of its outputs in place of their stream (`plan.query_outputs`). Raises `NotInThisBuild`
     for an app that needs a declared gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 
@@ -84,6 +86,7 @@ class NodeEngine:
         publishes: bool = False,
         tokens: Mapping[str, str] | None = None,
         watching: Watching | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         refuse(plan)
         keep_freed_memory()
@@ -110,10 +113,15 @@ class NodeEngine:
                 op.rank = self._ordered.ranks[i]
         self._published: frozenset[str] = published_streams(plan) if publishes else frozenset()
         self._shown = {s for op in self.operators for s in _shown(op)} | self._published
+        self._labels: Mapping[str, str] = labels or {}
+        self._shown -= set(map(stream_of, self._labels.values()))
         self._by_operator = self._ordered.order is not None and not by_chunk
         self._slice, self._passes, self._rests = _LEAST if self._ordered.fixpoints else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
+
+    def _is_labelled(self, op: Operator) -> bool:
+        return op.name in self._labels and isinstance(op, QueryOperator)
 
     def _empties(self) -> dict[str, Rows]:
         """No rows, for every stream key of the graph."""
@@ -276,6 +284,8 @@ class NodeEngine:
             for op, rows in results:
                 op.apply(rows, clock)
                 out.query(op, rows)
+                if self._is_labelled(op):
+                    out.note(self._labels[op.name], _as_read(op, rows))
         for stream in self._shown & (written.keys() | (self._published & inputs.keys())):
             sent = [(-1, inputs[stream])] if stream in self._published and stream in inputs else []
             out.note(stream, in_order(sent + written.get(stream, [])))
@@ -397,7 +407,9 @@ class NodeEngine:
             if target is not None:
                 chunk = _as_read(op, chunk)
                 self._push(target, chunk, clock, out)
-                if target in self._shown:  # the listener of a stream is its last reader
+                if self._is_labelled(op):
+                    out.note(self._labels[op.name], chunk)
+                elif target in self._shown:  # the listener of a stream is its last reader
                     out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results
@@ -407,7 +419,7 @@ class NodeEngine:
         self.services.errors.clear()
         self.services.logs.clear()
         for stream, parts in collected.streams.items():
-            outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream].names)
+            outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream_of(stream)].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
                 schema, seen = op.query.select.schema, collected.queries.get(name)

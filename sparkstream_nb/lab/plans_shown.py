@@ -9,6 +9,7 @@ from ..app.audit.audit_answers import measurement_text
 from ..app.audit.auditing import AppAudit, AuditReport
 from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
 from ..plan.nodes import Plan
+from ..plan.reports.query_routing import describe_parts
 from ..plan.reports.repair import routes
 from .display import html, text
 from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
@@ -43,6 +44,12 @@ def _audit_grid(shown: AppAudit) -> Grid:
     return Grid(["line", "element", "on several nodes", "cause", "repair"], rows, what="element")
 
 
+_SPLIT = (
+    "next: split the app into these parts, each with its routing: annotate the queries of a part with "
+    "@dist(execGroup='NAME'), a name for each part, and sparkstream split writes the parts as apps"
+)
+
+
 def _audit_said(shown: AppAudit) -> str:
     n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
     if n:
@@ -51,9 +58,7 @@ def _audit_said(shown: AppAudit) -> str:
     else:
         said, also = "nothing depends on the node that is not accepted", "that"
     if routing is None:
-        named = [f"{f.name} {routes(f.keys)}" for f in keyed if f.kind == "query"]
-        keys = "; ".join(dict.fromkeys(named))
-        said += f", but no one routing does for {format_count(len(keyed), 'element')}: {keys}"
+        said += f", but its queries need different routings: {describe_parts(shown.parts)}.\n{_SPLIT}"
     elif routing:
         said += f", if events are routed {routes(routing.items())}" if not n else (
             f"; {also} right only if events are routed {routes(routing.items())}"
@@ -97,7 +102,7 @@ def _(shown: AuditReport) -> str:
 
 
 _PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>sparkstream audit</title><style>
+<html lang="en"><head><meta charset="utf-8"><title>sparkstream</title><style>
 :root { color-scheme: light dark; }
 body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 1200px; padding: 0 1em; }
 h2 { font-size: 1.1em; margin: 2em 0 .6em; }
@@ -107,13 +112,19 @@ td { white-space: normal !important; overflow-wrap: anywhere; min-width: 7em; }
 td:first-child { min-width: 0; }
 body { overflow-x: auto; }
 h2 { overflow-wrap: anywhere; }
-</style></head><body><h1>What several nodes do to these apps</h1>
+</style></head><body>
 """
 
 
 def page(report: AuditReport) -> str:
     """A report as an HTML page that needs nothing else."""
-    return f"{_PAGE}{html(report)}</body></html>\n"
+    return page_of("What several nodes do to these apps", html(report))
+
+
+def page_of(title: str, body: str) -> str:
+    """HTML as a page that needs nothing else, with a title."""
+    head = _PAGE.replace("<title>sparkstream<", f"<title>{markup.escape(title)}<")
+    return f"{head}<h1>{markup.escape(title)}</h1>{body}</body></html>\n"
 
 
 def _repair_grid(shown: RepairList) -> Grid:

@@ -430,16 +430,18 @@ def _(shown: ChartSnapshot) -> str:
 # ---------------------------------------------------------------------------------------------------------- divergence
 
 
-def _divergence_grids(shown: Divergence) -> list[Grid]:
+def _divergence_grids(shown: Divergence, limit: int | None = None) -> list[Grid]:
     """Counts by query, the first outputs that differ, and the aggregations."""
     grids = []
     if shown.matches:
         counts = shown.counts.astype(object)
         for verdict in VERDICTS:
             counts[verdict] = [CountCell(n) for n in counts[verdict]]
+        if repairs := {q: r for q, r in shown.repairs.items() if r is not None}:
+            counts["repaired by"] = [repairs.get(q, "") for q in counts["query"]]
         grids.append(Grid.of_frame(counts, what="stream"))
     if shown.differences:
-        first = shown.first_differences(limit_of())
+        first = shown.first_differences(limit_of(limit))
         first["node"] = first["node"].fillna("")
         first["values"] = [", ".join(text_of(v) for v in row) for row in first["values"]]
         grids.append(Grid(list(first.columns), first.values.tolist(), total=shown.differences, what="difference"))
@@ -452,13 +454,21 @@ def _divergence_grids(shown: Divergence) -> list[Grid]:
 def _divergence_head(shown: Divergence) -> str:
     routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
     head = f"{shown.app} on {format_count(shown.nodes, 'node')}, {routed}, against one node"
+    if not shown.events:
+        return f"{head}: no events yet"
     return head if shown.diverges else f"{head}: nothing differs"
 
 
 @text.register
 def _(shown: Divergence) -> str:
-    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(shown)]
-    return "\n\n".join([_divergence_head(shown), *([shown.warning] if shown.warning else []), *grids])
+    return divergence_text(shown, None)
+
+
+def divergence_text(shown: Divergence, limit: int | None) -> str:
+    """A divergence as text with the first `limit` outputs that differ (None: as many as tables show)."""
+    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(shown, limit)]
+    warning, advice = ([said] if said else [] for said in (shown.warning, shown.advice))
+    return "\n\n".join([_divergence_head(shown), *warning, *grids, *advice])
 
 
 @html.register
@@ -466,14 +476,16 @@ def _(shown: Divergence) -> str:
     return divergence_html(shown, None)
 
 
-def divergence_html(shown: Divergence, drawn: Timeline | None) -> str:
-    """A divergence as HTML with the time line `drawn`; None: of the query that lost most."""
+def divergence_html(shown: Divergence, drawn: Timeline | None, limit: int | None = None) -> str:
+    """A divergence as HTML with the time line `drawn`; None: of the query that lost most. `limit` as in
+    `divergence_text`."""
     if drawn is None and shown.matches:
         drawn = whole(shown, worst(shown))
     out = [paragraph(f"<b>{markup.escape(_divergence_head(shown))}</b>")]
     out += [paragraph(markup.escape(shown.warning))] if shown.warning else []
+    out += [paragraph(markup.escape(shown.advice))] if shown.advice else []
     out += [timeline_image(drawn)] if drawn is not None else []
-    grids = _divergence_grids(shown)
+    grids = _divergence_grids(shown, limit)
     out += [g.html(footer=False) for g in grids if g.what != "difference"]
     out += [
         f"<details><summary>{markup.escape(g.footer)}</summary>{g.html()}</details>"
@@ -526,18 +538,23 @@ def _(shown: FailoverStudy) -> str:
     return study_html(shown, limit_of())
 
 
-def _study_grid(shown: Study) -> Grid:
+def _study_grid(shown: Study, limit: int | None = None) -> Grid:
     named = [[r.disorder] if shown.disordered else [] for r in shown.frame.itertuples()]
     rows = [
         [*name, r.nodes, r.routing, *map(CountCell, (r.same, r.lost, r.spurious, n)), Figure(f"{r.skew:.2f}")]
         for name, r, n in zip(named, shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
     ]
-    return Grid(list(shown.frame.columns), rows[:limit_of()], total=len(rows), what="combination")
+    return Grid(list(shown.frame.columns), rows[:limit_of(limit)], total=len(rows), what="combination")
 
 
 @text.register
 def _(shown: Study) -> str:
-    return f"{shown.app}: {shown.recommendation}\n\n{_study_grid(shown).text()}"
+    return count_text(shown, None)
+
+
+def count_text(shown: Study, limit: int | None) -> str:
+    """A study as text with the first `limit` combinations (None: as many as tables show)."""
+    return f"{shown.app}: {shown.recommendation}\n\n{_study_grid(shown, limit).text()}"
 
 
 @html.register

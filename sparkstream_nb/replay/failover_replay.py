@@ -20,6 +20,7 @@ from ..nodes.partitioning_layer import GroupLane
 from ..nodes.tallies import Tally, table_of, tally_close
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
+from ..plan.query_outputs import is_inner, list_labels
 from ..simulation.faults import Fault
 from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Happening
@@ -60,7 +61,7 @@ class OutputParts:
 
     def take(self, outputs: Outputs, **columns: object) -> None:
         for stream, emitted in outputs.streams.items():
-            if "#" in stream or not len(emitted):
+            if is_inner(stream) or not len(emitted):
                 continue
             table = table_of(emitted)
             for name, value in columns.items():
@@ -105,9 +106,9 @@ def span_of(recording: Recording) -> tuple[int, int]:
     return int(clocks[0][0]), max(int(c.max()) for c in clocks)
 
 
-def truth_of(items: Sequence[Item], nodes: Nodes) -> Tables:
-    """Outputs of one node."""
-    engine, found = engine_of(nodes), OutputParts()
+def truth_of(items: Sequence[Item], nodes: Nodes, *, by_query: bool = True) -> Tables:
+    """Outputs of one node, by label (`plan.query_outputs`) or by stream."""
+    engine, found = nodes.engine(nodes.plan, by_query=by_query), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):
             found.take(engine.step(item))
@@ -142,9 +143,10 @@ def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: T
 
 
 def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]:
-    """Comparison of each derived stream: `outputs` of all nodes, with `node` and `replayed`, against the `truth`."""
+    """Comparison of each derived stream, or label of it: `outputs` of all nodes, with `node` and `replayed`, against
+    the `truth`."""
     bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
-    streams = [s for s in nodes.plan.streams if s in truth or s in bare]
+    streams = [s for s in {**dict.fromkeys(list_labels(nodes.plan)), **nodes.plan.streams} if s in truth or s in bare]
     return {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
 
 

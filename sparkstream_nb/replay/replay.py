@@ -34,6 +34,7 @@ from ..nodes.partitioning import part
 from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
+from ..plan.query_outputs import label_shared
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
@@ -164,8 +165,8 @@ ONE = Way(1, "round_robin")
 
 @dataclass
 class NodeReplay:
-    """A node's outputs: for each derived stream its parts, each with the clock (ms) at its steps; and its additions to
-    each aggregation (`engine.state.node_batch.Outputs.partials`).
+    """A node's outputs: for each derived stream, or label of it (`plan.query_outputs`), its parts, each with the clock
+    (ms) at its steps; and its additions to each aggregation (`engine.state.node_batch.Outputs.partials`).
     """
 
     node: int
@@ -193,9 +194,12 @@ class Nodes:
     untraced: Plan | None = None
     limits: Limits = field(default_factory=Limits)
 
-    def engine(self, plan: Plan, shard: str = "") -> NodeEngine:
-        """A node at its start that runs `plan`."""
-        return NodeEngine(plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits)
+    def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
+        """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.query_outputs`)."""
+        labels = label_shared(self.plan) if by_query else None
+        return NodeEngine(
+            plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, labels=labels
+        )
 
     def with_tracing(self, *, every: bool = False) -> Nodes:
         """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`."""

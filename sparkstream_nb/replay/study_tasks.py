@@ -19,6 +19,7 @@ from ..errors import SparkStreamError
 from ..journal.tasks import Task, TaskFailed, Tasks
 from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
+from ..plan.query_outputs import is_inner, list_labels
 from ..types import Schema
 from .replay import ONE, NodeReplay, Nodes, Recording, Way, read_recording, replay_nodes
 
@@ -41,7 +42,8 @@ class Input:
 
 @dataclass(frozen=True)
 class RoutingOutcome:
-    """Outcome of a way of routing a recording: a tally by derived stream, and the number of events of each node."""
+    """Outcome of a way of routing a recording: a tally by derived stream, or label of it (`plan.query_outputs`), and
+    the number of events of each node."""
 
     way: Way
     tallies: Mapping[str, Tally]
@@ -55,16 +57,17 @@ def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.T
     for item in came_in.recorded_events:
         for places in way.places(came_in, item).values():
             events += np.bincount(places, minlength=way.nodes)
-    streams = [s for s in nodes.plan.streams if s in truth or s in found]
+    streams = [s for s in {**dict.fromkeys(list_labels(nodes.plan)), **nodes.plan.streams} if s in truth or s in found]
     return RoutingOutcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
 
 
 def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
-    """By derived stream, the outputs of all nodes as `table_of`, with the app's clock."""
+    """By derived stream, or label of it (`plan.query_outputs`), the outputs of all nodes as `table_of`, with the app's
+    clock."""
     parts: dict[str, list[pa.Table]] = {}
     for replay in replays:
         for stream, emitted in replay.streams.items():
-            if "#" in stream:
+            if is_inner(stream):
                 continue
             for rows, clock in emitted:
                 own = table_of(rows).append_column("clock", pa.array(clock[rows.step]))

@@ -21,6 +21,7 @@ from sparkstream_nb.app.results.divergence import VERDICTS, Alert, Divergence, M
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.reports.lineage import events_of, held_of
 from sparkstream_nb.replay.replay import Merged, Nodes, Way
@@ -178,6 +179,50 @@ def test_one_node_is_the_truth(name: str, tmp_path: Path) -> None:
     found = of(app, events, tmp_path, nodes=1)
     assert not found.diverges
     assert len(found.frame) > 0 or name == "absent pattern"
+
+
+RULES = (
+    S + "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.k as k, e2.v as v insert into O;"
+    "@info(name='other') from every e1=S -> e2=S[v == e1.v] select e1.k as k, e2.v as v insert into O;"
+    "@info(name='all') from S select k, v insert into O;"
+    "@info(name='last') from S#window.length(2) select k, sum(v) as s insert into P;"
+)
+
+
+def test_rules_of_one_stream_are_told_apart(tmp_path: Path) -> None:
+    found = of(RULES, FOUR, tmp_path)
+    assert found.counts[["query", "stream", "same", "lost"]].values.tolist() == [
+        ["rise", "O", 0, 2], ["other", "O", 0, 0], ["all", "O", 4, 0], ["last", "P", 1, 3],
+    ]  # fmt: skip
+    lost = found.frame[found.frame.verdict == "lost"]
+    assert lost["query"].value_counts().to_dict() == {"rise": 2, "last": 3}
+    assert found.repairs == {"rise": "hash:k", "last": "one node"}
+    assert "hash:k repairs rise." in found.advice
+    assert "No routing repairs last: " in found.advice
+    parts = "split the app into rise under hash:k; other under hash:v; last on one node."
+    assert found.advice.endswith(parts)
+    told = text(found)
+    assert "repaired by" in told
+    assert told.endswith(parts)
+    assert [c.split()[0] for c in told.splitlines() if c.endswith("hash:k")] == ["rise"]
+    assert parts in html(found)
+    keyed = found.rerouted(2, "hash:k")
+    assert keyed.repairs == {"last": "one node"}
+
+
+def test_an_output_of_another_rule_is_not_its_own(tmp_path: Path) -> None:
+    app = (
+        S + "@info(name='first') from S#window.lengthBatch(2) select k, v insert into O;"
+        "@info(name='late') from every e1=S[v == 1] -> e2=S[v == 2] select e2.k as k, e2.v as v insert into O;"
+    )
+    found = of(app, FOUR, tmp_path)
+    late = found.counts.set_index("query").loc["late"]
+    assert (late.same, late.lost) == (0, 1)
+
+
+def test_without_events_nothing_is_claimed(tmp_path: Path) -> None:
+    found = of(RULES, [], tmp_path)
+    assert text(found) == "app on 2 nodes, as the events came, against one node: no events yet"
 
 
 def test_a_cause_names_the_events_and_their_nodes(tmp_path: Path) -> None:

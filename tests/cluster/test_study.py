@@ -75,6 +75,31 @@ def test_the_routing_that_repairs_most_with_the_least_skew() -> None:
     assert study.by_query.columns.tolist()[:4] == ["nodes", "routing", "query", "stream"]
 
 
+def test_every_rule_is_told_the_routing_that_repairs_it() -> None:
+    def outcome(route: str, spree: int, mean: int, any_: int = 0) -> RoutingOutcome:
+        tallies = {"O@spree": Tally(9 - spree, spree), "O@mean": Tally(5 - mean, mean), "T": Tally(2 - any_, any_)}
+        return RoutingOutcome(Way(2, route), tallies, (5, 5))
+
+    queries = {"O@spree": "spree", "O@mean": "mean", "T": ""}
+    study = Study("A", [outcome("sticky", 6, 0), outcome("hash:id", 0, 3), outcome("round_robin", 5, 3)], queries)
+    assert study.recommendation == (
+        "hash:id repairs most; all nodes take the same. It repairs T, spree. sticky repairs mean. No routing tried "
+        "repairs all: split the app into one for each routing: with hash:id 3 lost, 0 spurious and 0 duplicated on 2 "
+        "nodes, 13 the same."
+    )
+    assert study.repairs == {"spree": "hash:id", "mean": "sticky", "T": "hash:id"}
+    assert study.by_query[["query", "stream"]].drop_duplicates().values.tolist() == [
+        ["spree", "O"], ["mean", "O"], ["", "T"],
+    ]  # fmt: skip
+    never = Study("A", [outcome("sticky", 6, 0, 1), outcome("hash:id", 0, 3, 1)], queries)
+    assert "No routing tried repairs T: with" in never.recommendation
+
+
+def test_without_events_a_study_recommends_nothing() -> None:
+    none = Study("A", [RoutingOutcome(Way(n, r), {}, (0,) * n) for n in (1, 2) for r in ("sticky", "hash:id")], {})
+    assert none.recommendation == "No events yet: feed the app, or give a feed."
+
+
 STORED = """define stream S (k string);
 @store(type='rdbms', jdbc.url='jdbc:sqlite:{file}') @primaryKey('k') define table T (k string);
 from S update or insert into T on T.k == k;"""

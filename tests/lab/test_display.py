@@ -215,9 +215,9 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (
         DIVERGENCE,
         "App on 2 nodes, as the events came, against one node\n\n"
-        "query  stream  same  lost  spurious  late  duplicated\n"
-        "─────  ──────  ────  ────  ────────  ────  ──────────\n"
-        "rise   O          0     1         0     0           0\n\n"
+        "query  stream  same  lost  spurious  late  duplicated  repaired by\n"
+        "─────  ──────  ────  ────  ────────  ────  ──────────  ───────────\n"
+        "rise   O          0     1         0     0           0  one node\n\n"
         "query  verdict  timestamp            node  values  cause\n",
         "<td style=\"text-align:left;white-space:nowrap\">&lt;i&gt;, 2</td>",
     ),

@@ -21,6 +21,8 @@ class Measured:
     queries: Mapping[str, Mapping[str, int]]
     aggregations: Mapping[str, int] = field(default_factory=dict)
     """Merged rows that differ, by aggregation."""
+    part: Sequence[str] = ()
+    """The queries that are counted, if the app's queries need several routings; () if all are."""
 
     @property
     def outputs(self) -> int:
@@ -60,7 +62,8 @@ class Measurement:
 
 def measurement_text(m: Measured) -> str:
     """`3 nodes, round_robin: 4 differ from one node's (q: 3 lost, 1 spurious)`."""
-    text = f"{'repaired, ' if m.repaired else ''}{m.nodes} nodes, {m.routing}: "
+    part = f" ({', '.join(m.part)})" if m.part else ""
+    text = f"{'repaired, ' if m.repaired else ''}{m.nodes} nodes, {m.routing}{part}: "
     if not m.differences:
         return f"{text}{m.outputs:,} outputs, all as one node's"
     causes = []

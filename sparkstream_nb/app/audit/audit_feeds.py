@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...journal.segments import merge
 from ...plan import compile_app
 from ...plan.connectors.offline import disconnect_streams
 from ...plan.nodes import Plan
+from ...plan.reports.query_routing import routed_parts
 from ...plan.reports.repair import repairs
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input
@@ -38,7 +40,8 @@ NODES = (2, 3, 4)
 
 def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str]) -> Measurement:
     """Replays the feeds whose streams the app has, on `NODES` under round robin, and the repaired app under the routing
-    that most of its queries ask for. Raises SparkStreamError for a feed that cannot be read."""
+    that its queries need; where they need several, each query under its own. Raises SparkStreamError for a feed that
+    cannot be read."""
     readings = feeds.by_stream(plan)
     recordings = [RecordingFile.open(Path(path)) for stream, path in feeds.files if not stream]
     if recordings and len(feeds.files) > 1:
@@ -67,14 +70,24 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
 
 
 def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
-    """The repaired app under the routing that most of its queries ask for, on the largest number of nodes."""
+    """The repaired app on the largest number of nodes, under each routing that its queries need. Where these are
+    several, each counts its own queries."""
     text = repairs(plan, plan.text, variables).rewritten
     better = plan if text is None else compile_app(text, plan.properties, variables)
-    keys = Counter(a for q in better.queries for a in {a for _, a in q.safety.keys})
-    if not keys:
+    parts = [p for p in routed_parts(better) if p.is_hash]
+    if not parts:
         return []
-    key = keys.most_common(1)[0][0]
-    return _replays(name, better, [Way(NODES[-1], f"hash:{key}")], folder, repaired=True)
+    ways = [Way(NODES[-1], p.routing) for p in parts]
+    measured = _replays(name, better, ways, folder, repaired=True)
+    if len(parts) == 1:
+        return measured
+    return [_only(m, p.queries) for m, p in zip(measured, parts, strict=True)]
+
+
+def _only(measured: Measured, queries: Sequence[str]) -> Measured:
+    """The measurement of a part of an app: its queries alone. Queries that write no stream have no outputs."""
+    own = {q: c for q, c in measured.queries.items() if q in queries}
+    return replace(measured, queries=own, aggregations={}, part=list(queries))
 
 
 def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:

@@ -15,6 +15,7 @@ from ...plan.nodes import Plan
 from ...plan.open_names import taken
 from ...plan.remarks import notes
 from ...plan.reports.audit import Finding, audit
+from ...plan.reports.query_routing import RoutedPart, routed_parts
 from ..config.conf import DISTRIBUTED, HA, NodeFile
 from ..results.frontend import Displayed
 from .audit_answers import FeedFiles, Measurement
@@ -34,6 +35,8 @@ class AppAudit(Displayed):
     measured: Measurement | None = None
     fed: Sequence[str] = ()
     notes: Sequence[str] = ()
+    parts: Sequence[RoutedPart] = ()
+    """The queries by the routing that they need."""
 
     @property
     def failing(self) -> list[Finding]:
@@ -103,7 +106,8 @@ def audit_text(
 
         measured = measure(path, plan, replace(feeds, files=own), values)
     said = [*_other_kind(files), *notes(plan, open_)]
-    return AppAudit(path, audit(plan, text, values), measured=measured, fed=[s for s, _ in own], notes=said)
+    fed, parts = [s for s, _ in own], routed_parts(plan)
+    return AppAudit(path, audit(plan, text, values), measured=measured, fed=fed, notes=said, parts=parts)
 
 
 def _other_kind(files: Sequence[NodeFile]) -> list[str]:
@@ -140,6 +144,7 @@ def as_json(report: AuditReport) -> str:
 
 def _plain(a: AppAudit) -> dict[str, Any]:
     out: dict[str, Any] = {"app": a.path, "findings": [{**asdict(f), "fails": f.fails} for f in a.findings]}
+    out["routings"] = [asdict(p) for p in a.parts]
     if a.error is not None:
         out["error"] = str(a.error)
     if a.notes:

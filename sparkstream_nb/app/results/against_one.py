@@ -11,6 +11,7 @@ import pandas as pd
 
 from ...charts.loading import load_figures
 from ...nodes.tallies import Tally
+from ...plan.query_outputs import stream_of
 from ...simulation.timeline import Happening
 from .frontend import Displayed
 
@@ -23,8 +24,8 @@ class AgainstOneNode(Displayed):
     """Base of the reports on an `app`'s failing nodes.
 
     An output that both have is the same; else it is lost, or duplicated where the nodes put it out more often, or
-    spurious where one node never put it out. Times are ms since 1970. `queries`: derived streams, and the queries that
-    write them.
+    spurious where one node never put it out. Times are ms since 1970. `queries`: derived streams, or labels
+    of them (`plan.query_outputs`), and the queries that write them.
     """
 
     app: str
@@ -32,7 +33,7 @@ class AgainstOneNode(Displayed):
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
-        """The comparison of outputs with one node's, by stream."""
+        """The comparison of outputs with one node's, by stream or label of it."""
         raise NotImplementedError
 
     @property
@@ -47,8 +48,11 @@ class AgainstOneNode(Displayed):
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """A row for each derived stream: query, stream, same, lost, spurious, duplicated."""
-        rows = [[self.queries.get(s, ""), s, t.same, t.lost, t.spurious, t.duplicated] for s, t in self.tallies.items()]
+        """A row for each query that writes a stream: query, stream, same, lost, spurious, duplicated."""
+        rows = [
+            [self.queries.get(s, ""), stream_of(s), t.same, t.lost, t.spurious, t.duplicated]
+            for s, t in self.tallies.items()
+        ]
         return pd.DataFrame(rows, columns=["query", "stream", "same", "lost", "spurious", "duplicated"])
 
     @cached_property

@@ -21,7 +21,9 @@ from ...charts.loading import load_figures
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
+from ...plan.query_outputs import is_inner, list_labels, query_of, stream_of
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
+from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts, routing_of
 from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
 from ...replay.study_tasks import Input
 from .frontend import Displayed
@@ -43,7 +45,7 @@ FEW_EVENTS = 2_000
 @dataclass(frozen=True, eq=False)
 class Alert:
     """An output: the app's clock when it was emitted, its own time (both ms), its values, the node that emitted it
-    (None: the one of the truth), and its lineage (None: not known).
+    (None: the one of the truth), its lineage (None: not known), and the query that wrote it ("": none did).
     """
 
     clock: int
@@ -51,6 +53,7 @@ class Alert:
     values: tuple[Any, ...]
     node: int | None
     made_of: Any = None
+    query: str = ""
 
     @property
     def times(self) -> tuple[int, int]:
@@ -106,6 +109,17 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
         out.append(Match("duplicated" if again else "spurious", None, a))
     out += [Match("lost", a, None) for a in left_true]
     return sorted(out, key=lambda m: _place(m.alert))
+
+
+def _match_by_query(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
+    """`match` for each query: an output of another one is not its own."""
+    queries = dict.fromkeys(a.query for a in (*truth, *found))
+    matches = [
+        m
+        for query in queries
+        for m in match([a for a in truth if a.query == query], [a for a in found if a.query == query])
+    ]
+    return sorted(matches, key=lambda m: _place(m.alert))
 
 
 def _pair_outputs(
@@ -181,8 +195,8 @@ class Cause:
 class Divergence(Displayed):
     """The outputs of an app's nodes, compared with one node's.
 
-    `matches` are by derived stream; `queries` names those that write it; `shards` names the nodes. `merged` holds the
-    aggregations' merged rows against one node's. `warning` says why causes are missing.
+    `matches` are by derived stream; `queries` names those that write it, and each `Alert` its own; `shards` names the
+    nodes. `merged` holds the aggregations' merged rows against one node's. `warning` says why causes are missing.
     """
 
     truth: Truth
@@ -215,12 +229,48 @@ class Divergence(Displayed):
 
     @property
     def counts(self) -> pd.DataFrame:
-        """The number of outputs of each verdict, by query."""
-        rows = []
+        """The number of outputs of each verdict, by query and stream: a row for each query that writes a stream with
+        outputs, and for each stream with outputs that none writes."""
+        plan = self.truth.nodes.plan
+        tallies: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         for stream, matches in self.matches.items():
-            found = Counter(m.verdict for m in matches)
-            rows.append([self.queries[stream], stream, *(found[v] for v in VERDICTS)])
+            for m in matches:
+                tallies[m.alert.query, stream][m.verdict] += 1
+        written = [(query_of(label, plan), stream_of(label)) for label in list_labels(plan)]
+        order = dict.fromkeys([*((q, s) for q, s in written if s in self.matches), *tallies])
+        rows = [[*key, *(tallies[key][v] for v in VERDICTS)] for key in order]
         return pd.DataFrame(rows, columns=["query", "stream", *VERDICTS])
+
+    @property
+    def events(self) -> int:
+        """The number of events that came in."""
+        return self.truth.recording.events
+
+    @property
+    def repairs(self) -> dict[str, str | None]:
+        """By query with outputs that differ, the routing that gives its outputs of one node, `hash:ATTRIBUTE`; None:
+        any should, or the app is routed so already. "one node": no routing does."""
+        counts = self.counts
+        wrong = counts.loc[counts[list(VERDICTS[1:])].sum(axis=1) > 0, "query"]
+        plan = self.truth.nodes.plan
+        routings = {q.name: routing_of(q, plan) for q in plan.queries}
+        own = {q: routings.get(q) for q in wrong if q}
+        return {q: None if r == self.way.route else r for q, r in own.items()}
+
+    @property
+    def advice(self) -> str:
+        """The routing that repairs each query whose outputs differ, in words; "" if there is nothing to say."""
+        by_routing: dict[str, list[str]] = {}
+        for query, routing in self.repairs.items():
+            if routing is not None:
+                by_routing.setdefault(routing, []).append(query)
+        reasons = {q.name: q.safety.reason for q in self.truth.nodes.plan.queries}
+        lines = [f"{r} repairs {', '.join(q)}." for r, q in by_routing.items() if r != ONE_NODE]
+        lines += [f"No routing repairs {q}: {reasons[q]}." for q in by_routing.get(ONE_NODE, [])]
+        parts = routed_parts(self.truth.nodes.plan)
+        if len([p for p in parts if p.routing != ONE_NODE]) > 1 and by_routing:
+            lines.append(f"No one routing does for all: split the app into {describe_parts(parts)}.")
+        return " ".join(lines)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -244,7 +294,7 @@ class Divergence(Displayed):
             node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
             cause = None if m.verdict == "same" else self.cause(m)
             shown = m.alert
-            rows.append([self.queries[stream], m.verdict, shown.ts, node, list(shown.values), cause])
+            rows.append([m.alert.query or self.queries[stream], m.verdict, shown.ts, node, list(shown.values), cause])
         return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
 
     @property
@@ -366,7 +416,7 @@ class Truth:
         matches = {}
         for s in here:
             one, two = (x.plain if s in untraced else x.traced for x in (own, found))
-            matches[s] = match(one.get(s, []), two.get(s, []))
+            matches[s] = _match_by_query(one.get(s, []), two.get(s, []))
         writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in here}
         warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
         shards = self._names(way)
@@ -422,17 +472,20 @@ def _alerts(replays: Iterable[NodeReplay], plan: Plan, way: Way) -> Alerts:
     out: Alerts = {}
     for replay in replays:
         node = None if way == ONE else replay.node
-        for stream in replay.streams:
-            if "#" in stream:
+        for label in replay.streams:
+            if is_inner(label):
                 continue
+            stream, query = stream_of(label), query_of(label, plan)
             place = plan.streams[stream].source.schema.find(LINEAGE)
-            for clock, ts, values in replay.rows(stream):
+            for clock, ts, values in replay.rows(label):
                 made_of = None if place is None else values.pop(place)
-                out.setdefault(stream, []).append(Alert(clock, ts, tuple(values), node, made_of))
+                out.setdefault(stream, []).append(Alert(clock, ts, tuple(values), node, made_of, query))
     return out
 
 
 def _same(found: _ReplayedOutputs, stream: str) -> bool:
     """True if tracing changed nothing."""
-    a, b = ([(x.times, x.identity, x.node) for x in side.get(stream, [])] for side in (found.plain, found.traced))
+    a, b = (
+        [(x.times, x.identity, x.node, x.query) for x in side.get(stream, [])] for side in (found.plain, found.traced)
+    )
     return a == b

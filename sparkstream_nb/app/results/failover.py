@@ -109,6 +109,8 @@ class Failover(AgainstOneNode):
     def said(self) -> str:
         takeovers = "1 takeover" if len(self.takeovers) == 1 else f"{len(self.takeovers):,} takeovers"
         sent = sum(len(g.times) for g in self.outcome.groups)
+        if not sent:
+            return "no events yet"
         events = f"of {sent:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
         return f"{takeovers}; {events}; {self.outputs_said()}"
 

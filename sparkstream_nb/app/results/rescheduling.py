@@ -87,6 +87,8 @@ class DistributedFailover(AgainstOneNode):
     @property
     def said(self) -> str:
         a = self.apps
+        if not a["events"].sum():
+            return "no events yet"
         moves = "1 partial app" if len(self.moves) == 1 else f"{len(self.moves):,} partial apps"
         events = f"events {a['again'].sum() + a['several'].sum():,} processed twice, {a['missing'].sum():,} missing"
         return f"{moves} begun again; {events} from a state, {self.lost:,} lost; {self.outputs_said()}"

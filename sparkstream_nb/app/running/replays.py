@@ -13,6 +13,7 @@ from ...journal.entries import FaultEntry
 from ...journal.result_rows import NodeReport
 from ...journal.routing import Route
 from ...nodes.distributed import Distributed
+from ...plan.query_outputs import label_shared
 from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
 from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
@@ -123,7 +124,7 @@ class Replays:
         material = None if feed is None else self._material(feed)  # its files go with it
         items = items_of((self._read_input() if material is None else material.source).read(), app.plan)
         if isinstance(groups, Distributed):
-            found = distributed_outcome(items, groups, nodes, truth_of(items, nodes))
+            found = distributed_outcome(items, groups, nodes, truth_of(items, nodes, by_query=False))
             return DistributedFailover(app.name, self._writers_of_streams(), groups, found)
         outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
         return Failover(app.name, self._writers_of_streams(), groups, outcome)
@@ -159,8 +160,10 @@ class Replays:
         return app.deployment.groups
 
     def _writers_of_streams(self) -> dict[str, str]:
-        streams = dict.fromkeys(q.output.target.id for q in self._app.plan.queries)
-        return {s: ", ".join(q.name for q in self._app.plan.queries if q.output.target.id == s) for s in streams}
+        plan = self._app.plan
+        streams = dict.fromkeys(q.output.target.id for q in plan.queries)
+        by_stream = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in streams}
+        return {**by_stream, **{label: query for query, label in label_shared(plan).items()}}
 
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         app = self._app

@@ -19,6 +19,7 @@ from ...journal.inbox import Inbox
 from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
+from ...plan.query_outputs import list_labels, query_of, stream_of
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input, RoutingOutcome, StudyInput, run_study
 from ...sources.disorder import Disorder
@@ -49,7 +50,7 @@ class Study(Displayed):
     app: str
     outcomes: Sequence[RoutingOutcome]
     queries: Mapping[str, str]
-    """Derived streams, and the queries that write them."""
+    """Derived streams, or labels of them (`plan.query_outputs`), and the queries that write them."""
     disordered: Mapping[str, Sequence[RoutingOutcome]] = field(default_factory=dict)
     """By disorder, the outcomes of its events, counted against one node that takes them in order."""
 
@@ -70,7 +71,7 @@ class Study(Displayed):
     def by_query(self) -> pd.DataFrame:
         """A row for each combination and query: nodes, routing, query, stream, same, lost, spurious, duplicated."""
         rows = [
-            [o.way.nodes, o.way.route, self.queries[s], s, *(getattr(t, c) for c in _COUNTS)]
+            [o.way.nodes, o.way.route, self.queries[s], stream_of(s), *(getattr(t, c) for c in _COUNTS)]
             for o in self.outcomes
             for s, t in o.tallies.items()
         ]
@@ -92,6 +93,8 @@ class Study(Displayed):
     @cached_property
     def recommendation(self) -> str:
         """The routing that repairs most, the rest that it does not repair, and its cost in skew."""
+        if not any(sum(o.events) for o in self.outcomes):
+            return "No events yet: feed the app, or give a feed."
         if not self.routings:
             return "One node alone gives its own outputs: study several."
         best = self.routings[0]
@@ -100,18 +103,36 @@ class Study(Displayed):
         right = f" It repairs {', '.join(best.right)}." if best.right else ""
         most = max(best.outcomes, key=_wrong)
         same, lost, spurious, duplicated = _counts(most)
-        differ = f"{lost:,} lost, {spurious:,} spurious and {duplicated:,} duplicated on {most.way.nodes} nodes"
+        differ = (
+            f"with {best.route} {lost:,} lost, {spurious:,} spurious and {duplicated:,} duplicated on "
+            f"{most.way.nodes} nodes, {same:,} the same."
+        )
         even = next((r for r in self.routings[1:] if r.right == best.right and r.skew < 0.9 * best.skew), None)
         also = f" {even.route} repairs the same queries, and {even.cost}." if even and best.right else ""
-        return (
-            f"{best.route} repairs most; {best.cost}.{right}{also} No routing tried repairs {', '.join(self._never)}: "
-            f"with {best.route} {differ}, {same:,} the same."
+        others = "".join(
+            f" {route} repairs {', '.join(queries)}." for route, queries in self._others_of(best.wrong).items()
         )
+        never = [q for q in best.wrong if self.repairs[q] is None]
+        nothing = (
+            f"No routing tried repairs {', '.join(never)}" if never
+            else "No routing tried repairs all: split the app into one for each routing"
+        )  # fmt: skip
+        return f"{best.route} repairs most; {best.cost}.{right}{also}{others} {nothing}: {differ}"
 
-    @property
-    def _never(self) -> list[str]:
-        """The queries that no routing repairs."""
-        return sorted(set.intersection(*(set(r.wrong) for r in self.routings)))
+    @cached_property
+    def repairs(self) -> dict[str, str | None]:
+        """By query (by stream where none writes it), the routing that gives its outputs of one node on every number of
+        nodes; of several, the one that repairs most of the others. None: no routing that was tried."""
+        names = dict.fromkeys(_name_of(s, q) for s, q in self.queries.items())
+        return {n: next((r.route for r in self.routings if n in r.right), None) for n in names}
+
+    def _others_of(self, queries: Sequence[str]) -> dict[str, list[str]]:
+        """By routing, the `queries` that it repairs."""
+        out: dict[str, list[str]] = {}
+        for query in queries:
+            if (route := self.repairs[query]) is not None:
+                out.setdefault(route, []).append(query)
+        return out
 
     @property
     def figure(self) -> Figure:
@@ -137,8 +158,14 @@ class _Rated:
 
     @staticmethod
     def of(route: str, outcomes: Sequence[RoutingOutcome], queries: Mapping[str, str]) -> _Rated:
-        wrong = {queries[s] for o in outcomes for s, t in o.tallies.items() if t.lost or t.spurious or t.duplicated}
-        return _Rated(route, outcomes, sorted(set(queries.values()) - wrong), sorted(wrong))
+        wrong = {
+            _name_of(s, queries[s])
+            for o in outcomes
+            for s, t in o.tallies.items()
+            if t.lost or t.spurious or t.duplicated
+        }
+        names = {_name_of(s, q) for s, q in queries.items()}
+        return _Rated(route, outcomes, sorted(names - wrong), sorted(wrong))
 
     @property
     def skew(self) -> float:
@@ -155,6 +182,11 @@ class _Rated:
             return f"one node takes {self.share:.0%} of all events, and so does nearly all the work"
         uneven = f"the busiest node takes up to {self.skew:.2f} times the mean"
         return uneven if self.skew > 1.005 else "all nodes take the same"
+
+
+def _name_of(label: str, query: str) -> str:
+    """The query, or the stream where none writes it, as that of a trigger."""
+    return query or stream_of(label)
 
 
 def _counts(o: RoutingOutcome) -> list[int]:
@@ -273,10 +305,8 @@ def study(
             for name, x in (disordered or {}).items()
         }
     streams = {s for own in (outcomes, *others.values()) for o in own for s in o.tallies}
-    writers = {
-        s: ", ".join(q.name for q in nodes.plan.queries if q.output.target.id == s) for s in nodes.plan.streams
-        if s in streams
-    }  # fmt: skip
+    ordered = [*(s for s in list_labels(nodes.plan) if s in streams), *(s for s in nodes.plan.streams if s in streams)]
+    writers = {s: query_of(s, nodes.plan) for s in dict.fromkeys(ordered)}
     whole = {name: [_whole(o, writers) for o in own] for name, own in others.items()}
     return Study(target.name, [_whole(o, writers) for o in outcomes], writers, whole)
 

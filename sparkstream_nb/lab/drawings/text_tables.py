@@ -1,15 +1,21 @@
 """Renders tables as plain text and as HTML: the same rows, limit and row count.
 
 Both depend on the values alone, not on the terminal's width or pandas options, so that a saved notebook equals a new
-run.
+run. The command line fits texts into its terminal (`fit_columns`).
 """
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 # Columns that hold milliseconds and read better as a time.
@@ -156,16 +162,27 @@ class Grid:
         )
 
     def text(self, *, footer: bool = True) -> str:
-        """Aligned plain text."""
+        """Aligned plain text, within the columns that `fit_columns` sets."""
         head = [f"{c} {n}".rstrip() for c, n in zip(self.columns, self.notes, strict=True)]
         widths = [max([len(h), *(len(r[i]) for r in self.cells)]) for i, h in enumerate(head)]
         right = self.right
+        if (room := _columns.get()) is not None:
+            widths = _narrow(widths, room)
 
         def line(cells: Sequence[str]) -> str:
             parts = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)]
             return "  ".join(parts).rstrip()
 
-        lines = [line(head), line(["─" * w for w in widths]), *(line(r) for r in self.cells)]
+        def lines_of(cells: Sequence[str]) -> Iterator[str]:
+            if all(len(c) <= w for c, w in zip(cells, widths, strict=True)):
+                yield line(cells)
+                return
+            wrapped = [textwrap.wrap(c, w) or [""] for c, w in zip(cells, widths, strict=True)]
+            for part in zip_longest(*wrapped, fillvalue=""):
+                yield line(part)
+
+        rows = [x for r in self.cells for x in lines_of(r)]
+        lines = [*lines_of(head), line(["─" * w for w in widths]), *rows]
         return "\n".join([*lines, self.footer] if footer else lines)
 
     def html(self, *, footer: bool = True) -> str:
@@ -186,6 +203,39 @@ class Grid:
         )
         out = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return f'{out}<div style="{MUTED}">{self.footer}</div>' if footer else out
+
+
+_columns: ContextVar[int | None] = ContextVar("columns", default=None)
+_LEAST = 12
+"""Columns that a wrapped cell has at least."""
+
+
+@contextmanager
+def fit_columns(room: int | None) -> Iterator[None]:
+    """In the block, the texts of tables are at most `room` columns wide, with long cells on several lines; None: as
+    wide as their cells."""
+    token = _columns.set(room)
+    try:
+        yield
+    finally:
+        _columns.reset(token)
+
+
+@contextmanager
+def fit_terminal() -> Iterator[None]:
+    """In the block, tables are as wide as the terminal; where standard output is none, as wide as their cells."""
+    with fit_columns(shutil.get_terminal_size().columns if sys.stdout.isatty() else None):
+        yield
+
+
+def _narrow(widths: Sequence[int], room: int) -> list[int]:
+    """`widths` whose widest are made narrower until all fit in `room`, with two columns between them."""
+    out = list(widths)
+    excess = sum(out) + 2 * (len(out) - 1) - room
+    while excess > 0 and max(out) > _LEAST:
+        out[out.index(max(out))] -= 1
+        excess -= 1
+    return out
 
 
 MUTED = "color:var(--jp-ui-font-color2,#666);font-size:90%"

@@ -117,9 +117,11 @@ class Timeline:
         first, last = when(min(a.clock for a in alerts)), when(max(a.clock for a in alerts))
         many = f"{n:,} × " if n > 1 else ""
         lines = [f"{many}{mark.verdict}: {MEANINGS[mark.verdict]}", first if first == last else f"{first} to {last}"]
+        several = ", " in self.divergence.queries[self.stream]
         for m, alert in zip(mark.matches[:listed], alerts, strict=False):
             values = zip(self.names, alert.values, strict=True)
-            lines.append(", ".join(f"{name} {text_of(v)}" for name, v in values))
+            written = ", ".join(f"{name} {text_of(v)}" for name, v in values)
+            lines.append(f"{alert.query}: {written}" if several and alert.query else written)
             if m.verdict != "same":
                 lines.append(f"  {self.divergence.cause(m)}")
         if n > listed:
