@@ -120,7 +120,7 @@ class SiddhiMagic(Magics):
         if not words or words[0] in ("--help", "-h", "help"):
             print(overview(self._line_options))
             return None
-        name = words[0]
+        name = "list" if words[0] == "apps" else words[0]  # as `sparkstream apps` in a shell
         if name not in self._line_options:
             if name == "deploy":
                 given = "".join(f" {word}" for word in line.split()[1:])
@@ -529,7 +529,7 @@ def with_body(lines: list[str]) -> list[str]:
 
 _OTHER_NAMES = {
     **dict.fromkeys(("delete", "drop", "rm", "undeploy"), "remove"),
-    **dict.fromkeys(("show", "ls", "apps", "ps"), "list"),
+    **dict.fromkeys(("show", "ls", "ps"), "list"),
     **dict.fromkeys(("load", "import", "read"), "feed"),
     **dict.fromkeys(("insert", "publish"), "send"),
     **dict.fromkeys(("select", "sql"), "query"),

@@ -76,9 +76,58 @@ def shared_tables(plan: n.Plan) -> tuple[tuple[str, tuple[str, ...], tuple[str, 
     return tuple(out)
 
 
-def _reads(q: n.Query, table: str) -> bool:
-    if any(i.source.id == table for i in inputs(q.input)):
+def serial_tables(plan: n.Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """(table, the queries on the way from one that reads it to one that writes it) for tables that feed themselves by a
+    way with a query that keeps state: the engine processes the events of such a way one after the other.
+    """
+    flow = Dataflow(plan)
+    after = {q.name: [r.name for r in flow.readers(q.output.target.id)] for q in flow.queries}
+    queries = {q.name: q for q in flow.queries}
+    out = []
+    for table, readers, writers in shared_tables(plan):
+        lookups = [name for name in readers if _looks_up(queries[name], table)]
+        ways = (way for r in lookups for w in writers if (way := _way_to(r, w, after)) is not None)
+        serial = next((way for way in ways if any(_keeps_state(queries[name]) for name in way)), None)
+        if serial is not None:
+            out.append((table, serial))
+    return tuple(out)
+
+
+def _way_to(start: str, end: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | None:
+    """The shortest way from a query to another, both included, or None."""
+    came: dict[str, str | None] = {start: None}
+    todo = deque([start])
+    while todo:
+        name = todo.popleft()
+        if name == end:
+            way: list[str] = []
+            at: str | None = name
+            while at is not None:
+                way.append(at)
+                at = came[at]
+            return tuple(reversed(way))
+        for following in after[name]:
+            if following not in came:
+                came[following] = name
+                todo.append(following)
+    return None
+
+
+def _keeps_state(q: n.Query) -> bool:
+    """True if the output of a query depends on earlier events, besides tables."""
+    if not isinstance(q.input, n.StreamInput | n.JoinInput) or q.rate is not None or q.select.aggregates:
         return True
+    return any(isinstance(step, n.WindowStep) for i in inputs(q.input) for step in i.steps)
+
+
+def _reads(q: n.Query, table: str) -> bool:
     if q.output.target.id == table and not isinstance(q.output, n.Insert):
+        return True
+    return _looks_up(q, table)
+
+
+def _looks_up(q: n.Query, table: str) -> bool:
+    """True if the output of a query depends on the rows of a table."""
+    if any(i.source.id == table for i in inputs(q.input)):
         return True
     return any(isinstance(e, n.InTable) and e.table == table for top in expressions(q) for e in n.walk(top))

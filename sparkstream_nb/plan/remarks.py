@@ -10,6 +10,7 @@ from ..errors import Span
 from ..lang.tree import Annotation
 from . import nodes as n
 from .connectors.incoming import refused_place
+from .cycles import serial_tables
 from .open_names import OpenName
 from .query_parts import connector_options, connector_type, inputs
 from .spelling import list_ignored_options
@@ -47,6 +48,10 @@ def remarks(plan: n.Plan) -> Iterator[Remark]:
         if isinstance(e, n.Partition):
             for q in e.queries:
                 yield from _shared_windows(q)
+    spans = {q.name: q.span for q in plan.queries}
+    for table, way in serial_tables(plan):
+        queries = " → ".join(f"'{name}'" for name in way)
+        yield Remark(f"table '{table}'", f"{_SERIAL} ({queries}): {_SERIAL_COSTS}", spans[way[0]])
     for t in plan.tables.values():
         for a in t.annotations:
             if a.name.lower() == "from":
@@ -60,6 +65,12 @@ def remarks(plan: n.Plan) -> Iterator[Remark]:
             elif a.name.lower() in ("source", "sink"):
                 yield from _connector(id_, a, plan)
 
+
+_SERIAL = "feeds itself through a query that keeps state"
+_SERIAL_COSTS = (
+    "its events are processed one after the other, some hundreds a second. Without the way back they are processed "
+    "many at a time"
+)
 
 _ONE_END = (
     "ends its batches at times that all keys of the partition share, as in Siddhi, so events of some keys may never "

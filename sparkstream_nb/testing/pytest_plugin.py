@@ -80,7 +80,7 @@ class _Failed(Exception):
 
 @pytest.fixture
 def siddhi(request: pytest.FixtureRequest) -> Iterator[AppFactory]:
-    """Deploys apps for a test: `app = siddhi("fraud.siddhi")`, a path from the test's folder; or `siddhi(text=...)`.
+    """Deploys apps for a test: `app = siddhi("fraud.siddhi")`, a path from the test's folder; or the text itself.
 
     The apps have `send`, `wait`, `expect`, `expect_nothing`, `expect_table`, `expect_query` and `expect_errors`, and
     are closed after the test, which fails if an app could not process an event that no `expect_errors` names.

@@ -154,10 +154,14 @@ class AppFactory:
     ) -> TestedApp:
         """Deploys the app of a file, or a `text`, without its sources, sinks and databases.
 
+        A path with a semicolon or a line break in it is taken for a text.
+
         The other arguments are as in `deploy`. Raises SiddhiError for a wrong app, `Misuse` for wrong arguments.
         """
         if (path is None) == (text is None):
             raise Misuse("which app? Write siddhi('FILE.siddhi') or siddhi(text='...')")
+        if isinstance(path, str) and any(sign in path for sign in ";\n"):
+            path, text = None, path
         file = None if path is None else self._folder / path
         try:
             setup = AppUnderTestSetup(

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from ..errors import Misuse, SiddhiError, SparkStreamError, did_you_mean, nearest
 from ..options import read_text
 from ..runners.choice import INLINE
-from ..types import Schema, Type
+from ..types import Attribute, Schema, Type
 from .app_under_test import AppUnderTest, AppUnderTestSetup, Instrument, SentEvent, with_stamps
 from .cell_values import read_value
 from .expectations import CheckedExpect, absolute_time, check_expect, read_time
@@ -168,10 +169,20 @@ def _read_events(app: AppUnderTest, step: Send) -> list[SentEvent]:
         else:
             time = now if step.together and out else now + 1
         now = max(now, time)
-        values = [read_value(cells[i], a.type) if i in cells else None for i, a in enumerate(schema)]
+        values = [_read_attribute(cells[i], a) if i in cells else None for i, a in enumerate(schema)]
         shard = None if node not in cells else read_value(cells[node], Type.STRING)
         out.append(SentEvent(time, values, shard))
     return out
+
+
+def _read_attribute(cell: Cell, attribute: Attribute) -> Any:
+    try:
+        return read_value(cell, attribute.type)
+    except AppTestError as error:
+        if attribute.name != "at":
+            raise
+        hint = f"{error.hint} 'at' is an attribute of the stream: the time of an event is in the column '@at'."
+        raise AppTestError(error.message, cell.span, hint=hint) from None
 
 
 def _position(cell: Cell, schema: Schema) -> int:

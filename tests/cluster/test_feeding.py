@@ -341,7 +341,7 @@ def test_more_rows_that_do_not_fit_than_are_kept(run: Run) -> None:
     assert text(report).splitlines()[2:] == [
         "  ! 10 of 11 rows did not fit the stream; 3 of them are kept: %siddhi errors app",
         "    of the first 3:",
-        "    3 × v is not an int: 3 values, such as 'a'; a number is written as 1234.5",
+        "    3 × v is not an int: 3 values, such as 'a'; a whole number is written as 1234",
     ]
     errors = app.errors.frame
     assert errors["reason"].tolist()[-1] == "7 more rows did not fit, and are not kept: feed them again"

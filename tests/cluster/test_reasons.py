@@ -19,7 +19,7 @@ def test_values_that_do_not_fit_are_one_kind_for_each_column() -> None:
         "price: 'a: b is not a c' is not a double": 1,
         "qty: 'x' is not an int": 2, "line 3 has 2 values, not 3": 9,
     })  # fmt: skip
-    number = "; a number is written as 1234.5"
+    number = "; a whole number is written as 1234"
     comma = "; with a decimal comma: --decimal ,"
     assert found == [
         ReasonGroup(9, "line 3 has 2 values, not 3"),

@@ -149,3 +149,28 @@ def test_a_note_on_an_ignored_option_does_not_show_its_value() -> None:
 def test_an_option_of_wso2s_that_would_do_something_is_still_a_gap() -> None:
     result = check(f"@sink(type='http', {HTTP}, proxy.host='p', @map(type='json'))\n{S}from S select k insert into O;")
     assert "proxy.host" in str(result.gaps)
+
+
+FEEDS_ITSELF = "from S join T on S.k == T.k select S.k as k, T.n as n insert into A;\n"
+
+
+@pytest.mark.parametrize(
+    ("queries", "way"),
+    [
+        (FEEDS_ITSELF + "from A#window.length(3) select k, n update or insert into T on T.k == k;",
+         "'query1' → 'query2'"),
+        (FEEDS_ITSELF + "from every e1=A -> e2=A select e1.k, e2.n insert into T;", "'query1' → 'query2'"),
+        (FEEDS_ITSELF + "from A select k, n insert into B; from B select k, max(n) as n insert into T;",
+         "'query1' → 'query2' → 'query3'"),
+        # without state on the way, or without a way back
+        (FEEDS_ITSELF + "from A select k, n + 1 as n update or insert into T set T.n = n on T.k == k;", None),
+        ("from S[not (T.k == k in T)] select k, n insert into T;", None),
+        ("from S#window.length(3) select k, n update or insert into T on T.k == k; " + FEEDS_ITSELF, None),
+    ],
+)  # fmt: skip
+def test_tables_that_feed_themselves(queries: str, way: str | None) -> None:
+    notes = [note for note in check(S + T + queries).notes if "feeds itself" in note]
+    assert notes == ([] if way is None else [
+        f"table 'T' (line 3) feeds itself through a query that keeps state ({way}): its events are processed one after "
+        "the other, some hundreds a second. Without the way back they are processed many at a time"
+    ])  # fmt: skip

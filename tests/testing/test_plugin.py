@@ -40,7 +40,7 @@ def test_wrong(siddhi):
     app.expect("Sprees", [["c1", 350.0]])
 
 def test_misuse(siddhi):
-    app = siddhi(text="define stream S (v int); from S select v insert into O;", nodes=2, routing="hash:v")
+    app = siddhi("define stream S (v int); from S select v insert into O;", nodes=2, routing="hash:v")
     with pytest.raises(Misuse, match="no stream 'T'"):
         app.send("T", [1])
     with pytest.raises(Misuse, match="no column 'w'"):

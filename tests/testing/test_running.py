@@ -308,3 +308,10 @@ def test_the_command_writes_examples_and_a_junit_file(tmp_path: Path, capsys: py
     assert capsys.readouterr().out.splitlines()[-1].startswith("3 passed, in ")
     assert ElementTree.parse(junit).getroot().attrib["tests"] == "3"
     assert cli.main(["test", str(folder), "-k", "no such test"]) == 2
+
+
+def test_an_attribute_that_is_called_as_the_time_of_an_event(tmp_path: Path) -> None:
+    app = "app:\n  define stream S (v int, at long); from S select v, at insert into O;\n"
+    report = run(tmp_path, f"{app}send S\nv | at\n1 | 1 sec\nexpect O\nv\n1\n")
+    assert "'at' is an attribute of the stream: the time of an event is in the column '@at'" in details(report)
+    assert run(tmp_path, f"{app}send S\nv | at | @at\n1 | 7 | 1 sec\nexpect O\nv | at\n1 | 7\n").exit_code == 0

@@ -21,6 +21,7 @@ _FAULT_ENDS = re.compile(
 """The beginning of the next fault in a row's reason, outside of quoted values."""
 _NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
 _LONG = "is not a long"
+_WHOLE = "is not an int", _LONG
 _NO_TIME = "is not a time"
 _BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T10:00:00+02:00"
 """The form of a time without a zone."""
@@ -128,7 +129,7 @@ def _suggest_format(column: str, what: str, values: Sequence[_Value], time: str 
         return ""
     if what == _LONG and (times := _suggest_time(column, values)):
         return times
-    words = ["a number is written as 1234.5"]
+    words = ["a whole number is written as 1234" if what in _WHOLE else "a number is written as 1234.5"]
     if any(v.kind == "comma" for v in values):
         words = ["with a decimal comma: --decimal ,"]
     none = {v.shown.strip("'\" ") for v in values if v.kind == "none"}
