@@ -23,7 +23,7 @@ from ..limits import Limits
 from ..types import Schema, Type
 from .column_matching import NO_COLUMN
 from .csvfile import MALFORMED, ROW
-from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat
+from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat, floor_to_ms
 from .value_formats import AS_WRITTEN, ValueFormat
 
 _COLUMNS_SHOWN = 20
@@ -64,16 +64,18 @@ def type_rows(
     columns: Mapping[str, str] | None = None,
     offered: Sequence[str] = (),
     latest: int | None = None,
+    bounds: TimeBounds | None = None,
     keep: int = 10_000,
 ) -> TypedRows:
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute if it has another name; `NO_COLUMN`: it is null in all rows.
-    `time` names the column of the event time, whose values are `written` in that format; an attribute of type long with
-    this column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole
-    row could not be read; `offered` are the columns to hint at, where the table has not all that the source has. Rows
-    with times after `latest` (ms) are rejected. The reason of a row has all its faults, the fault of its time first. Of
-    the rejected rows at most `keep` are kept with their values, the others as empty rows with their reason.
+    `time` names the column of the event time, whose values are `written` in that format; an attribute of type long
+    with this column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a
+    whole row could not be read; `offered` are the columns to hint at, where the table has not all that the source
+    has. Rows with times after `latest` (ms), or outside of `bounds`, are rejected. The reason of a row has all its
+    faults, the fault of its time first. Of the rejected rows at most `keep` are kept with their values, the others as
+    empty rows with their reason.
     """
     n = table.num_rows
     faults = _RowFaults(np.zeros(n, np.bool_), np.zeros(n, np.bool_))
@@ -98,6 +100,8 @@ def type_rows(
             reject(untimed, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {written.a_time}")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
+        if bounds is not None:
+            reject((ts < bounds.first) | (ts > bounds.last), lambda i: f"{time}: {bounds.reason(int(ts[i]))}")
     arrays: list[pa.Array] = []
     sources: list[pa.Array] = []
     for attribute in schema:
@@ -137,6 +141,15 @@ def type_rows(
     return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejected, doubtful)
 
 
+@dataclass(frozen=True)
+class TimeBounds:
+    """The first and the last time (ms) of rows that are taken, and the reason why one of another time is not."""
+
+    first: int
+    last: int
+    reason: Callable[[int], str]
+
+
 @dataclass
 class _RowFaults:
     """The faults of rows: which rows are `bad`, which of them could not be read at all (`whole`), and why."""
@@ -168,9 +181,9 @@ class _RowFaults:
         return out
 
 
-def too_late(ts: int, latest: int) -> str:
-    """Why an event of a time (ms) is not taken where `latest` is the last that is."""
-    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken (--max-ahead)"
+def too_late(ts: int, latest: int, option: str = "--max-ahead") -> str:
+    """Why an event of a time (ms) is not taken where `latest` is the last that is, by an option."""
+    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken ({option})"
 
 
 def _readable(ms: int) -> str:
@@ -422,7 +435,7 @@ def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
 
 
 def _place_times(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
-    return written.place_moments(pc.cast(source, pa.timestamp("ms", getattr(source.type, "tz", None)), safe=False))
+    return written.place_moments(floor_to_ms(source))
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,7 @@ class TimeFormat:
         aware = "%z" in str(self.format)
         found = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
         failed = found.isna().to_numpy()
-        moments = pa.Array.from_pandas(found).cast(pa.timestamp("ms", "UTC" if aware else None), safe=False)
-        placed, doubts = self.place_moments(moments)
+        placed, doubts = self.place_moments(floor_to_ms(pa.Array.from_pandas(found)))
         return placed, failed, doubts
 
     def place_moments(self, moments: pa.Array) -> tuple[pa.Array, Doubts | None]:
@@ -144,6 +143,20 @@ class TimeFormat:
         twice = pc.and_(pc.invert(skipped), pc.not_equal(first, last))
         placed = pc.if_else(skipped, pc.subtract(local, pc.subtract(shown, placed)), placed)
         return placed, Doubts(*(m.fill_null(False).to_numpy(zero_copy_only=False) for m in (twice, skipped)))
+
+
+def floor_to_ms(moments: pa.Array) -> pa.Array:
+    """Dates and times as Arrow's times in ms. A part of a millisecond is left out, before 1970 too: -1 µs lies in the
+    millisecond -1, as `Instant.toEpochMilli` of Java has it."""
+    cut = pc.cast(moments, pa.timestamp("ms", getattr(moments.type, "tz", None)), safe=False)
+    # Arrow's cast cuts towards zero.
+    if not pa.types.is_timestamp(moments.type) or moments.type.unit not in ("us", "ns"):
+        return cut
+    numbers = cut.cast(pa.int64())
+    if (pc.min(numbers).as_py() or 0) > 0:
+        return cut
+    is_before = pc.greater(cut.cast(moments.type), moments)
+    return pc.if_else(is_before, pc.subtract(numbers, 1), numbers).cast(cut.type)
 
 
 BY_DEFAULT = TimeFormat()

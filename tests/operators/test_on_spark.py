@@ -319,3 +319,63 @@ def test_rows_of_an_aggregation_come_when_their_bucket_has_ended(folder: Folder)
         (1000, "a", 3.0, 2), (1000, "b", 4.0, 1), (2000, "a", 8.0, 1), (61000, "b", 16.0, 1),
     ]  # fmt: skip
     assert values(whole["Sums.min"].collect(), "AGG_TIMESTAMP", "card") == [(0, "a"), (0, "b"), (60000, "b")]
+
+
+def test_a_row_with_an_impossible_time_does_not_end_a_stream(folder: Folder) -> None:
+    folder = Folder(folder.session, folder.path, "t long, k string")
+    text = "from S#window.length(2) select t, count() as n insert into Out;"
+
+    def out(frame: DataFrame, **given: Any) -> SiddhiFrames:
+        found = siddhi(frame, text, name="S", time="t", late=True, errors=True, **given)
+        assert isinstance(found, SiddhiFrames)
+        return found
+
+    def add(*rows: tuple[Any, ...]) -> None:
+        folder.session.createDataFrame(rows, folder.schema).coalesce(1).write.mode("append").json(
+            str(folder.path / "in")
+        )
+
+    end = 2**63 - 1
+    add((1000, "a"), (end, "b"), (-end, "c"), (8 * 10**15, "d"))
+    folder.run(out(folder.stream(), delay="1 second").frame)
+    add((1500, "e"), (90_000, "f"))
+    folder.run(out(folder.stream(), delay="1 second").frame)
+    written = folder.written()
+    assert values([r["Out"] for r in written if r["_output"] == "Out"], "t", "n") == [(1000, 1), (1500, 2)]
+    assert not [r for r in written if r["_output"] == "_late"]
+    assert sorted(json.loads(r["_errors"]["row"])[0] for r in written if r["_output"] == "_errors") == [
+        -end, 8 * 10**15, end,
+    ]  # fmt: skip
+    whole = out(folder.session.createDataFrame([(1000, "a"), (end, "b")], folder.schema))
+    assert (whole["Out"].count(), [r.row for r in whole.errors.collect()]) == (1, [f'[{end}, "b"]'])
+
+
+def test_names_that_the_session_cannot_tell_apart_and_arguments_of_other_types(folder: Folder) -> None:
+    from pyspark.sql import functions as F
+
+    frame = folder.frame(ROWS).select("at", "card", "amount", F.lit("x").alias("CARD"))
+    with pytest.raises(Misuse, match=r"columns 'card' and 'CARD', and the session ignores case. Rename one of them"):
+        siddhi(frame, SPREES, name="Payments", time="at", key="card")
+    text = "from Payments select at, amount insert into Payments2;"
+    once = siddhi(frame, text, name="Payments", time="at")
+    assert isinstance(once, type(frame))
+    with pytest.raises(Misuse, match="'Payments2' is also the output of a siddhi"):
+        siddhi(once, text, name="Payments", time="at")
+    with pytest.raises(Misuse, match="'Payments2' is also the output of a siddhi"):
+        siddhi(once, text, name="Payments", time="at", late=True)
+    given: dict[str, Any] = {"name": "Payments", "time": "at", "key": "card"}
+    for argument, value, message in (
+        ("nodes", "x", "nodes: 'x' is not a number from 1 to 10,000"),
+        ("name", 5, "name is a text, not 5"),
+        ("time", 5, "time is a text, not 5"),
+        ("time", {"Payments": 5}, "each of the values in time is a text"),
+        ("key", 5, "key is a text, not 5"),
+        ("output", 5, "output is a list of texts, not 5"),
+        ("delay", 400, "delay is a text, not 400"),
+        ("order", None, "order is a text, not None"),
+        ("late", "x", "late is True or False"),
+        ("max_ahead", -1, "max_ahead is at least 0"),
+        ("text", 5, "text is a text, not 5"),
+    ):
+        with pytest.raises(Misuse, match=message):
+            siddhi(folder.frame(ROWS), **{"text": SPREES, **given, argument: value})

@@ -29,6 +29,8 @@ NODES = 8
 ORDERS = ("time", "arrival")
 LATE, ERRORS, TIMESTAMP, NODE, OUTPUT = "_late", "_errors", "_timestamp", "_node", "_output"
 """Names of the outputs and columns that an operator adds."""
+FURTHEST = 9_000_000_000_000_000
+"""The event times (ms) before and after 1970 that are taken: Spark's timestamps end soon after."""
 ADDED = (TIMESTAMP, NODE, OUTPUT, LATE, ERRORS)
 
 
@@ -57,6 +59,7 @@ class OperatorRequest:
     whole: bool = False
     unsafe: bool = False
     allow_scripts: bool = False
+    max_ahead: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class OperatorSpec:
     a node's state by their content, so that a checkpoint of an operator whose text has changed since continues with
     what is unchanged. `needed`: the attributes that are kept of each stream: those that the text reads, or
     all. `delays`: how much later (ms) a row of each input may come than a row of a later time (None: unknown).
+    `max_ahead`: how far (ms) the time of a row may be ahead of the machine's that packs it (None: at will).
     """
 
     id: str
@@ -101,6 +105,7 @@ class OperatorSpec:
     tokens: Mapping[str, str]
     needed: Mapping[str, frozenset[int]]
     delays: tuple[int, ...] | None = None
+    max_ahead: int | None = None
 
     @property
     def layout(self) -> dict[str, object]:
@@ -168,6 +173,8 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         scripts=request.allow_scripts,
         tokens=content_tokens(plan),
         needed=_attributes_read(plan, inputs, whole=request.whole),
+        # A time ahead can only make rows late where there are rows to come, and a node that has a clock.
+        max_ahead=request.max_ahead if frames[0].streaming and not is_stateless else None,
     )
 
 
@@ -293,7 +300,7 @@ def _check_fed(plan: Plan, inputs: Sequence[InputStream]) -> None:
 
 def _count_nodes(inputs: Sequence[InputStream], request: OperatorRequest) -> int:
     keys = [i.key for i in inputs]
-    if request.nodes is not None and (isinstance(request.nodes, bool) or not 1 <= request.nodes <= 10_000):
+    if request.nodes is not None and (type(request.nodes) is not int or not 1 <= request.nodes <= 10_000):
         raise Misuse(f"nodes: {shown(request.nodes)} is not a number from 1 to 10,000")
     if all(key is None for key in keys):
         if (request.nodes or 1) > 1:

@@ -6,6 +6,7 @@ of their times.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...engine.aggregation.bucket_calendar import EARLIEST, LATEST
 from ...engine.columnar.column_data import Array
 from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
-from ...ingest.ingest import type_rows
+from ...ingest.ingest import TimeBounds, too_late, type_rows
 from ...journal.division import lean_column
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
-from .operator_spec import OperatorSpec
+from .operator_spec import FURTHEST, OperatorSpec
 from .output_rows import pack_errors
 
 PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"
@@ -92,7 +94,8 @@ def pack_rows(
     for rows in read_input(spec, stream, batches):
         found = [*_divide(spec, stream, rows)]
         if rows.errors:
-            found.append(_Message(0, REJECTED, 0, 0, pack_errors(rows.errors)))
+            # A watermark is computed of the last times, also of this one.
+            found.append(_Message(0, REJECTED, NO_TIME, -FURTHEST, pack_errors(rows.errors)))
         last = max(last, int(rows.ts.max(initial=NO_TIME)))
         yield _as_batch(task, number, found)
         number += len(found)
@@ -146,14 +149,34 @@ def read_input(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch
     if own.key is not None and place is None:  # an attribute that the text does not read
         attributes.append(next(a for a in own.schema if a.name == own.key))
     for table in _gather(batches):
-        typed = type_rows(table, Schema(tuple(attributes)), time=own.time, keep=table.num_rows)
+        typed = type_rows(
+            table, Schema(tuple(attributes)), time=own.time, bounds=_time_bounds(spec), keep=table.num_rows
+        )
         assert typed.ts is not None
         key = None if own.key is None else typed.columns[-1 if place is None else place]
         columns = typed.columns[:-1] if own.key is not None and place is None else typed.columns
         errors = [
-            EventError("input", own.stream, at or 0, list(values), why) for at, values, why in typed.rejected
+            EventError("input", own.stream, _time_of_error(at), list(values), why)
+            for at, values, why in typed.rejected
         ]
         yield InputRows(typed.ts, columns, key, errors)
+
+
+def _time_of_error(at: int | None) -> int:
+    """The time (ms) under which an error is listed: that of its row, or 1970 if Python has no such time."""
+    return at if at is not None and EARLIEST <= at <= LATEST else 0
+
+
+def _time_bounds(spec: OperatorSpec) -> TimeBounds:
+    """The times of rows that are taken: those that Spark's timestamps have, up to `max_ahead` after this machine's."""
+    last = FURTHEST if spec.max_ahead is None else min(FURTHEST, int(time.time() * 1000) + spec.max_ahead)
+
+    def reason(ms: int) -> str:
+        if abs(ms) > FURTHEST:
+            return f"{ms} is not an event time: these are at most {FURTHEST:,} ms before or after 1970"
+        return too_late(ms, last, "max_ahead")
+
+    return TimeBounds(-FURTHEST, last, reason)
 
 
 def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Message]:

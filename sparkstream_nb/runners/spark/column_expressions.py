@@ -17,11 +17,9 @@ from pyspark.sql import functions as F
 from ...plan import nodes as n
 from ...types import Type
 from ..operator.column_types import SPARK
-from ..operator.operator_spec import ERRORS, LATE, NODE, TIMESTAMP, InputFrame, OperatorSpec
+from ..operator.operator_spec import ERRORS, FURTHEST, LATE, NODE, TIMESTAMP, InputFrame, OperatorSpec
 
 _FLOATING = (Type.FLOAT, Type.DOUBLE)
-_LONGEST = 9_000_000_000_000_000
-"""The event times (ms) that Spark's timestamps have, before and after 1970."""
 
 
 def translate(spec: OperatorSpec, frames: Sequence[InputFrame], given: Sequence[DataFrame]) -> DataFrame | None:
@@ -45,7 +43,7 @@ def translate(spec: OperatorSpec, frames: Sequence[InputFrame], given: Sequence[
     values = [(name, value) for name, value in items if value is not None]
     if len(conditions) < len(steps) or len(values) < len(items) or time is None:
         return None
-    wrong = time.isNull() | (F.abs(time) > _LONGEST)
+    wrong = time.isNull() | ~time.between(-FURTHEST, FURTHEST)
     holds = reduce(lambda a, b: a & b, conditions, F.lit(True))
     return (
         frame.where(wrong | holds)
@@ -91,7 +89,7 @@ def _time(own: InputFrame) -> Column | None:
     spark, column = own.columns[own.time], F.col(f"`{own.time}`")
     if spark == "timestamp":
         name = own.time.replace("`", "``")
-        return F.expr(f"unix_micros(`{name}`) div 1000")
+        return F.expr(f"unix_millis(`{name}`)")
     return column.cast("bigint") if spark in ("bigint", "int", "smallint", "tinyint") else None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,7 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ...argument_checks import check_bool, optional_int, optional_str, optional_str_list, optional_str_map, require_str
 from ...errors import Misuse, SparkUnavailable, shown
+from ...request import DAY
 from ..operator.operator_spec import (
     ERRORS,
     LATE,
@@ -112,6 +115,7 @@ def siddhi(
     delay: str | None = None,
     late: bool = False,
     errors: bool = False,
+    max_ahead: int | None = DAY,
     unsafe: bool = False,
     allow_scripts: bool = False,
 ) -> DataFrame | SiddhiFrames:
@@ -129,7 +133,9 @@ def siddhi(
     stream, or the streams, whose events are given; it can be left out where one stream is written and not read.
 
     A node takes its rows in the order of their times. A stream needs a watermark for that: of `withWatermark`, or of
-    `delay` ("10 seconds": how late a row may come). With `order="arrival"` it takes them as they come.
+    `delay` ("10 seconds": how late a row may come). With `order="arrival"` it takes them as they come. A row
+    whose time is more than `max_ahead` ms (by default a day; None: at will) after the machine's time is an error: it
+    would make the rows after it late. Batches, and queries that keep nothing, take such rows.
 
     Returns a frame with the output's attributes, `_timestamp` and `_node`; for several outputs, and with `late` or
     `errors`, `SiddhiFrames`. Metrics of the query (`observedMetrics`) count late rows and errors in any case.
@@ -139,6 +145,17 @@ def siddhi(
     is too old.
     """
     check_installed()
+    require_str("text", text)
+    _check_texts("time", time, can_be_absent=False)
+    _check_texts("key", key)
+    optional_str("name", name)
+    optional_str("delay", delay)
+    optional_int("max_ahead", max_ahead, 0)
+    require_str("order", order)
+    for argument, value in (("late", late), ("errors", errors), ("unsafe", unsafe), ("allow_scripts", allow_scripts)):
+        check_bool(argument, value)
+    if not isinstance(output, str):
+        optional_str_list("output", output)
     given = _by_stream(frames, name)
     _check_frames(given)
     first = next(iter(given.values()))
@@ -158,18 +175,25 @@ def siddhi(
         whole=late or errors,
         unsafe=unsafe,
         allow_scripts=allow_scripts,
+        max_ahead=max_ahead,
     )
     spec = plan_operator(os.urandom(8).hex(), text, inputs, request)
+    _check_case(spec, given, session)
     plain = isinstance(output, str | None) and not late and not errors
-    if plain and (found := translate(spec, inputs, list(given.values()))) is not None:
-        return found
+    names = [o for o, _ in spec.outputs]
+    if plain:
+        with _own_metrics(names):
+            translated = translate(spec, inputs, list(given.values()))
+        if translated is not None:
+            return translated
     ship(session)
     _tell_of_compilation(session)
-    names = [o for o, _ in spec.outputs]
     counted = [*names, LATE, ERRORS]
-    messages = _messages_of(spec, list(given.values()), session, delay).observe(
-        f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted)
-    )
+    messages = _messages_of(spec, list(given.values()), session, delay)
+    with _own_metrics(names):
+        messages = messages.observe(
+            f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted)
+        )
     if plain:
         return SiddhiFrames(spec, messages, names)[names[0]]
     return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
@@ -187,6 +211,21 @@ def _tell_of_compilation(session: SparkSession) -> None:
             "python -m sparkstream_nb.engine.warm compiles all of them once",
             stacklevel=3,
         )
+
+
+@contextmanager
+def _own_metrics(outputs: Sequence[str]) -> Iterator[None]:
+    """Raises `Misuse` in place of Spark's error for metrics whose name another siddhi() of the query has."""
+    try:
+        yield
+    except PySparkException as error:
+        if getattr(error, "getCondition", error.getErrorClass)() != "DUPLICATED_METRICS_NAME":
+            raise
+        listed = " ".join(map(shown, outputs))
+        raise Misuse(
+            f"output: {listed} is also the output of a siddhi() that these frames come from, and the metrics of one "
+            "query have different names. Rename one of the streams"
+        ) from None
 
 
 def _count(output: str) -> Column:
@@ -215,6 +254,30 @@ def _check_frames(frames: Mapping[str, Any]) -> None:
         if not isinstance(frame, DataFrame):
             found = f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}"
             raise Misuse(f"frames: Spark's DataFrame is expected for '{stream}', not {found}: spark.createDataFrame()")
+
+
+def _check_texts(what: str, value: Any, *, can_be_absent: bool = True) -> None:
+    """Raises `Misuse` for a value that is neither a text nor a dict of texts by texts."""
+    if isinstance(value, Mapping):
+        optional_str_map(what, value)
+    elif can_be_absent:
+        optional_str(what, value)
+    else:
+        require_str(what, value)
+
+
+def _check_case(spec: OperatorSpec, frames: Mapping[str, DataFrame], session: SparkSession) -> None:
+    """Raises `Misuse` if a column is read that the session, as it ignores case, cannot tell from another."""
+    if (session.conf.get("spark.sql.caseSensitive", "false") or "").lower() == "true":
+        return
+    for i, (stream, frame) in enumerate(frames.items()):
+        for column in columns_read(spec, i):
+            same = [c for c in frame.columns if c.lower() == column.lower()]
+            if len(same) > 1:
+                raise Misuse(
+                    f"the frame of '{stream}' has the columns {' and '.join(map(shown, same))}, and the session "
+                    "ignores case. Rename one of them, or set spark.sql.caseSensitive"
+                )
 
 
 def _column_of(what: str, given: str | Mapping[str, str] | None, stream: str) -> Any:
