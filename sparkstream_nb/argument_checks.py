@@ -1,6 +1,6 @@
 """Checks of the user's arguments: each raises `Misuse`, one line that names the argument.
 
-All but `require_str` let None pass, the value of an argument that was left out.
+All but `require_str` and `require_int` let None pass, the value of an argument that was left out.
 """
 
 from __future__ import annotations
@@ -73,7 +73,16 @@ def optional_int(name: str, value: Any, least: int | None = None, most: int | No
         raise Misuse(f"{name} is a whole number, not {shown(value)}")
     if (least is not None and value < least) or (most is not None and value > most):
         bounds = f"at least {least:,}" if most is None else f"{least:,} to {most:,}"
-        raise Misuse(f"{name} is {bounds}, not {value:,}")
+        # Python writes no number of more than some 4,000 digits.
+        digits = f"{value:,}" if value.bit_length() < 200 else f"a number of {value.bit_length():,} bits"
+        raise Misuse(f"{name} is {bounds}, not {digits}")
+
+
+def require_int(name: str, value: Any, least: int | None = None, most: int | None = None) -> None:
+    """A whole number within bounds that cannot be left out."""
+    if value is None:
+        raise Misuse(f"{name} is a whole number, not None")
+    optional_int(name, value, least, most)
 
 
 def check_number(name: str, value: Any) -> None:

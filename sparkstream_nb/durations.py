@@ -11,11 +11,12 @@ _UNITS = {
     "h": 3_600_000, "hour": 3_600_000,
     "day": 86_400_000, "week": 604_800_000,
 }  # fmt: skip
-_NUMBER_AND_UNIT = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.IGNORECASE)
+_NUMBER_AND_UNIT = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def parse_duration(text: str) -> int | None:
-    """A duration in ms: numbers, each with a unit; None for another text."""
+    """A duration in ms: numbers, each with a unit; None for another text, and for more
+    than the 2^63 ms of a time."""
     total, rest = 0, text.strip()
     if not rest:
         return None
@@ -26,7 +27,7 @@ def parse_duration(text: str) -> int | None:
             return None
         total += round(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
         rest = rest[found.end() :]
-    return total
+    return total if total < 2**63 else None
 
 
 def _unit_of(word: str) -> int | None:

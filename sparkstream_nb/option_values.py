@@ -10,7 +10,7 @@ import re
 from keyword import iskeyword
 
 from .durations import parse_duration
-from .errors import Misuse
+from .errors import Misuse, shown
 from .limits import Limits
 from .retention import Retention
 
@@ -81,7 +81,7 @@ def limits(text: str) -> Limits:
 
 def positive(text: str) -> int:
     """A whole number from 1."""
-    if not text.isdecimal() or int(text) < 1:
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number above 0")
     return int(text)
 
@@ -99,9 +99,9 @@ def number(text: str) -> float:
 
 def duration_ms(text: str, what: str) -> int:
     """A duration such as `500`, `3 sec`, `3s` or `1.5 min`, in ms. Raises `Misuse`, which names `what`, for another."""
-    ms = round(float(text)) if re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) else parse_duration(text)
+    ms = round(float(text)) if re.fullmatch(r"\s*\d{1,18}(\.\d{1,18})?\s*", text) else parse_duration(text)
     if ms is None:
-        raise Misuse(f"{what} is a duration such as 500 ms, 3 sec or 1.5 min, not '{text}'")
+        raise Misuse(f"{what} is a duration such as 500 ms, 3 sec or 1.5 min, not {shown(text)}")
     return ms
 
 
@@ -113,7 +113,7 @@ def share(text: str, what: str) -> float:
     except ValueError:
         value = -1.0
     if rest or not 0 <= value <= 1:
-        raise Misuse(f"{what} is a share such as 5% or 0.05, not '{text}'")
+        raise Misuse(f"{what} is a share such as 5% or 0.05, not {shown(text)}")
     return value
 
 

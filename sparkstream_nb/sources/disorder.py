@@ -13,9 +13,12 @@ from .. import argument_checks
 from ..engine.columnar.column_data import Array
 from ..errors import Misuse, nearest, shown
 from ..option_values import duration_ms, share
-from ..seeded import uniforms
+from ..seeded import uniforms, uniforms_at
 from .feeds import FeedOnDisk, Shape, rewrite
 
+LONGEST = 100 * 365 * 86_400_000
+"""The longest time (ms) of a disorder: 100 years."""
+LARGEST_SEED = 2**64 - 1
 DISTRIBUTIONS = ("exponential", "uniform", "fixed")
 
 
@@ -47,10 +50,11 @@ class Disorder:
             value = getattr(self, name)
             argument_checks.check_number(name, value)
             if value > 1:
-                raise Misuse(f"{name} is a share from 0 to 1, not {value}")
-        for name in ("delay", "held_every", "held_for", "seed"):
-            argument_checks.optional_int(name, getattr(self, name), 0)
-        if self.distribution not in DISTRIBUTIONS:
+                raise Misuse(f"{name} is a share from 0 to 1, not {shown(value)}")
+        for name in ("delay", "held_every", "held_for"):
+            argument_checks.require_int(name, getattr(self, name), 0, LONGEST)
+        argument_checks.require_int("seed", self.seed, 0, LARGEST_SEED)
+        if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
             said = f"distribution is one of {', '.join(DISTRIBUTIONS)}, not {shown(self.distribution)}"
             raise Misuse(said)
         if self.held_for > self.held_every:
@@ -58,8 +62,10 @@ class Disorder:
         if not isinstance(self.skew, Mapping):
             raise Misuse(f"skew is a dict of ms by shard id, not {shown(self.skew)}")
         for node, ms in self.skew.items():
+            argument_checks.require_str("each shard id in skew", node)
             if isinstance(ms, bool) or not isinstance(ms, int):
-                raise Misuse(f"skew['{node}'] is a number of ms, not {shown(ms)}")
+                raise Misuse(f"skew[{shown(node)}] is a number of ms, not {shown(ms)}")
+            argument_checks.require_int(f"skew[{shown(node)}]", ms, -LONGEST, LONGEST)
 
     def __str__(self) -> str:
         """`late=5%, delay=3,000 ms, seed=7`: the fields that are not as they are by default."""
@@ -91,8 +97,8 @@ class Disorder:
             elif name in times:
                 found[name] = duration_ms(value, f"disorder: {name}")
             elif name == "seed":
-                if not value.isdecimal():
-                    raise Misuse(f"disorder: seed is a whole number, not '{value}'")
+                if not value.isdecimal() or len(value) > 20:
+                    raise Misuse(f"disorder: seed is 0 to {LARGEST_SEED:,}, not {shown(value)}")
                 found[name] = int(value)
             elif name == "distribution":
                 found[name] = value
@@ -180,9 +186,9 @@ def _arrivals(ts: Array, disorder: Disorder) -> tuple[Array, Array, DisorderCoun
     held = 0
     if disorder.held_for:
         period = comes // disorder.held_every
-        offsets = uniforms(seed, "held", int(period.max(initial=0) - period.min(initial=0)) + 1) if n else comes
+        offsets = uniforms_at(seed, "held", period - period.min(initial=0))
         span = disorder.held_every - disorder.held_for
-        begins = period * disorder.held_every + (offsets[period - period.min(initial=0)] * span).astype(np.int64)
+        begins = period * disorder.held_every + (offsets * span).astype(np.int64)
         inside = (comes >= begins) & (comes < begins + disorder.held_for)
         comes = np.where(inside, begins + disorder.held_for, comes)
         held = int(np.count_nonzero(inside))

@@ -90,7 +90,7 @@ def check_request(request: EventRequest) -> None:
         if not isinstance(value, int) or isinstance(value, bool):
             raise Misuse(f"{what} is a whole number, not {shown(value)}")
     if not 0 <= request.n <= MOST_ROWS:
-        raise Misuse(f"n is the number of events, from 0 to {MOST_ROWS:,}, not {request.n:,}")
+        raise Misuse(f"n is the number of events, from 0 to {MOST_ROWS:,}, not {shown(request.n)}")
     if not is_number(request.rate) or request.rate <= 0:
         raise Misuse(f"rate is a number of events a second above 0, not {shown(request.rate)}")
 

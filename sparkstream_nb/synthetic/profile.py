@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..errors import Misuse, SparkStreamError, has_surrogate, nearest, shown
 from .attribute_names import KEY_WORDS, is_time_name, split_name
 from .column import GeneratedColumn
 from .distributions import Choice, CountedKeys, Quantiles
@@ -25,6 +26,9 @@ RANKED_KEYS = 1_000
 """The most frequent keys, of which a profile has each one's count."""
 RAREST = 5
 """Rows that have a text, at least, if the profile is to have it."""
+MOST_DECIMALS = 15
+MOST_DISTINCT = 100_000_000
+"""Different keys of a column."""
 _FORMAT = 1
 
 
@@ -131,25 +135,77 @@ class Profile:
     def load(path: str | Path) -> Profile:
         """The profile in a file that `save` wrote. Raises SparkStreamError for a file that is none."""
         try:
+            if not Path(path).is_file() and Path(path).exists():
+                raise SparkStreamError(f"{path} is not a file")
             found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if found["format"] != _FORMAT:
+            if found["format"] != _FORMAT and _is_count(found["format"]):
                 raise SparkStreamError(f"{path} is a profile of a later version of sparkstream-nb")
             rate = None if found["rate"] is None else float(found["rate"])
+            if rate is not None and not 0 < rate < float("inf"):
+                raise ValueError("the rate is a number of events a second")
             return Profile(tuple(_read_column(c) for c in found["columns"]), rate)
         except OSError as e:
             raise SparkStreamError(f"{path} cannot be read: {e.strerror or e}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Misuse):
             raise SparkStreamError(f"{path} is no profile that Profile.save wrote") from None
 
 
 def _read_column(found: Mapping[str, Any]) -> ColumnProfile:
     values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items() if k != "kind"}
     read = _KINDS[found["kind"]](**values)
-    if isinstance(read, NumberProfile) and len(read.quantiles) < 2:
-        raise ValueError("quantiles are two or more")
-    if isinstance(read, ValueProfile) and len(read.values) != len(read.counts):
-        raise ValueError("each value has one count")
+    has_name = isinstance(read.name, str) and not has_surrogate(read.name)
+    if not has_name or not _is_finite(read.nulls) or not 0 <= read.nulls < 1:
+        raise ValueError("a column has a name and a share of nulls")
+    if not _CHECKS[type(read)](read):
+        raise ValueError("a column has other values")
     return read
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _is_number_profile(p: NumberProfile) -> bool:
+    numbers = isinstance(p.quantiles, tuple) and len(p.quantiles) > 1 and all(map(_is_finite, p.quantiles))
+    return (
+        numbers
+        and list(p.quantiles) == sorted(p.quantiles)
+        and math.isfinite(p.quantiles[-1] - p.quantiles[0])
+        and (p.decimals is None or (_is_count(p.decimals) and p.decimals <= MOST_DECIMALS))
+    )
+
+
+def _is_value_profile(p: ValueProfile) -> bool:
+    if not isinstance(p.values, tuple) or not isinstance(p.counts, tuple) or len(p.values) != len(p.counts):
+        return False
+    return (
+        len(p.values) > 0
+        and all(isinstance(v, str | bool) or _is_finite(v) for v in p.values)
+        and not any(isinstance(v, str) and has_surrogate(v) for v in p.values)
+        and all(map(_is_count, p.counts))
+        and any(p.counts)
+    )
+
+
+def _is_key_profile(p: KeyProfile) -> bool:
+    if not isinstance(p.counts, tuple) or not isinstance(p.texts, bool) or not _is_count(p.distinct):
+        return False
+    return (
+        0 < len(p.counts) <= p.distinct <= MOST_DISTINCT
+        and all(map(_is_count, (p.rest, *p.counts)))
+        and sum((p.rest, *p.counts)) > 0
+    )
+
+
+_CHECKS: dict[type[ColumnProfile], Callable[[Any], bool]] = {
+    NumberProfile: _is_number_profile,
+    ValueProfile: _is_value_profile,
+    KeyProfile: _is_key_profile,
+}
 
 
 def is_key_name(name: str) -> bool:

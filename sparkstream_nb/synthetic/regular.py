@@ -18,6 +18,8 @@ MOST_MORE = 8
 """Repetitions that `*`, `+` and `{m,}` add to the fewest at most."""
 LONGEST = 1_000
 """Characters of a text at most."""
+MOST_NESTED = 50
+"""Groups in groups."""
 _DIGITS = "0123456789"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CLASSES = {"d": _DIGITS, "w": _LETTERS.upper() + _LETTERS + _DIGITS + "_", "s": " ", "t": "\t", "n": "\n"}
@@ -89,7 +91,7 @@ class _PatternReader:
     """Reads characters, `.`, `\\d \\w \\s`, classes, groups, `|`, and `? * + {m} {m,n}`."""
 
     def __init__(self, pattern: str) -> None:
-        self._pattern, self._at = pattern, 0
+        self._pattern, self._at, self._depth = pattern, 0, 0
 
     def read(self) -> Part:
         found = self._alternatives()
@@ -117,9 +119,13 @@ class _PatternReader:
         if character == "(":
             if self._take("?") and not self._take(":"):
                 self._refuse("a group with '?' is not known: only (?: ) is")
+            self._depth += 1
+            if self._depth > MOST_NESTED:
+                self._refuse(f"groups are nested more than {MOST_NESTED} deep")
             found = self._alternatives()
             if not self._take(")"):
                 self._refuse("a group is not closed")
+            self._depth -= 1
             return found
         if character == "[":
             return Letter(self._class())
@@ -148,7 +154,7 @@ class _PatternReader:
     def _counts(self) -> tuple[int, int]:
         text, closed, _ = self._pattern[self._at :].partition("}")
         first, comma, last = text.partition(",")
-        if not closed or not first.isdecimal() or not (last.isdecimal() or not last):
+        if not closed or not first.isdecimal() or not (last.isdecimal() or not last) or len(text) > 40:
             self._refuse("a repetition is written {3} or {2,5}")
         self._at += len(text) + 1
         fewest = int(first)
@@ -170,6 +176,8 @@ class _PatternReader:
                 last = self._escape() if last == "\\" else last
                 if len(last) != 1 or last < first:
                     self._refuse(f"the range {first}-{last} has no characters")
+                if first < "\ud800" and last > "\udfff":
+                    self._refuse(f"the range {first}-{last} has halves of surrogate pairs in it")
                 found += map(chr, range(ord(first), ord(last) + 1))
             else:
                 found.append(first)
@@ -209,7 +217,8 @@ def _width(part: Part) -> int:
     if isinstance(part, Letter):
         return 1
     if isinstance(part, Repetition):
-        return _width(part.part) * part.most
+        # A group without a character is repeated as well.
+        return max(1, _width(part.part)) * part.most
     widths = [_width(p) for p in part.parts]
     return sum(widths) if isinstance(part, RegexChain) else max(widths)
 

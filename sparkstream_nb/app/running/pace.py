@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ... import argument_checks
-from ...errors import Misuse
+from ...errors import Misuse, shown
+
+_LEAST, _MOST = 1e-9, 1e12
+"""The bounds of a pace."""
+_LONGEST_WAIT = 3600.0
+"""In seconds: a longer wait is several ones. Python's waits end at some 292 years."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Pace:
             argument_checks.check_number(name, value)
             if value == 0:
                 raise Misuse(f"{name} is a positive number, not 0")
+            if not _LEAST <= value <= _MOST:
+                raise Misuse(f"{name} is {_LEAST:g} to {_MOST:g}, not {shown(value)}")
         if speed is not None and rate is not None:
             raise Misuse("a feed has a speed (of event time) or a rate (events a second), not both")
         return Pace(speed, rate)
@@ -77,9 +84,9 @@ class Pacer:
         if self.pace.speed is not None:
             assert time is not None
             until = self._time + int(passed * 1000 * self.pace.speed)
-            return DueRows(until=until, wait=max(0, time - until) / 1000 / self.pace.speed)
+            return DueRows(until=until, wait=min(_LONGEST_WAIT, max(0, time - until) / 1000 / self.pace.speed))
         assert self.pace.rate is not None
         rows = 1 + int(passed * self.pace.rate) - (done - self._done)
         if rows > 0:
             return DueRows(rows=rows)
-        return DueRows(rows=0, wait=(1 - rows) / self.pace.rate)
+        return DueRows(rows=0, wait=min(_LONGEST_WAIT, (1 - rows) / self.pace.rate))

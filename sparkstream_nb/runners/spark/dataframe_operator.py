@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 
 from ...argument_checks import check_bool, optional_int, optional_str, optional_str_list, optional_str_map, require_str
 from ...errors import Misuse, SparkUnavailable, shown
-from ...request import DAY
 from ..operator.operator_spec import (
     ERRORS,
     LATE,
+    MAX_AHEAD,
     InputFrame,
     OperatorRequest,
     OperatorSpec,
@@ -115,7 +115,7 @@ def siddhi(
     delay: str | None = None,
     late: bool = False,
     errors: bool = False,
-    max_ahead: int | None = DAY,
+    max_ahead: int | None = MAX_AHEAD,
     unsafe: bool = False,
     allow_scripts: bool = False,
 ) -> DataFrame | SiddhiFrames:
