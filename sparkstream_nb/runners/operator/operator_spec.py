@@ -32,7 +32,7 @@ LATE, ERRORS, TIMESTAMP, NODE, OUTPUT = "_late", "_errors", "_timestamp", "_node
 FURTHEST = 9_000_000_000_000_000
 """The event times (ms) before and after 1970 that are taken: Spark's timestamps end soon after."""
 MAX_AHEAD = 86_400_000
-"""How far (ms) times of a stream may be ahead of the machine's by default: a day."""
+"""The bound (ms) by default of times of a stream that are ahead of the machine's: a day."""
 ADDED = (TIMESTAMP, NODE, OUTPUT, LATE, ERRORS)
 
 
