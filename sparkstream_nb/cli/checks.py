@@ -282,6 +282,7 @@ def audit(options: Any) -> int:
     from ..app.config.conf import DISTRIBUTED, HA, node_files
     from ..app.config.secrets import References
     from ..lab import connect
+    from ..lab.drawings.text_tables import fit_terminal
     from ..lab.plans_shown import page
 
     connect()
@@ -311,5 +312,8 @@ def audit(options: Any) -> int:
             write_text(options.html, escape_controls(page(report)))
     except CannotRead as e:
         raise Misuse(str(e)) from None
-    print(as_json(report) if options.json else report)
+    with fit_terminal():
+        print(as_json(report) if options.json else report)
+    if sys.stdout.isatty() and not options.json and options.html is None:
+        print("--html FILE writes a page with these tables", file=sys.stderr)
     return report.exit_code

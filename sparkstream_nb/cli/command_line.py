@@ -15,6 +15,7 @@ from .app_texts import describe_error
 from .cases import add_bench, add_replay, add_test
 from .checks import add_audit, add_checks, add_trace
 from .commands import Commands
+from .compared import add_compared
 from .folders import add_apps, add_manager
 from .generating import add_generate
 from .printing import printable_output
@@ -27,6 +28,7 @@ _ADDERS = (
     add_checks,
     add_trace,
     add_audit,
+    add_compared,
     add_test,
     add_fmt,
     add_replay,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import Misuse, nearest
 from .app_texts import many
@@ -51,9 +51,10 @@ def print_results(app: App, options: Any) -> None:
             print(_format_sink_stats(sink))
 
 
-def report_feed(app: App, report: FeedReport) -> int:
-    """Prints the report of a feed; returns the exit code: 1 where all rows of a stream were rejected."""
-    print(_format_feed_report(report))
+def report_feed(app: App, report: FeedReport, out: TextIO | None = None) -> int:
+    """Prints the report of a feed, on standard output if `out` is None; returns the exit code: 1 where all rows of a
+    stream were rejected."""
+    print(_format_feed_report(report), file=out)
     for note in report.notes:
         print(f"{app.name}: {note}", file=sys.stderr)
     for stream in report.unfit_streams:

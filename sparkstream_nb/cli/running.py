@@ -89,7 +89,7 @@ def run_app(options: Any) -> int:
     from ..lab import connect
 
     connect()
-    _check_feeds(plan, options)
+    check_feeds(plan, options)
     generated = generate_feeds(plan, options)
     _check_outputs_and_queries(plan, options)
     app = _deploy(plan, options)
@@ -106,7 +106,7 @@ def run_app(options: Any) -> int:
     return code
 
 
-def _check_feeds(plan: Plan, options: Any) -> None:
+def check_feeds(plan: Plan, options: Any) -> None:
     """Raises SparkStreamError for a feed that the app would refuse."""
     from ..app import check_feed
     from ..app.running.first_rows import check_first_rows

@@ -1,0 +1,89 @@
+"""`sparkstream divergence`, `study` and `failover`: an operator's app as it is written, on a log."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sparkstream_nb import cli
+from sparkstream_nb.lab.drawings.text_tables import Grid, fit_columns
+
+APP = """@app:name('Rules')
+@source(type='kafka', topic.list='t', bootstrap.servers='${BROKER}', group.id='g', @map(type='json'))
+define stream S (k string, v int, at long);
+@sink(type='kafka', topic='o', bootstrap.servers='${BROKER}', @map(type='json'))
+define stream O (k string, v int);
+@store(type='rdbms', datasource='DB') @primaryKey('k') define table T (k string, v int);
+@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e1.k as k, e2.v as v insert into O;
+@info(name='same') from every e1=S -> e2=S[v == e1.v] select e1.k as k, e2.v as v insert into O;
+@info(name='keep') from S select k, v update or insert into T on T.k == k;
+"""
+
+
+def words_of(folder: Path, command: str) -> list[str]:
+    """The words of a command over four events: a1, a2, b1, b2, one a second."""
+    (folder / "app.siddhi").write_text(APP)
+    (folder / "in.csv").write_text("k,v,at\n<a>,1,1000\n<a>,2,2000\nb,1,3000\nb,2,4000\n")
+    return [command, str(folder / "app.siddhi"), "--feed", f"S={folder / 'in.csv'}", "--time", "at"]
+
+
+def test_divergence_lists_the_alerts_of_each_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.html"
+    assert cli.main([*words_of(tmp_path, "divergence"), "--limit", "1", "--html", str(page)]) == 0
+    told = capsys.readouterr()
+    assert "Rules on 2 nodes, under round_robin, against one node" in told.out
+    assert re.search(r"rise +O +0 +2 +0 +0 +0 +hash:k", told.out)
+    assert "showing 1 of 2 differences" in told.out
+    assert "split the app into rise, keep under hash:k; same under hash:v." in told.out
+    assert "S: 4 events" in told.err
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "&lt;a&gt;" in text
+    assert "<a>" not in text
+
+
+def test_divergence_under_a_key_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*words_of(tmp_path, "divergence"), "--nodes", "3", "--routing", "hash:v", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {c["query"]: (c["same"], c["lost"]) for c in told["counts"]} == {"rise": (0, 2), "same": (2, 0)}
+    assert told["repairs"] == {"rise": "hash:k"}
+    assert [(r["query"], r["verdict"], r["timestamp"]) for r in told["first"]] == [
+        ("rise", "lost", 2000), ("rise", "lost", 4000),
+    ]  # fmt: skip
+
+
+def test_a_study_names_a_routing_for_each_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ways = ["--nodes", "2,3", "--routing", "hash:k", "--routing", "hash:v", "--json"]
+    assert cli.main([*words_of(tmp_path, "study"), *ways]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["repairs"] == {"rise": "hash:k", "same": "hash:v"}
+    assert len(told["combinations"]) == 4
+
+
+def test_a_failover_is_counted_by_query(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*words_of(tmp_path, "failover"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(c["query"], c["stream"]) for c in told["counts"]] == [("rise", "O"), ("same", "O")]
+    assert "of 4 events" in told["result"]
+
+
+@pytest.mark.parametrize("command", ["divergence", "study", "failover"])
+def test_mistakes_are_one_line(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = words_of(tmp_path, command)
+    assert cli.main(words[:2]) == 2
+    assert "--feed STREAM=FILE" in capsys.readouterr().err
+    assert cli.main([*words[:2], "--feed", f"R={tmp_path / 'in.csv'}"]) != 0
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_tables_fit_a_terminal() -> None:
+    grid = Grid(["line", "cause"], [[1, "many words " * 5], [2, "few"]])
+    assert max(map(len, grid.text(footer=False).splitlines())) > 40
+    with fit_columns(30):
+        lines = grid.text(footer=False).splitlines()
+    assert max(map(len, lines)) <= 30
+    assert " ".join(" ".join(lines[2:-1]).split()).removeprefix("1 ") == ("many words " * 5).strip()
+    assert lines[-1] == "   2  few"
