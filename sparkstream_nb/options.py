@@ -6,7 +6,10 @@ Loads little but the standard library, so that `sparkstream check` starts at onc
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import re
+import stat
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -141,10 +144,24 @@ def _list_words(words: list[str]) -> str:
 # --------------------------------------------------------------------------------------------------------------- files
 
 
+LARGEST_TEXT = 1 << 26
+"""Bytes of a file that is read as one text, at most."""
+
+
 def read_text(path: str) -> str:
-    """The text of a file; of standard input for `-`. Raises `CannotRead`."""
+    """The text of a file, without a byte order mark; of standard input for `-`. Raises `CannotRead`."""
+    if "\0" in path:
+        raise CannotRead(f"a path cannot have the character NUL: {path!r}")
     try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        if path == "-":
+            return sys.stdin.read()
+        with Path(path).open("rb") as file:
+            if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
+                raise CannotRead(f"{path} is a device: name a file")
+            data = file.read(LARGEST_TEXT + 1)
+        if len(data) > LARGEST_TEXT:
+            raise CannotRead(f"{path} has more than {LARGEST_TEXT:,} bytes: a text has at most as many")
+        return io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig").read()
     except FileNotFoundError:
         folder = Path(path).parent
         near = did_you_mean(Path(path).name, (p.name for p in folder.iterdir())) if folder.is_dir() else None

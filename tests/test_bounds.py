@@ -19,13 +19,19 @@ from hypothesis import strategies as st
 
 from sparkstream_nb import columns
 from sparkstream_nb.app import Disorder
+from sparkstream_nb.app.running.input_recording import check_place
 from sparkstream_nb.app.running.pace import Pace, Pacer
-from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.errors import Misuse, Span, SparkStreamError
+from sparkstream_nb.options import CannotRead, read_text
 from sparkstream_nb.seeded import uniforms, uniforms_at
 from sparkstream_nb.sources.disorder import LONGEST, _arrivals
 from sparkstream_nb.synthetic.column import GeneratedColumn, Seed
 from sparkstream_nb.synthetic.events import EventRequest, generate_events
 from sparkstream_nb.synthetic.profile import Profile
+from sparkstream_nb.testing.cell_values import read_value
+from sparkstream_nb.testing.model import Cell
+from sparkstream_nb.testing.siddhitest_errors import AppTestError
+from sparkstream_nb.testing.siddhitest_parser import parse_test_file
 from sparkstream_nb.types import Attribute, Schema, Type
 
 
@@ -180,3 +186,35 @@ def test_a_profile_that_is_no_file_is_refused() -> None:
     for path in ("/dev/zero", "a\0b", 5):
         with pytest.raises(SparkStreamError):
             Profile.load(path)  # type: ignore[arg-type]
+
+
+def test_texts_of_files_have_bounds(tmp_path: Path) -> None:
+    (tmp_path / "marked.siddhi").write_bytes(b"\xef\xbb\xbfdefine stream S (a int);\r\n")
+    assert read_text(str(tmp_path / "marked.siddhi")) == "define stream S (a int);\n"
+    for path in ("/dev/zero", "a\0b", str(tmp_path)):
+        with pytest.raises(CannotRead):
+            read_text(path)
+
+
+@given(st.text("app:senwitxp |\"'0123456789\n", max_size=40))
+@example("::::::")
+@example("wait " + "9" * 21 + " days")
+@example("wait " + "9" * 5000 + " days")
+@example("start: " + "9" * 5000)
+def test_a_test_file_of_any_text(text: str) -> None:
+    with suppress(SparkStreamError):
+        parse_test_file(Path("a.siddhitest"), text)
+
+
+@pytest.mark.parametrize(("text", "type"), [("[" * 5000, Type.OBJECT), ("9" * 5000, Type.LONG), ("9" * 5000, Type.INT)])
+def test_cells_of_odd_values(text: str, type: Type) -> None:
+    with pytest.raises(AppTestError):
+        read_value(Cell(text, False, Span(0, 1, 1, 0)), type)
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("no/such/x.parquet", "the folder no/such does not exist"), ("/dev/full", "not a plain file")]
+)
+def test_a_recording_is_written_into_a_plain_file(path: str, reason: str) -> None:
+    with pytest.raises(SparkStreamError, match=reason):
+        check_place(Path(path))

@@ -39,7 +39,7 @@ def read_value(cell: Cell, type: Type) -> Any:
         return text == "true"
     if type in _RANGES:
         bits = _RANGES[type]
-        if not re.fullmatch(r"[+-]?\d+", text) or not -(2**bits) <= int(text) < 2**bits:
+        if not re.fullmatch(r"[+-]?0*\d{1,20}", text) or not -(2**bits) <= int(text) < 2**bits:
             raise _no_value(cell, type, f"Write a whole number of {bits + 1} bits, or null.")
         return int(text)
     try:
@@ -57,6 +57,8 @@ def _read_object(cell: Cell) -> Any:
     """An object: JSON, or a text as it is."""
     try:
         return json.loads(cell.text)
+    except RecursionError:
+        raise AppTestError("the object is nested too deeply", cell.span, hint="Write a flatter one.") from None
     except ValueError:
         return cell.text
 

@@ -164,7 +164,7 @@ class _Parser:
         return None
 
     def _refuse(self, line: _FileLine) -> NoReturn:
-        word = line.text.split("|")[0].split(":")[0].split()[0]
+        word = next(iter(line.text.split("|")[0].split(":")[0].split()), line.text.split()[0])
         known = [*STEPS, *(f"{s}:" for s in SETTINGS)]
         if "|" in line.text:
             message, hint = "a table row without a step above it", "Write send STREAM or expect STREAM above the table."

@@ -43,9 +43,9 @@ def parse_time(text: str) -> Time | None:
     text = text.strip()
     if text.startswith("+"):
         after = text[1:].strip()
-        ms = int(after) if re.fullmatch(r"\d+", after) else parse_duration(after)
+        ms = int(after) if re.fullmatch(r"\d{1,18}", after) else parse_duration(after)
         return None if ms is None else AfterLast(ms)
-    if re.fullmatch(r"-?\d+", text):
+    if re.fullmatch(r"-?\d{1,20}", text):
         ms = int(text)
         return At(ms) if -(2**63) <= ms < 2**63 else None
     ms_since = parse_duration(text)

@@ -47,6 +47,7 @@ class AppRecording(Displayed):
         SparkStreamError if the beginning is no longer kept or the file cannot be written, `Misuse` for other arguments.
         """
         argument_checks.check_path("path", path)
+        check_place(Path(path))
         argument_checks.optional_str("key", key)
         if sample is not None and not isinstance(sample, Mapping):
             raise Misuse(f"sample is a dict of shares by attribute, not {shown(sample)}")
@@ -65,3 +66,11 @@ class AppRecording(Displayed):
         schemas = {s: schema for s, schema in self._runtime.schemas.items() if s in streams}
         app = RecordedApp(self.app, inbox.folder, self._runtime.schemas, schemas, life.shards, life.began)
         return write_recording(app, Path(path), hidden)
+
+
+def check_place(path: Path) -> None:
+    """Raises SparkStreamError if a file cannot be written there: no folder, or a thing that is not a plain file."""
+    if not path.parent.is_dir():
+        raise SparkStreamError(f"{path} cannot be written: the folder {path.parent} does not exist")
+    if path.exists() and not path.is_file():
+        raise SparkStreamError(f"{path} cannot be written: it is not a plain file")
