@@ -18,6 +18,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -208,6 +209,18 @@ def end_with_children(process: subprocess.Popen[Any]) -> None:
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     else:
         process.kill()
+
+
+def end_with_parent(stream: IO[bytes], *, group: bool = False) -> None:
+    """End this process, or its whole `group`, when its parent ends, which holds the other end of `stream` open."""
+
+    def wait() -> None:
+        stream.read()  # until its end
+        if group and hasattr(os, "killpg"):
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="sparkstream-parent", daemon=True).start()
 
 
 def after_fork_in_child(run: Callable[[], None]) -> None:

@@ -25,11 +25,14 @@ from .._version import __version__
 from ..plan import compile_app
 from ..plan.nodes import Plan
 from ..plan.signatures.windows import DECLARATIONS
+from ..system import end_with_parent, is_locked, lock
 from ..types import Type
 from .columnar.column_data import ARROW
 from .columnar.jit import cache_folder, digests, forget_others
 from .node import NodeEngine
 from .state.node_batch import InputBatch, StreamRows
+
+WITH_PARENT = "--with-parent"
 
 STREAMS = """
 define stream S (symbol string, price double, qty int, volume long, ok bool, at long);
@@ -154,7 +157,20 @@ def _marker() -> Path:
 
 def main() -> None:
     """Fills the cache in two processes. Prints how many of the apps are done (`3/71`) as they are, and the time it
-    took."""
+    took. With `WITH_PARENT` it ends with the process that started it. If another process is at it, this one waits.
+    """
+    if WITH_PARENT in sys.argv[1:]:
+        end_with_parent(sys.stdin.buffer, group=True)
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with (cache_folder() / "compiling.lock").open("a") as file:
+        waits = is_locked(file)
+        lock(file, wait=True)
+        if waits and is_compiled():
+            return
+        _compile_all()
+
+
+def _compile_all() -> None:
     began, kept = time.perf_counter(), set(digests())
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         for done, ended in enumerate(as_completed([pool.submit(_ran, app) for app in APPS]), 1):

@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
 from ..journal import result_rows
 from ..journal.batch_planning import TaskShare
@@ -25,7 +24,7 @@ from ..journal.entries import Entry
 from ..recovery.batch_care import BatchCare, EventsBlamed, Trial
 from ..recovery.trial import find_culprits
 from ..recovery.trial_report import StepRange, TrialOutcome, TrialReport
-from ..system import offer_to_oom_killer
+from ..system import end_with_parent, offer_to_oom_killer
 from .node_spec import NodeWork
 from .node_work import try_work
 from .stateless import SourceApp, try_share
@@ -137,18 +136,13 @@ def _is_ended_by_others(status: int) -> bool:
     return status < 0 and signal.Signals(-status).name in _SENT_BY_OTHERS
 
 
-def _end_with_parent(stream: IO[bytes]) -> None:
-    stream.read()  # until its end
-    os._exit(1)
-
-
 def main() -> None:
     """The child's process."""
     report = TrialReport(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)  # what libraries print is no report
     offer_to_oom_killer()
     trial, care, suspects = pickle.load(sys.stdin.buffer)
-    threading.Thread(target=_end_with_parent, args=(sys.stdin.buffer,), daemon=True).start()
+    end_with_parent(sys.stdin.buffer)
     from ..engine.columnar.jit import watch_compilation
 
     watch_compilation(lambda compiles: report.write(compiles=compiles))

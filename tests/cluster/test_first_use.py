@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,17 @@ def test_a_step_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert [line.partition(" · ")[0] for line in told] == ["1 of 3", "2 of 3", "3 of 3"]
     assert "left" in told[0]
     assert "left" not in told[2]
+
+
+def test_compiling_ends_with_the_process_that_began_it(tmp_path: Path) -> None:
+    """A deployment that is killed leaves no workers behind, which the next one would start once more."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sparkstream_nb.engine.warm", warm.WITH_PARENT],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) != 0
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

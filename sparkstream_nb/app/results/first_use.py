@@ -40,7 +40,8 @@ def prepare(steps: Sequence[str]) -> None:
     for module in steps:
         current().notice(_NOTICES[module])
         with contextlib.closing(current().status()) as status:
-            error = _run(["-m", f"{_PACKAGE}.{module}"], status)
+            arguments = [warm.WITH_PARENT] if module == "engine.warm" else []
+            error = _run(["-m", f"{_PACKAGE}.{module}", *arguments], status)
         if error is not None:
             current().notice(f"It failed, and is left for later: {error}")
             return
@@ -57,7 +58,7 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
         process = subprocess.Popen(
             [sys.executable, *arguments],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # nothing is written: it ends when this process does
             stdout=subprocess.PIPE,
             stderr=errors,
             encoding="utf-8",
