@@ -235,7 +235,7 @@ def is_secret_name(name: str) -> bool:
         if word in _SHORT_SECRETS:
             return True
         for secret in _SECRET_WORDS:
-            limit = 2 if len(secret) > 5 else 1
+            limit = 2 if len(secret) > 7 else 1
             if _edit_distance(word, secret, limit) is not None:
                 return True
     return False

@@ -57,7 +57,7 @@ def _compiler(options: Any) -> Callable[[str], Plan]:
     an error names it if that is the way out."""
     if not hasattr(options, "offline"):
         return _connected_compiler(options)
-    from ..plan.connectors.offline import compile_offline, list_connections
+    from ..plan.connectors.without_connections import compile_offline, list_connections
 
     def compile_without_connections(text: str) -> tuple[Plan, Plan]:
         properties: Mapping[str, str] = {"shardId": "node-1"}

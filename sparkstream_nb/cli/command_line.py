@@ -12,12 +12,12 @@ from ..errors import Misuse, SparkStreamError
 from ..options import HelpAsked, Options
 from ..wording import speak_of_options
 from .app_texts import describe_error
-from .cases import add_bench, add_replay, add_test
+from .case_commands import add_bench, add_replay, add_test
 from .checks import add_audit, add_checks, add_trace
 from .commands import Commands
 from .compared import add_compared
 from .folders import add_apps, add_manager
-from .generating import add_generate
+from .generate_command import add_generate
 from .printing import printable_output
 from .recording import add_record
 from .running import add_run

@@ -34,7 +34,7 @@ def add_compared(commands: Commands) -> None:
         "divergence",
         divergence,
         "List the outputs that several nodes lose, repeat or invent, against one node, by query, with their causes.",
-        "fraud.siddhi --feed Payments=payments.csv --time at --nodes 3 --html divergence.html",
+        "fraud.siddhi --feed Payments=p.csv --time at --html page.html",
     )
     _add_common(c)
     c.add_argument("--nodes", type=positive, default=2, metavar="N", help="the number of nodes (default: 2)")
@@ -44,7 +44,7 @@ def add_compared(commands: Commands) -> None:
         "study",
         study,
         "Count the outputs that differ from one node's on several numbers of nodes under several routings.",
-        "fraud.siddhi --feed Payments=payments.csv --time at --nodes 2-4 --html study.html",
+        "fraud.siddhi --feed Payments=p.csv --time at --nodes 2-4",
     )
     _add_common(c)
     c.add_argument(
@@ -59,7 +59,7 @@ def add_compared(commands: Commands) -> None:
         "failover",
         failover,
         "Count the outputs that two nodes of minimum HA lose or repeat when they fail, against one that never fails.",
-        "fraud.siddhi --feed Payments=payments.csv --time at --faults random:3 --html failover.html",
+        "fraud.siddhi --feed Payments=p.csv --time at --faults random:3",
     )
     _add_common(c)
     add(c, "--faults", "--seed")

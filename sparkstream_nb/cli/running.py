@@ -13,7 +13,7 @@ from ..option_values import positive, stream_and_count, stream_and_file
 from ..options import RANDOM_RATE, add, add_deployment, add_reading, deployment_of, play_of, reading_of
 from .app_texts import compile_plan
 from .commands import Commands
-from .generating import deployment_seed, generate_feeds, times_of
+from .generate_command import deployment_seed, generate_feeds, times_of
 from .results import check_outputs, print_results, report_feed
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from ..limits import Limits
 from ..plan import nodes
 from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
-from ..plan.query_outputs import stream_of
+from ..plan.output_labels import stream_of
 from ..plan.table_requests import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
@@ -67,7 +67,7 @@ class NodeEngine:
     what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
     can be restored where the plan has changed since; without them, it is one of the same plan. `watching`: the query or
     named window whose contents a trace reads; such a node has no snapshots. `labels`: by query,
-    the label of its outputs in place of their stream (`plan.query_outputs`). Raises `NotInThisBuild`
+    the label of its outputs in place of their stream (`plan.output_labels`). Raises `NotInThisBuild`
     for an app that needs a declared gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..engine.state.node_batch import Outputs
 from ..plan.distributed.leader import Duty
-from ..plan.query_outputs import stream_of
+from ..plan.output_labels import stream_of
 
 
 def only(outputs: Outputs, duty: Duty) -> Outputs:

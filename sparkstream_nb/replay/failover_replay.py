@@ -20,7 +20,7 @@ from ..nodes.partitioning_layer import GroupLane
 from ..nodes.tallies import Tally, table_of, tally_close
 from ..plan import bind_retrieval
 from ..plan.nodes import Plan, Retrieval
-from ..plan.query_outputs import is_inner, list_labels
+from ..plan.output_labels import is_inner, list_labels
 from ..simulation.faults import Fault
 from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Happening
@@ -107,7 +107,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
 
 
 def truth_of(items: Sequence[Item], nodes: Nodes, *, by_query: bool = True) -> Tables:
-    """Outputs of one node, by label (`plan.query_outputs`) or by stream."""
+    """Outputs of one node, by label (`plan.output_labels`) or by stream."""
     engine, found = nodes.engine(nodes.plan, by_query=by_query), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):

@@ -34,7 +34,7 @@ from ..nodes.partitioning import part
 from ..plan import bind_retrieval
 from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
-from ..plan.query_outputs import label_shared
+from ..plan.output_labels import label_shared
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
@@ -165,7 +165,7 @@ ONE = Way(1, "round_robin")
 
 @dataclass
 class NodeReplay:
-    """A node's outputs: for each derived stream, or label of it (`plan.query_outputs`), its parts, each with the clock
+    """A node's outputs: for each derived stream, or label of it (`plan.output_labels`), its parts, each with the clock
     (ms) at its steps; and its additions to each aggregation (`engine.state.node_batch.Outputs.partials`).
     """
 
@@ -195,7 +195,7 @@ class Nodes:
     limits: Limits = field(default_factory=Limits)
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
-        """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.query_outputs`)."""
+        """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
         labels = label_shared(self.plan) if by_query else None
         return NodeEngine(
             plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, labels=labels

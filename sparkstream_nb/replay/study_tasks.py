@@ -19,7 +19,7 @@ from ..errors import SparkStreamError
 from ..journal.tasks import Task, TaskFailed, Tasks
 from ..nodes.tallies import Tally, table_of, tally
 from ..plan.nodes import Plan
-from ..plan.query_outputs import is_inner, list_labels
+from ..plan.output_labels import is_inner, list_labels
 from ..types import Schema
 from .replay import ONE, NodeReplay, Nodes, Recording, Way, read_recording, replay_nodes
 
@@ -42,7 +42,7 @@ class Input:
 
 @dataclass(frozen=True)
 class RoutingOutcome:
-    """Outcome of a way of routing a recording: a tally by derived stream, or label of it (`plan.query_outputs`), and
+    """Outcome of a way of routing a recording: a tally by derived stream, or label of it (`plan.output_labels`), and
     the number of events of each node."""
 
     way: Way
@@ -62,7 +62,7 @@ def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.T
 
 
 def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
-    """By derived stream, or label of it (`plan.query_outputs`), the outputs of all nodes as `table_of`, with the app's
+    """By derived stream, or label of it (`plan.output_labels`), the outputs of all nodes as `table_of`, with the app's
     clock."""
     parts: dict[str, list[pa.Table]] = {}
     for replay in replays:

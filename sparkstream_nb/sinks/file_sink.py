@@ -88,6 +88,8 @@ class GrowingFile(_FileTarget):
         self._has_rest = False
         self._tail = 0
         """CRC-32 of the last bytes that were written, `_TAIL` of them at most."""
+        self._last = b""
+        """These bytes."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         self._number = int(state.get("number", 0))
@@ -127,7 +129,8 @@ class GrowingFile(_FileTarget):
             self._cut_off()
             raise TargetUnavailable(f"{self._path()}: {error.strerror}") from None
         self._length += len(data)
-        self._tail = self._read_tail()
+        self._last = (self._last + data)[-_TAIL:]  # what is in the file by now may be of others
+        self._tail = crc32(self._last)
         return count
 
     def _cut_off(self) -> None:
@@ -147,17 +150,18 @@ class GrowingFile(_FileTarget):
             what = f"has {size:,} bytes, where {self._length:,} were written: others have cut it"
         elif size > self._length:
             what = f"has {size:,} bytes, where {self._length:,} were written: others have added to it"
-        elif self._read_tail() != self._tail:
+        elif crc32(self._read_last()) != self._tail:
             what = "does not end as it was written: others have changed it"
         else:
             return
         self.warnings = [*self.warnings, f"{path} {what}"]
         self._length = size
+        self._last = self._read_last()
 
-    def _read_tail(self) -> int:
+    def _read_last(self) -> bytes:
         assert self._file is not None
         first = max(0, self._length - _TAIL)
-        return crc32(read_at(self._file, self._length - first, first))
+        return read_at(self._file, self._length - first, first)
 
     def state(self) -> Mapping[str, Any]:
         inode = 0 if self._file is None else os.fstat(self._file).st_ino
@@ -184,10 +188,11 @@ class GrowingFile(_FileTarget):
             found = os.fstat(file)
             known = (state.get("file"), state.get("inode")) == (str(path), found.st_ino)
             self._file, self._length = file, int(state["length"]) if known else found.st_size
-            self._tail = int(state.get("tail", 0)) if known and "tail" in state else self._read_tail()
+            self._tail = int(state["tail"]) if known and "tail" in state else crc32(self._read_last())
             if known and found.st_size <= self._length:  # more is what a crash left
                 self._check_unchanged(found.st_size)
-            self._tail = self._read_tail()
+            self._last = self._read_last()
+            self._tail = crc32(self._last)
             if self._length < found.st_size:
                 os.ftruncate(file, self._length)
                 sync(file)

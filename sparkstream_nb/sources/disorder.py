@@ -98,7 +98,7 @@ class Disorder:
                 found[name] = duration_ms(value, f"disorder: {name}")
             elif name == "seed":
                 if not value.isdecimal() or len(value) > 20:
-                    raise Misuse(f"disorder: seed is 0 to {LARGEST_SEED:,}, not {shown(value)}")
+                    raise Misuse(f"disorder: seed is a whole number from 0 to {LARGEST_SEED:,}, not {shown(value)}")
                 found[name] = int(value)
             elif name == "distribution":
                 found[name] = value

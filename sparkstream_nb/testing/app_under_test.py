@@ -22,7 +22,7 @@ from ..ingest.ingest import columns_of
 from ..journal.entries import Entry
 from ..lang.tree import Annotation, AnnotationElement
 from ..outputs.output_files import frame_rows
-from ..plan.connectors.offline import check_variables, disconnect_streams, move_stores_to_memory
+from ..plan.connectors.without_connections import check_variables, disconnect_streams, move_stores_to_memory
 from ..plan.nodes import Plan, TableDef
 from ..plan.open_names import compile_open
 from ..request import DeployRequest

@@ -43,7 +43,7 @@ def test_every_argument_of_deploy_is_explained() -> None:
     arguments = set(inspect.signature(deploy).parameters) - {"text"}
     assert [a for a in arguments if f"`{a}`" not in words] == []
     made_of_them = {"files", "databases", "tables", "references", "switched_off", "led", "groups", "grants", "sinks"}
-    made_of_them |= {"record", "attached", "sources", "runner"}
+    made_of_them |= {"record", "attached", "sources", "runner", "left_out"}
     assert {f.name for f in dataclasses.fields(Deployment)} <= arguments | made_of_them
 
 

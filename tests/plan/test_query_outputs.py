@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.query_outputs import is_inner, label_shared, list_labels, query_of, stream_of
+from sparkstream_nb.plan.output_labels import is_inner, label_shared, list_labels, query_of, stream_of
 
 S = "define stream S (k string, v int);\n"
 APPS = {

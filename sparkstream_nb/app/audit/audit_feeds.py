@@ -20,7 +20,7 @@ from ...ingest.ingest import type_rows
 from ...journal.inbox import Inbox
 from ...journal.segments import merge
 from ...plan import compile_app
-from ...plan.connectors.offline import disconnect_streams
+from ...plan.connectors.without_connections import disconnect_streams
 from ...plan.nodes import Plan
 from ...plan.reports.query_routing import routed_parts
 from ...plan.reports.repair import repairs

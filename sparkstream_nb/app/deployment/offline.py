@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...errors import Misuse, SiddhiError, SparkStreamError
-from ...plan.connectors.offline import compile_offline, list_connections
+from ...plan.connectors.without_connections import compile_offline, list_connections
 from ...plan.nodes import Plan
 from ...plan.table_requests import layout_of
 from ...stores.address import Database

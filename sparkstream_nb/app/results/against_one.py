@@ -11,7 +11,7 @@ import pandas as pd
 
 from ...charts.loading import load_figures
 from ...nodes.tallies import Tally
-from ...plan.query_outputs import stream_of
+from ...plan.output_labels import stream_of
 from ...simulation.timeline import Happening
 from .frontend import Displayed
 
@@ -25,7 +25,7 @@ class AgainstOneNode(Displayed):
 
     An output that both have is the same; else it is lost, or duplicated where the nodes put it out more often, or
     spurious where one node never put it out. Times are ms since 1970. `queries`: derived streams, or labels
-    of them (`plan.query_outputs`), and the queries that write them.
+    of them (`plan.output_labels`), and the queries that write them.
     """
 
     app: str

@@ -21,7 +21,7 @@ from ...charts.loading import load_figures
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
-from ...plan.query_outputs import is_inner, list_labels, query_of, stream_of
+from ...plan.output_labels import is_inner, list_labels, query_of, stream_of
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
 from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts, routing_of
 from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes

@@ -13,7 +13,7 @@ from ...journal.entries import FaultEntry
 from ...journal.result_rows import NodeReport
 from ...journal.routing import Route
 from ...nodes.distributed import Distributed
-from ...plan.query_outputs import label_shared
+from ...plan.output_labels import label_shared
 from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
 from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults

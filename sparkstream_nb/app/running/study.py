@@ -19,7 +19,7 @@ from ...journal.inbox import Inbox
 from ...journal.routing import Route
 from ...nodes.tallies import Tally
 from ...plan.nodes import Plan
-from ...plan.query_outputs import list_labels, query_of, stream_of
+from ...plan.output_labels import list_labels, query_of, stream_of
 from ...replay.replay import Nodes, Way
 from ...replay.study_tasks import Input, RoutingOutcome, StudyInput, run_study
 from ...sources.disorder import Disorder
@@ -50,7 +50,7 @@ class Study(Displayed):
     app: str
     outcomes: Sequence[RoutingOutcome]
     queries: Mapping[str, str]
-    """Derived streams, or labels of them (`plan.query_outputs`), and the queries that write them."""
+    """Derived streams, or labels of them (`plan.output_labels`), and the queries that write them."""
     disordered: Mapping[str, Sequence[RoutingOutcome]] = field(default_factory=dict)
     """By disorder, the outcomes of its events, counted against one node that takes them in order."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import Misuse, StoreError, nearest
 from ...plan import compile_app
-from ...plan.connectors.offline import compile_offline
+from ...plan.connectors.without_connections import compile_offline
 from ...plan.nodes import AggregationDef, Plan
 from ...stores import Store
 from ...stores.address import MEMORY, Database

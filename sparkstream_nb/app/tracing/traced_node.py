@@ -15,7 +15,7 @@ from ...errors import Misuse
 from ...ingest.ingest import columns_of
 from ...limits import Limits
 from ...plan import nodes
-from ...plan.connectors.offline import disconnect_streams, move_stores_to_memory
+from ...plan.connectors.without_connections import disconnect_streams, move_stores_to_memory
 from ..results.traces import TracedOutput
 from .trace_feed import FeedStep, TraceFeed
 
