@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .errors import Misuse, escape_controls, shown
+from .errors import Misuse, escape_controls, has_surrogate, shown
 
 Check = Callable[[str, Any], None]
 """Raises `Misuse` if the value of the argument with this name is wrong."""
@@ -23,7 +23,7 @@ def optional_str(name: str, value: Any) -> None:
         return
     if not isinstance(value, str):
         raise Misuse(f"{name} is a text, not {shown(value)}")
-    if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+    if has_surrogate(value):
         raise Misuse(f"{name} has half of a surrogate pair, which is no character: {shown(value)}")
 
 

@@ -99,8 +99,8 @@ class BatchCare:
         """True if reported errors may contain the values of events of `entries`: some of them are set aside, or may
         be.
         """
-        first, end = entries[0].step, entries[-1].step + entries[-1].steps
-        return self.concerns(entries) or any(a.steps.first < end and first < a.steps.end for a in self.aside)
+        own = steps_of(entries)
+        return self.concerns(entries) or any(a.steps.first < own.end and own.first < a.steps.end for a in self.aside)
 
     def parts(self, piece: StepsOfNode) -> Iterator[tuple[StepsOfNode, StepRange]]:
         """A piece, cut where its steps are set aside or suspected."""
@@ -185,14 +185,16 @@ def with_care(
             put(part, Outputs(errors=list(errors_of(part.batch, why))))
 
 
+def steps_of(entries: Sequence[Entry]) -> StepRange:
+    """The steps of consecutive entries."""
+    return StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
+
+
 @contextlib.contextmanager
-def alone(folder: Path, *, when: bool) -> Iterator[None]:
-    """Keeps other processes of this machine from trying their work meanwhile, `when` this one does: the memory that one
-    event asks for must not end the trial of another.
+def alone(folder: Path) -> Iterator[None]:
+    """Keeps other processes of this machine from trying their work meanwhile: the memory that one event asks for must
+    not end the trial of another.
     """
-    if not when:
-        yield
-        return
     with private_file(folder / _LOCK).open("r+b") as file:
         lock(file, wait=True)
         yield

@@ -12,7 +12,7 @@ import os
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
@@ -44,9 +44,8 @@ from ..plan.distributed.placement import idle, idle_plan, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import BatchClock, Plan
 from ..plan.state_units import bound_units, state_units
-from ..recovery.batch_care import DIED, BatchCare, alone, with_care
+from ..recovery.batch_care import DIED, BatchCare, alone, steps_of, with_care
 from ..recovery.quarantine import taken
-from ..recovery.trial_report import StepRange
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
 from .node_state import damaged_state, read_piece, save_pieces
@@ -185,14 +184,14 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
         return _work(p, state, key, given)
     from .trial_process import NodeTrial, blame_culprits
 
-    with alone(p.folder, when=True):
+    with alone(p.folder):
         pieces, version = {}, state.version()
         if version is not None:
             pieces = {d: read_piece(state, d) for d in parse_digests(version[1])[0]}
         trial = NodeTrial(
             replace(p, check=None, outputs=None, keep=False), key, given.entries, given.parts, version, pieces
         )
-        blame_culprits(trial, _care(p), _steps_of(given.entries), p.check)
+        blame_culprits(trial, _care(p), steps_of(given.entries), p.check)
         return _work(p, state, key, given)
 
 
@@ -201,10 +200,6 @@ def try_work(
 ) -> None:
     """Work on a node's entries for a trial: nothing is changed but `state`."""
     _work(p, state, key, _NodeInput(entries, parts))
-
-
-def _steps_of(entries: Sequence[Entry]) -> StepRange:
-    return StepRange(entries[0].step, entries[-1].step + entries[-1].steps)
 
 
 def _care(p: NodeWork) -> BatchCare:

@@ -30,9 +30,8 @@ from ..outputs.spill import Spill
 from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
-from ..recovery.batch_care import BatchCare, alone, with_care
+from ..recovery.batch_care import BatchCare, alone, steps_of, with_care
 from ..recovery.quarantine import taken
-from ..recovery.trial_report import StepRange
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -193,10 +192,9 @@ def work_off_share(
         return try_share(folder, app, share, check)
     from .trial_process import ShareTrial, blame_culprits
 
-    with alone(folder, when=True):
-        first, last = share.entries[0], share.entries[-1]
+    with alone(folder):
         trial = ShareTrial(folder, replace(app, outputs=None, divides=False), share)
-        blame_culprits(trial, app.care, StepRange(first.step, last.step + last.steps), check)
+        blame_culprits(trial, app.care, steps_of(share.entries), check)
         return try_share(folder, app, share, check)
 
 
