@@ -122,7 +122,7 @@ class CsvFile:
             yield found
             return
         yield found.slice(0, len(found) - 1)
-        text = last.decode(errors="replace")
+        text = last.decode(errors="backslashreplace")
         yield from _taken([_Unfit(f"not a whole row: a quote is not closed before {_shown(text)}", text)], places)
 
 
@@ -140,7 +140,7 @@ def _texts(batch: pa.RecordBatch, places: dict[str, str]) -> pa.Table:
         try:
             arrays.append(column.cast(pa.string()))
         except pa.ArrowInvalid:
-            found = [None if v is None else v.decode(errors="replace") for v in column.to_pylist()]
+            found = [None if v is None else v.decode(errors="backslashreplace") for v in column.to_pylist()]
             arrays.append(pa.array(found, pa.string()))
             whys = [
                 f"not UTF-8 text in '{name}': {_shown(text)}" if text is not None and text.encode() != raw else None

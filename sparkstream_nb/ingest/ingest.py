@@ -252,7 +252,7 @@ def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
 def plain(value: Any) -> Any:
     """A value as JSON can hold it."""
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return value.decode(errors="backslashreplace")
     return value if value is None or isinstance(value, bool | int | float | str | list | dict) else str(value)
 
 
@@ -368,7 +368,7 @@ def _python_value(value: Any) -> Any:
     try:
         return value.as_py()
     except UnicodeDecodeError:
-        return value.as_buffer().to_pybytes().decode(errors="replace") if _textual(value.type) else SPOILT
+        return value.as_buffer().to_pybytes().decode(errors="backslashreplace") if _textual(value.type) else SPOILT
     except (ValueError, ArithmeticError):
         pass
     try:

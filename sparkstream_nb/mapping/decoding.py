@@ -14,7 +14,7 @@ import numpy as np
 from ..engine.columnar.column_data import Array
 from ..engine.expressions.java_values import RowFailure
 from ..engine.state.node_batch import taken
-from ..errors import Misuse
+from ..errors import Misuse, shown
 from ..plan.connectors.mapping import (
     Avro,
     Binary,
@@ -44,13 +44,15 @@ KEPT = 2_000
 _BOM = "\ufeff"
 _BASE64 = b"base64:"
 """Prefix of the text of a rejected message of bytes."""
+_CONTEXT = 30
+"""Characters of a message before bytes that are not UTF-8, in the reason."""
 
 
 @dataclass(frozen=True)
 class RejectedMessage:
     """A message, or an event of one, that could not be read: the number of the message among those that were given, the
-    reason in one line, its text, cut after `KEPT` characters, and the transport properties of it that the mapping
-    reads.
+    reason in one line, its text (of bytes that are not UTF-8 their base64), cut after `KEPT` characters, and the
+    transport properties of it that the mapping reads.
     """
 
     message: int
@@ -101,7 +103,8 @@ class Decoder:
         begins: bool = False,
         fast: bool = True,
     ) -> Decoded:
-        """The events of messages in UTF-8; a byte order mark is passed over.
+        """The events of messages in UTF-8; a byte order mark is passed over. A message of text that is not UTF-8
+        is rejected as a whole.
 
         `headers` are the transport properties of each message; None without any. `begins`: the first message
         is the first that the source receives; a CSV mapping with `header` passes over it. `fast=False` reads message
@@ -114,6 +117,10 @@ class Decoder:
             return self._decode(messages, headers, begins, fast)
         except Exception:  # what no reader foresees: it is the error of one message, not of all
             return self._decode_alone(messages, headers, begins)
+
+    def reject(self, number: int, reason: str, message: bytes) -> RejectedMessage:
+        """A message that is not read, with the number that `RejectedMessage` has."""
+        return RejectedMessage(number, reason, cut(self._shown(message)))
 
     def _decode_alone(
         self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool
@@ -128,7 +135,7 @@ class Decoder:
             except Exception as e:
                 why = f"it cannot be read: {type(e).__name__}: {' '.join(str(e).split())}"
                 properties = {} if have is None else self._read_of(have)
-                rejected.append(RejectedMessage(i, why, cut(self._shown(message)), properties))
+                rejected.append(replace(self.reject(i, why, message), properties=properties))
                 continue
             parts.append(EventBatch(found.columns, found.message + i))
             rejected += [replace(r, message=i) for r in found.rejected]
@@ -170,7 +177,7 @@ class Decoder:
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
             except MessageError as e:
-                rejected.append(RejectedMessage(i, str(e), cut(self._shown(messages[i]))))
+                rejected.append(self.reject(i, str(e), messages[i]))
         return [i for i in numbers if i in properties]
 
     def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
@@ -217,9 +224,16 @@ class Decoder:
         return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST
 
     def _shown(self, message: bytes) -> str:
-        """A message as a text, from which it can be read again."""
+        """A message as a text, from which `message_of` makes it again."""
         if not isinstance(self._reader, BytesReader):
-            return _text(message)
+            with contextlib.suppress(UnicodeDecodeError):
+                text = message.decode().removeprefix(_BOM)
+                if not text.startswith(_BASE64.decode()):
+                    return text
+                message = text.encode()
+                if message_of(text) == message:
+                    return text
+            return (_BASE64 + base64.b64encode(message)).decode()
         return (_BASE64 + base64.b64encode(_of_base64(message))).decode()
 
     def _one_by_one(
@@ -232,9 +246,9 @@ class Decoder:
                 if isinstance(self._reader, BytesReader):
                     reading = self._reader.read_bytes(_of_base64(messages[i]))
                 else:
-                    reading = self._reader.read(_text(messages[i]))
+                    reading = self._reader.read(_decode_text(messages[i]))
             except MessageError as e:
-                rejected.append(RejectedMessage(i, str(e), cut(self._shown(messages[i]))))
+                rejected.append(self.reject(i, str(e), messages[i]))
                 continue
             rejected += [RejectedMessage(i, part.reason, cut(part.text)) for part in reading.bad]
             rows += reading.rows
@@ -285,8 +299,39 @@ def _of_base64(message: bytes) -> bytes:
     return message
 
 
-def _text(message: bytes) -> str:
-    return message.decode("utf-8", "replace").removeprefix(_BOM)
+def message_of(text: str) -> bytes:
+    """The message whose text `RejectedMessage` has. A message of bytes that are not UTF-8 is kept in base64."""
+    message = text.encode("utf-8", "replace")
+    original = _of_base64(message)
+    return message if is_utf8(original) and not original.startswith(_BASE64) else original
+
+
+def is_utf8(data: bytes) -> bool:
+    """True if bytes are a text in UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def why_not_utf8(data: bytes) -> str:
+    """The place of the first byte that is not UTF-8, with the text before it. Raises ValueError if all are."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode()[-_CONTEXT:]
+        after = f" after {shown(before)}" if before else ""
+        return f"not UTF-8 text: 0x{data[error.start]:02x} at byte {error.start + 1:,}{after}"
+    raise ValueError("the bytes are UTF-8 text")
+
+
+def _decode_text(message: bytes) -> str:
+    """The text of a message. Raises MessageError for bytes that are not UTF-8."""
+    try:
+        return message.decode().removeprefix(_BOM)
+    except UnicodeDecodeError:
+        raise MessageError(why_not_utf8(message)) from None
 
 
 def cut(text: str) -> str:

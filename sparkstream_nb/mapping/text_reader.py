@@ -124,7 +124,9 @@ class KeyValueReader:
     def read(self, text: str) -> ParsedMessage:
         """The event of a message. Raises MessageError."""
         try:
-            items = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="replace"))
+            items = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=True, errors="strict"))
+        except UnicodeDecodeError as error:
+            raise MessageError(f"not UTF-8 text: a value has %{error.object[error.start]:02X}") from None
         except ValueError:
             raise MessageError("not of the form key=value&key=value") from None
         row: Row = []

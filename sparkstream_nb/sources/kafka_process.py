@@ -10,15 +10,15 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import IO, Any
+from dataclasses import dataclass, replace
+from typing import IO, Any, cast
 
 import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError, LeaderNotAvailableError
 from kafka.structs import OffsetAndMetadata
 
-from ..mapping.decoding import Decoded, Decoder, RejectedMessage, decoder
+from ..mapping.decoding import Decoded, Decoder, RejectedMessage, decoder, is_utf8, why_not_utf8
 from .aligning import PartitionPortion, times_of
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
@@ -42,6 +42,22 @@ _FETCH = {
     "max_poll_records": MESSAGES, "fetch_max_bytes": 1 << 26, "max_partition_fetch_bytes": 1 << 23,
     "receive_buffer_bytes": 1 << 20,
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _UnreadProperty:
+    """Why a transport property of a message is no text, and the message's other properties."""
+
+    reason: str
+    others: Mapping[str, str]
+
+    @staticmethod
+    def of(raw: Mapping[str, bytes], others: Mapping[str, str]) -> _UnreadProperty:
+        """The first of `raw` that is not UTF-8. Raises StopIteration if all are."""
+        spoilt = next(name for name, value in raw.items() if not is_utf8(value))
+        texts = {name: value.decode() for name, value in raw.items() if is_utf8(value)}
+        why = f"its transport property '{spoilt}' is {why_not_utf8(raw[spoilt])}"
+        return _UnreadProperty(why, {**texts, **others})
 
 
 class Process:
@@ -129,38 +145,49 @@ class Process:
             idle = {}
 
     def _decode_messages(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
-        """The events of messages; one without a value is rejected."""
+        """The events of messages; one without a value, or with a property that is not UTF-8, is rejected."""
         messages = [v for _, m in parts for v in m.values]
         own = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
-        full = [i for i, m in enumerate(messages) if m is not None]
-        if own is not None:
-            own = [own[i] for i in full]
-        found = self._decoder.decode([m for m in messages if m is not None], own)
-        if len(full) == len(messages):
+        if own is None and None not in messages:
+            return self._decoder.decode(cast(list[bytes], messages))
+        unread: dict[int, RejectedMessage] = {}
+        for i, message in enumerate(messages):
+            properties = None if own is None else own[i]
+            if message is None:
+                unread[i] = RejectedMessage(i, "it has no value (a tombstone)", "")
+            elif isinstance(properties, _UnreadProperty):
+                unread[i] = replace(self._decoder.reject(i, properties.reason, message), properties=properties.others)
+        full = [i for i in range(len(messages)) if i not in unread]
+        headers = None if own is None else [p for i in full if not isinstance(p := own[i], _UnreadProperty)]
+        found = self._decoder.decode([m for i in full if (m := messages[i]) is not None], headers)
+        if not unread:
             return found
         number = np.array(full, np.int64)
-        empty = [RejectedMessage(i, "it has no value (a tombstone)", "") for i, m in enumerate(messages) if m is None]
-        rejected = [replace(r, message=full[r.message]) for r in found.rejected]
-        return Decoded(
-            found.columns, number[found.message], tuple(sorted([*rejected, *empty], key=lambda r: r.message))
-        )
+        rejected = [*unread.values(), *(replace(r, message=full[r.message]) for r in found.rejected)]
+        return Decoded(found.columns, number[found.message], tuple(sorted(rejected, key=lambda r: r.message)))
 
-    def _properties_of(self, place: TopicPartition, messages: Messages) -> list[dict[str, str]]:
+    def _properties_of(self, place: TopicPartition, messages: Messages) -> list[dict[str, str] | _UnreadProperty]:
         """By message the transport properties of siddhi-io-kafka that the mapping names, and such headers."""
-        wanted, out = self._properties, []
+        wanted = self._properties
+        out: list[dict[str, str] | _UnreadProperty] = []
         same = {"topic": place.topic, "partition": str(place.partition)}
         same = {name: value for name, value in same.items() if name in wanted}
         own = messages.properties or [(None, ())] * len(messages)
         for (key, headers), offset, at in zip(
             own, messages.offsets.tolist(), messages.timestamps.tolist(), strict=True
         ):
-            found = {k: (v or b"").decode("utf-8", "replace") for k, v in headers if k in wanted} | same
+            raw = {k: v or b"" for k, v in headers if k in wanted and k not in same}
+            if key is not None and "key" in wanted:
+                raw["key"] = key
+            try:
+                found = {k: v.decode() for k, v in raw.items()} | same
+            except UnicodeDecodeError:
+                out.append(_UnreadProperty.of(raw, same))
+                continue
             if "offSet" in wanted:
                 found["offSet"] = str(offset)
             for name in _TIMES & wanted:
                 found[name] = str(at)
-            if key is not None and "key" in wanted:
-                found["key"] = key.decode("utf-8", "replace")
             out.append(found)
         return out
 

@@ -40,7 +40,7 @@ def f(value: float) -> float:
         (CSV, '"a"b,1,2', "a quote does not end where its value does"),
         (CSV, '"a,1,2', "a quote does not end where its value does"),
         (CSV, "é\u2028,1,2", [["é\u2028", 1.0, 2]]),
-        (CSV, b"\xff,1,2", [["\ufffd", 1.0, 2]]),
+        (CSV, b"\xff,1,2", "not UTF-8 text: 0xff at byte 1"),
         (CSV, "\ufeffa,1,2", [["a", 1.0, 2]]),
         (PLACES, "29.3,100,\"WSO2,Colombo-3\"", [["WSO2,Colombo-3", f(29.3), 100]]),
         (PLACES, "75, ,IBM@#$%^*", "volume: ' ' is not a long"),

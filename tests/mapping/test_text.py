@@ -53,6 +53,7 @@ def f(value: float) -> float:
         (PAIRS, "symbol=WSO2&price=x&volume=100", "price: 'x' is not a float"),
         (PAIRS, "symbol=WSO2", "it has no 'price' for price"),
         (PAIRS, "WSO2", "not of the form key=value"),
+        (PAIRS, "symbol=%C3%A9%FF&price=1&volume=2", "not UTF-8 text: a value has %FF"),
         ("@map(type='keyvalue', fail.on.missing.attribute='false')", "symbol=WSO2", [["WSO2", None, None]]),
         ("@map(type='keyvalue', implicit.cast.enable='true', @attributes(symbol='s', price='p', volume='v'))",
          "s=WSO2&p=55.6&v=100", [["WSO2", f(55.6), 100]]),

@@ -49,7 +49,7 @@ CSV: dict[str, tuple[bytes, list[list[Any]], list[str]]] = {
     "Windows-1252": ("k,v\nä€,1\n".encode("cp1252"), [["ä€", 1]], []),
     "Latin-1": ("k,v\nä,1\nö\x81,2\n".encode("latin-1"), [["ä", 1], ["ö\x81", 2]], []),
     "a damaged value in UTF-8": (
-        "k,v\näöü,1\n".encode() + b"b\xff,2\nc,3\n", [["äöü", 1], ["c", 3]], ["not UTF-8 text in 'k': 'b\ufffd'"],
+        "k,v\näöü,1\n".encode() + b"b\xff,2\nc,3\n", [["äöü", 1], ["c", 3]], ["not UTF-8 text in 'k': 'b\\\\xff'"],
     ),
     "a damaged value that is not asked for": ("k,v,w\nä,1,\n".encode() + b"b,2,\xff\n", [["ä", 1], ["b", 2]], []),
     "empty is null, and quoted empty is not": (b'k,v\n,1\n"",2\n', [[None, 1], ["", 2]], []),

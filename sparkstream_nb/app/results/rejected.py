@@ -16,7 +16,7 @@ from ...errors import Misuse, SparkStreamError, shown
 from ...ingest.ingest import TEXT_OF_ROW, columns_of, event_times, too_late
 from ...ingest.value_formats import AS_WRITTEN, ValueFormat
 from ...limits import Limits
-from ...mapping.decoding import KEPT
+from ...mapping.decoding import KEPT, message_of
 from ...outputs.output_files import series_of
 from ...sources.feeds import NOT_KEPT
 from ...stores import Store
@@ -175,7 +175,7 @@ def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[
     if not isinstance(properties, dict):
         raise SparkStreamError(f"its properties are a dict, not {shown(properties)}")
     headers = {str(k): str(v) for k, v in properties.items()}
-    found = reader.decoder.decode([message.encode("utf-8", "replace")], [headers])
+    found = reader.decoder.decode([message_of(message)], [headers])
     if found.rejected or not len(found):
         raise SparkStreamError(found.rejected[0].reason if found.rejected else "it has no event")
     if reader.time is None:
