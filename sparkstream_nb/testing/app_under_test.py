@@ -29,6 +29,7 @@ from ..request import DeployRequest
 from ..runners.choice import INLINE
 from ..stores.address import MEMORY
 from ..types import Schema, Type
+from .clock_moves import check_clock_move, list_recurring_timers
 from .model import Run
 
 Instrument = Callable[[Plan], Plan]
@@ -85,6 +86,7 @@ class AppUnderTest:
         except BaseException:
             self._folder.cleanup()
             raise
+        self._timers = list_recurring_timers(self._app.plan, setup.timezone)
         self.begin = setup.start or 0
         self.now = self.begin
         self._moved = setup.start is not None
@@ -123,9 +125,15 @@ class AppUnderTest:
     def send(self, stream: str, events: Sequence[SentEvent], *, together: bool = False) -> None:
         """Sends events, one after the other or as one chunk, and waits for their effects.
 
-        Raises SparkStreamError for values that do not fit. Times may be earlier than `now`: late events.
+        Raises SparkStreamError for values that do not fit, and `Misuse` for a time that is too far ahead of `now`. Times
+        may be earlier than `now`: late events.
         """
         schema = self.input_schema(stream)
+        now = self.now
+        for event in events:
+            if self._moved or now > self.begin:
+                check_clock_move(self._timers, now, max(now, event.at))
+            now = max(now, event.at)
         app, entries = self._app.runtime, []
         groups = [list(events)] if together else [[e] for e in events]
         with app.lock:
@@ -153,9 +161,11 @@ class AppUnderTest:
         self._app.flush()
 
     def move_clock(self, to: int) -> None:
-        """Moves the clock on to `to` (ms), so that windows and timers run. Raises `Misuse` for an earlier time."""
+        """Moves the clock on to `to` (ms), so that windows and timers run. Raises `Misuse` for an earlier time, and
+        for one until which too many timers fire."""
         if to < self.now:
             raise Misuse(f"the clock is at {self.now:,} ms and does not go back to {to:,} ms")
+        check_clock_move(self._timers, self.now, to)
         app, clocks = self._app.runtime, [to] if self._moved else [self.begin, to]
         with app.lock:
             app.start()

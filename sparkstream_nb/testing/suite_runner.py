@@ -82,8 +82,14 @@ def run_test(file: AppTestFile, test: AppTest, run: Run, options: RunOptions) ->
 
 
 def app_text(source: AppSource) -> str:
-    """The text of an app. Raises CannotRead if its file cannot be read."""
-    return source.text if source.path is None else read_text(str(source.path))  # type: ignore[return-value]
+    """The text of an app. Raises CannotRead if its file cannot be read, `Misuse` if it is not called *.siddhi: errors
+    quote an app's text, and a test file that others wrote may name any file."""
+    if source.path is None:
+        return str(source.text)
+    for path in (source.path, source.path.resolve()):
+        if path.suffix.lower() != ".siddhi":
+            raise Misuse(f"{path} is not a .siddhi file, and is not read: the name of an app's file ends in .siddhi")
+    return read_text(str(source.path))
 
 
 def open_app(file: AppTestFile, test: AppTest, run: Run, options: RunOptions) -> AppUnderTest:

@@ -315,3 +315,50 @@ def test_an_attribute_that_is_called_as_the_time_of_an_event(tmp_path: Path) -> 
     report = run(tmp_path, f"{app}send S\nv | at\n1 | 1 sec\nexpect O\nv\n1\n")
     assert "'at' is an attribute of the stream: the time of an event is in the column '@at'" in details(report)
     assert run(tmp_path, f"{app}send S\nv | at | @at\n1 | 7 | 1 sec\nexpect O\nv | at\n1 | 7\n").exit_code == 0
+
+
+RECURRING = {
+    "trigger T": "define trigger T at every 1 sec; from T select triggered_time insert into X;",
+    "trigger C": "define trigger C at '* * * * * ?'; from C select triggered_time insert into X;",
+    "'output snapshot' of query shot": "@info(name='shot') from S select v output snapshot every 1 sec insert into X;",
+    "'every not' of query silence": "@info(name='silence') from every not S for 1 sec select 'x' as x insert into X;",
+    "'every not' of query gone": "@info(name='gone') from every (not S[v > 5] for 2 sec and not S[v < 0] for 1 sec) select 'x' as x "
+    "insert into X;",
+}
+
+
+@pytest.mark.parametrize(
+    "step", ["wait 3650 days", "send S\nv | at\n2 | 1000000000000000", "expect O nothing within 3650 days"]
+)
+@pytest.mark.parametrize("timer", RECURRING)
+def test_a_movement_of_the_clock_with_a_million_firings_is_refused(tmp_path: Path, timer: str, step: str) -> None:
+    steps = f"send S\nv\n1\n{step}\nexpect O nothing"
+    report = run(tmp_path, ECHO.replace("  @info", f"  {RECURRING[timer]}\n  @info") + steps)
+    assert report.exit_code == 2
+    assert "timers fire more than 1,000,000 times" in details(report)
+    assert f"{timer} fires every " in details(report)
+
+
+def test_a_long_wait_without_a_timer_that_recurs(tmp_path: Path) -> None:
+    """Nor with one that fires seldom, or only after an event."""
+    seldom = (
+        "define trigger T at every 1 day; define trigger C at '0 0 12 * * ?'; "
+        "from every (S -> not S for 1 sec) select 'x' as x insert into X; "
+        "from every (not S for 1 sec -> S) select 'x' as x insert into Y; "
+        "from S#window.timeBatch(1 sec) select v output last every 1 sec insert into Z;"
+    )
+    steps = "send S\nv\n1\nexpect O\nv\n1\nwait 3650 days\nexpect O nothing"
+    report = run(tmp_path, ECHO.replace("  @info", f"  {seldom}\n  @info") + steps)
+    assert report.exit_code == 0, details(report)
+
+
+def test_a_file_that_is_no_app_is_not_read(tmp_path: Path) -> None:
+    """Nor one behind a link: a test file of others would show its first line."""
+    (tmp_path / "secret").write_text("root:hash", encoding="utf-8")
+    (tmp_path / "linked.siddhi").symlink_to(tmp_path / "secret")
+    for name in ("secret", "linked.siddhi", "../" * 9 + "etc/hostname", "/dev/zero"):
+        report = run(tmp_path, f"app: {name}\nexpect O nothing")
+        assert report.exit_code == 2
+        assert "t.siddhitest:1:6: " in details(report)
+        assert "is not a .siddhi file, and is not read" in details(report)
+        assert "hash" not in details(report)

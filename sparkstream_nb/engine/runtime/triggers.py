@@ -24,6 +24,7 @@ from .operators import StatelessOperator
 
 _LONGEST = 1 << 62
 """A time span (ms) that an int64 holds."""
+_DAY = 86_400_000
 
 
 @dataclass(slots=True)
@@ -78,8 +79,10 @@ class TriggerOperator(StatelessOperator):
 
     @property
     def _every(self) -> int:
-        """The time (ms) between two firings; of cron, the least."""
-        return 1000 if self.definition.every is None else max(self.definition.every, 1)
+        """The time (ms) between two firings; of cron, the mean on a day on which it fires."""
+        if self.times is not None:
+            return _DAY // self.times.times_a_day
+        return max(self.definition.every or 1, 1)
 
     def _times(self, now: Array) -> Array:
         """Times up to the last of the clock's `now` that have not been yet. Where it jumps over more than fire in one

@@ -50,6 +50,11 @@ class CronTimes:
         self._months = set(_values(fields[4], 1, 12, _MONTHS))
         self._years = set(_values(fields[6], 1970, _LAST_YEAR)) if len(fields) > 6 else None
 
+    @property
+    def times_a_day(self) -> int:
+        """Times on a day on which there are any."""
+        return len(self._seconds) * len(self._minutes) * len(self._hours)
+
     def after(self, ms: int) -> int | None:
         """The first time (ms since the epoch) later than `ms`; None if there is none."""
         start = max(ms // 1000 + 1, 0)
