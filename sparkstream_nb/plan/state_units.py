@@ -22,15 +22,37 @@ _DIGITS = 16
 
 
 @dataclass(frozen=True)
+class DigestForm:
+    """A version's form of the parts of a plan in their digests: it leaves out attributes that it does not know
+    (`unknown`, as `Class.name`) where they have their default, and has its own `names` of classes. An app's folder has
+    the digests of the version that wrote it.
+    """
+
+    unknown: frozenset[str] = frozenset()
+    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+_PRESENT = DigestForm()
+FORMER_FORMS = (
+    DigestForm(names={"PurgeRule": "Retention"}),
+    DigestForm(frozenset({"TableDef.joint_indexes"}), {"PurgeRule": "Retention"}),  # 0.1.0
+)
+"""The forms of earlier versions. A new attribute of a class of `nodes` needs one, as does a new name of a class:
+`tests/engine/test_former_digests.py` tells."""
+
+
+@dataclass(frozen=True)
 class StateUnit:
     """A unit by its `kind` (query, partition, table, window, trigger, aggregation) and name. `keeps`: whether it has
-    state at all. `named`: whether the app's text gives the name; other queries and partitions are numbered."""
+    state at all. `named`: whether the app's text gives the name; other queries and partitions are numbered. `former`:
+    digests in the forms of earlier versions, if they differ."""
 
     kind: str
     name: str
     digest: str
     keeps: bool = True
     named: bool = True
+    former: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -38,28 +60,34 @@ class StateUnit:
         return f"{self.kind} {self.name}"
 
 
-def relevant(value: Any) -> Any:
+def relevant(value: Any, form: DigestForm = _PRESENT) -> Any:
     """The properties of a part of a plan on which its state depends: not comments, layout, annotations, names or shard
     ids.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        kind = type(value).__name__
         kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
-        return type(value).__name__, [(f.name, relevant(getattr(value, f.name))) for f in kept]
+        if form.unknown:
+            kept = [f for f in kept if f"{kind}.{f.name}" not in form.unknown or getattr(value, f.name) != f.default]
+        return form.names.get(kind, kind), [(f.name, relevant(getattr(value, f.name), form)) for f in kept]
     if isinstance(value, Mapping):
-        return [(k, relevant(v)) for k, v in sorted(value.items())]
+        return [(k, relevant(v, form)) for k, v in sorted(value.items())]
     if isinstance(value, tuple | list):
-        return [relevant(v) for v in value]
+        return [relevant(v, form) for v in value]
     return value
 
 
 def state_units(plan: n.Plan) -> tuple[StateUnit, ...]:
     """The units of an app, in the order of the text within each kind."""
-    out = [StateUnit("table", t, _digest(d, d.is_stored), not d.is_stored) for t, d in plan.tables.items()]
+    out = [
+        StateUnit("table", t, _digest(d, d.is_stored), not d.is_stored, former=_former_digests(d, d.is_stored))
+        for t, d in plan.tables.items()
+    ]
     out += [StateUnit("window", w, _digest(d)) for w, d in plan.windows.items()]
     out += [StateUnit("trigger", t.id, _digest(t), not t.start) for t in plan.triggers.values()]
     for a in plan.aggregations.values():
         names = [*(c.name for c in a.base), *a.source.schema.names]  # the store has them
-        out.append(StateUnit("aggregation", a.id, _digest(a, names)))
+        out.append(StateUnit("aggregation", a.id, _digest(a, names), former=_former_digests(a, names)))
     for e in plan.elements:
         if isinstance(e, n.Partition):
             out.append(StateUnit("partition", e.id, _of_partition(e), named=False))
@@ -117,8 +145,15 @@ def _of_partition(partition: n.Partition) -> str:
     return _digest(partition.keys, partition.purge, partition.inner, own, without=f"{partition.id}#")
 
 
-def _digest(*parts: Any, without: str | None = None) -> str:
-    text = repr(relevant(parts))
+def _former_digests(*parts: Any) -> tuple[str, ...]:
+    """The digests in the forms of earlier versions, where they differ. The other kinds of units are written alike."""
+    present = _digest(*parts)
+    digests = (_digest(*parts, form=form) for form in FORMER_FORMS)
+    return tuple(dict.fromkeys(digest for digest in digests if digest != present))
+
+
+def _digest(*parts: Any, without: str | None = None, form: DigestForm = _PRESENT) -> str:
+    text = repr(relevant(parts, form))
     if without is not None:
         text = text.replace(without, "#")
     return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
@@ -179,12 +214,12 @@ def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> U
     groups = bound_units(plan)
     while more := [g - anew - bound for g in groups if g & (anew | bound) and g - anew - bound]:
         bound |= frozenset().union(*more)
-    out = {
-        u.key: KeptUnit(
-            u.digest, change if u.key in anew | bound else former[matched[u.key]].since, u.named, u.keeps
-        )
-        for u in units
-    }  # fmt: skip
+    out = {}
+    for u in units:
+        if u.key in anew | bound:
+            out[u.key] = KeptUnit(u.digest, change, u.named, u.keeps)
+        else:  # the digest names its state in snapshots, also one of an earlier version
+            out[u.key] = dataclasses.replace(former[matched[u.key]], named=u.named, keeps=u.keeps)
     gone = set(former) - set(matched.values())
     changed = [u.key for u in units if u.key in anew and u.key in gone and (u.named or not former[u.key].named)]
     return UnitChanges(
@@ -213,7 +248,7 @@ def _match_units(former: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> 
 
 
 def _same(former: KeptUnit, unit: StateUnit) -> bool:
-    return former.digest == unit.digest
+    return former.digest == unit.digest or former.digest in unit.former
 
 
 def state_tokens(plan: n.Plan, units: Mapping[str, KeptUnit]) -> dict[str, str]:

@@ -125,8 +125,8 @@ class AppUnderTest:
     def send(self, stream: str, events: Sequence[SentEvent], *, together: bool = False) -> None:
         """Sends events, one after the other or as one chunk, and waits for their effects.
 
-        Raises SparkStreamError for values that do not fit, and `Misuse` for a time that is too far ahead of `now`. Times
-        may be earlier than `now`: late events.
+        Raises SparkStreamError for values that do not fit, and `Misuse` for a time until which too many timers fire.
+        Times may be earlier than `now`: late events.
         """
         schema = self.input_schema(stream)
         now = self.now

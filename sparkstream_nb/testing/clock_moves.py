@@ -24,7 +24,7 @@ class RecurringTimer:
     cron: CronTimes | None = None
 
     def count_firings(self, start_ms: int, end_ms: int) -> int:
-        """Firings between two times, at most some more than `MOST_FIRINGS`; of a cron expression those of whole days."""
+        """Firings between two times, counted up to `MOST_FIRINGS`; of a cron expression only on whole days."""
         most = min((end_ms - start_ms) // self.period_ms, MOST_FIRINGS + 1)
         if self.cron is None or most <= MOST_FIRINGS:
             return most

@@ -322,8 +322,8 @@ RECURRING = {
     "trigger C": "define trigger C at '* * * * * ?'; from C select triggered_time insert into X;",
     "'output snapshot' of query shot": "@info(name='shot') from S select v output snapshot every 1 sec insert into X;",
     "'every not' of query silence": "@info(name='silence') from every not S for 1 sec select 'x' as x insert into X;",
-    "'every not' of query gone": "@info(name='gone') from every (not S[v > 5] for 2 sec and not S[v < 0] for 1 sec) select 'x' as x "
-    "insert into X;",
+    "'every not' of query gone": "@info(name='gone') from every (not S[v > 5] for 2 sec and not S[v < 0] for 1 sec) "
+    "select 'x' as x insert into X;",
 }
 
 

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from ...journal.private import private_folder, write_private
 from ...journal.shared import Shared
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
-from ...plan.state_units import KeptUnit, relevant, unit_changes, units_of
+from ...plan.state_units import FORMER_FORMS, KeptUnit, relevant, unit_changes, units_of
 from ...runners.choice import Kind
 from ...sinks.position import unsent
 from ...system import put_in_place, to_disk
@@ -205,7 +205,17 @@ def _file_name(name: str) -> str:
 
 def fingerprint(plan: Plan) -> str:
     """A hash of everything that a node's state depends on: not of comments, layout, annotations or shard ids."""
-    return hashlib.sha256(repr(relevant(plan)).encode()).hexdigest()[:24]
+    return _hash_plan(relevant(plan))
+
+
+def known_fingerprints(plan: Plan) -> Iterator[str]:
+    """The fingerprints of a plan that this version and earlier ones have written."""
+    yield fingerprint(plan)
+    yield from (_hash_plan(relevant(plan, form)) for form in FORMER_FORMS)
+
+
+def _hash_plan(properties: Any) -> str:
+    return hashlib.sha256(repr(properties).encode()).hexdigest()[:24]
 
 
 def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | None = None) -> AppRun:
@@ -268,6 +278,8 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
 def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
     """The run that `deployment` would begin after `former`."""
     wanted = wanted_life(deployment, plan, run)
+    if former.plan != wanted.plan and former.plan in known_fingerprints(plan):
+        wanted = replace(wanted, plan=former.plan)  # an earlier version hashed the same plan
     # By the wall clock it goes on from where the clock is, wherever that began.
     return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
 
