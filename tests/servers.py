@@ -142,7 +142,7 @@ def postgresql() -> Iterator[Server]:
         server = Server(
             Database("postgresql", "postgres", "127.0.0.1", port, "siddhi", Secret(password)),
             [str(binaries / "postgres"), "-D", str(data), "-p", str(port), "-h", "127.0.0.1", "-k", str(folder),
-             "-c", "fsync=off"],
+             "-c", "fsync=off", "-c", "wal_level=logical"],
             folder, user, [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)],
         )  # fmt: skip
         with _running(server):

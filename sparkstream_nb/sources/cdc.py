@@ -11,28 +11,24 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from ..engine.columnar.column_data import ARROW, Array
 from ..errors import StoreError, shown
-from ..ingest import ingest
-from ..mapping.attribute_values import misfit
 from ..mapping.decoding import Decoded, RejectedMessage, cut
 from ..plan.connectors.mapping import SourceMapping
 from ..stores.polling import PolledRow, PolledTable
 from ..stores.unread import UnreadValue
-from ..types import Schema, Type
+from ..types import Schema
 from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
+from .row_decoding import RowDecoder, as_text
 
 PORTION = 10_000
 """Rows that are read at once, and those that have the polling value of the last one."""
@@ -58,10 +54,8 @@ class CdcReader:
     """
 
     def __init__(self, table: PolledTable, mapping: SourceMapping, schema: Schema, every: float) -> None:
-        self._table, self._schema, self._every = table, schema, every
-        self._fails_on_null = mapping.fail_on_missing
-        places = schema.names if mapping.places is None else mapping.places
-        self._columns = tuple(str(p) for p in places)
+        self._table, self._every = table, every
+        self._rows = RowDecoder(schema, mapping)
         self._part = f"{table.name}.{table.column}"
         self._endless = f"{self._part}@endless"
         self._last: Any = None
@@ -78,7 +72,7 @@ class CdcReader:
         self._cancelled.clear()
         self._begun, self._more, self._entered, self._due = None, False, _LONG_AGO, _LONG_AGO
         try:
-            self._table.open(self._columns, all_needed=self._fails_on_null)
+            self._table.open(self._rows.keys, all_needed=self._rows.fails_on_null)
             greatest = self._table.greatest()
             endless = _digests(self._table.endless(MOST_ENDLESS))
         except StoreError as error:
@@ -92,7 +86,7 @@ class CdcReader:
             begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
             if endless:
                 begins[self._endless] = list(endless)
-            self._begun = ReadMessages(self._decode_none(), 0, begins, lasting=True)
+            self._begun = ReadMessages(self._rows.empty(), 0, begins, lasting=True)
             return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
         self._last, self._told = value_at(kept), tuple(reached.get(self._endless) or ())
         said: str | None = None
@@ -103,7 +97,7 @@ class CdcReader:
             )
             self._last = greatest
             moved[self._part] = position(greatest)
-        self._begun = ReadMessages(self._decode_none(), 0, moved, lasting=True) if moved else None
+        self._begun = ReadMessages(self._rows.empty(), 0, moved, lasting=True) if moved else None
         return said
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -116,7 +110,12 @@ class CdcReader:
                 rows = self._poll()
                 if rows:
                     last = rows[-1].at
-                    return ReadMessages(self._events(rows), len(rows), {self._part: position(last)}, token=rows[-1])
+                    return ReadMessages(
+                        self._rows.decode([r.values for r in rows]),
+                        len(rows),
+                        {self._part: position(last)},
+                        token=rows[-1],
+                    )
                 if not self._more and (told := self._endless_rows()) is not None:
                     return told
             now = time.monotonic()
@@ -175,139 +174,13 @@ class CdcReader:
             return None
         why = f"{self._table.column} is {{}}, which no row can come after: rows are read in the order of that column"
         rejected = tuple(
-            RejectedMessage(i, why.format(shown(str(row.at))), cut(self._text(self._alone(row), row)))
+            RejectedMessage(i, why.format(shown(str(row.at))), cut(self._rows.text(row.values)))
             for i, row in enumerate(fresh)
         )
-        found = Decoded(self._decode_none().columns, np.empty(0, np.int64), rejected)
+        found = Decoded(self._rows.empty().columns, np.empty(0, np.int64), rejected)
         return ReadMessages(
             found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_ReportedRows(digests)
         )
-
-    # ---------------------------------------------------------------------------------------------- rows as events
-
-    def _decode_none(self) -> Decoded:
-        return Decoded([pa.array([], ARROW[a.type]) for a in self._schema], np.empty(0, np.int64), ())
-
-    def _events(self, rows: Sequence[PolledRow]) -> Decoded:
-        """Rows as events, those that do not fit rejected. An exception for a row is its error alone."""
-        try:
-            return self._decode_rows(rows)
-        except Exception:  # a value of a kind that nothing here foresees
-            found = [self._decoded_alone(i, row) for i, row in enumerate(rows)]
-        columns = [pa.concat_arrays(parts) for parts in zip(*(f.columns for f in found), strict=True)]
-        message = np.concatenate([f.message for f in found])
-        return Decoded(columns, message, tuple(r for f in found for r in f.rejected))
-
-    def _decoded_alone(self, number: int, row: PolledRow) -> Decoded:
-        try:
-            found = self._decode_rows([row])
-        except Exception as error:
-            why = f"the row cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
-            empty = self._decode_none()
-            return Decoded(empty.columns, empty.message, (RejectedMessage(number, why, cut(repr(row.values))),))
-        return Decoded(found.columns, found.message + number, tuple(replace(r, message=number) for r in found.rejected))
-
-    def _decode_rows(self, rows: Sequence[PolledRow]) -> Decoded:
-        """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
-        text is the JSON of its attributes, without one that is null and must not be."""
-        values = list(zip(*(r.values for r in rows), strict=True))
-        columns: list[Any] = []
-        wrong: dict[int, str] = {}
-        for a, name, column in zip(self._schema, self._columns, values, strict=True):
-            if self._fails_on_null:
-                for i in [i for i, v in enumerate(column) if v is None]:
-                    wrong.setdefault(i, f"it has no value in column '{name}' for {a.name}")
-            typed, failed = typed_column(column, a.type)
-            columns.append(typed)
-            for i in [] if failed is None else np.flatnonzero(failed).tolist():
-                wrong.setdefault(i, _misfit(a.name, a.type, column[i]))
-        message = np.arange(len(rows), dtype=np.int64)
-        if not wrong:
-            return Decoded(columns, message, ())
-        rejected = tuple(
-            RejectedMessage(i, wrong[i], cut(self._text([c[i].as_py() for c in columns], rows[i])))
-            for i in sorted(wrong)
-        )
-        left = np.setdiff1d(message, np.fromiter(wrong, np.int64))
-        return Decoded([c.take(pa.array(left)) for c in columns], left, rejected)
-
-    def _alone(self, row: PolledRow) -> list[Any]:
-        """The values of a row that fit, by attribute; None for the others."""
-        return [typed_column([v], a.type)[0][0].as_py() for a, v in zip(self._schema, row.values, strict=True)]
-
-    def _text(self, typed: Sequence[Any], row: PolledRow) -> str:
-        """A row as JSON: fitting values as in the event, the rest as a text."""
-        found = {
-            a.name: as_text(given) if value is None and given is not None else value
-            for a, value, given in zip(self._schema, typed, row.values, strict=True)
-            if given is not None or not self._fails_on_null
-        }
-        return json.dumps(found, ensure_ascii=False)
-
-
-# ------------------------------------------------------------------------------------------------------------ values
-
-
-def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
-    """A driver's values as a column, and a mask of the values that do not fit (null there); None if all do.
-
-    Values are converted as in feeds (`ingest.convert`). A truth value may be a number, as in MySQL, and a
-    text is written as Java's `toString` writes it.
-    """
-    if type is Type.STRING:
-        bad = np.array([isinstance(v, bytes | UnreadValue) for v in values], np.bool_)
-        texts = [None if v is None or isinstance(v, bytes | UnreadValue) else as_text(v) for v in values]
-        return pa.array(texts, pa.string()), bad if bad.any() else None
-    if type is Type.BOOL:
-        values = [_TRUTH.get(v, v) if isinstance(v, int | bytes) else v for v in values]
-    try:
-        return _convert_values(values, type)
-    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):  # values of several kinds, or too large ones
-        found = [_alone(v, type) for v in values]
-    bad = np.array([f is None and v is not None for f, v in zip(found, values, strict=True)], np.bool_)
-    return pa.array(found, ARROW[type]), bad if bad.any() else None
-
-
-_TRUTH: Mapping[Any, bool] = {0: False, 1: True, b"\0": False, b"\1": True}
-"""Truth values of MySQL's TINYINT and BIT(1)."""
-
-
-def _convert_values(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | None]:
-    source = pa.array(values)
-    kind = source.type
-    if pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_binary(kind):  # these are no numbers
-        return pa.nulls(len(source), ARROW[type]), ~np.asarray(source.is_null())
-    return ingest.convert(source, type)
-
-
-def _misfit(name: str, type: Type, value: Any) -> str:
-    """Why a value is none of the attribute `name`."""
-    if isinstance(value, UnreadValue):
-        return f"{name}: {shown(value.text)} cannot be read: {value.why}"
-    return misfit(name, type, value)
-
-
-def _alone(value: Any, type: Type) -> Any:
-    """One value as one of `type`; None if it does not fit."""
-    try:
-        typed, _ = _convert_values([value], type)
-    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
-        return None
-    return typed[0].as_py()
-
-
-def as_text(value: Any) -> str:
-    """A value as the text that JDBC's class for it gives: a time as `2024-01-31 10:00:00.0`."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dt.datetime):
-        fraction = f"{value.microsecond:06}".rstrip("0") or "0"
-        return f"{value.replace(tzinfo=None).isoformat(' ', 'seconds')}.{fraction}"
-    if isinstance(value, dt.timedelta):  # MySQL's TIME
-        return str(value).zfill(8)
-    if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
 
 
 # ---------------------------------------------------------------------------------------------------------- positions

@@ -33,6 +33,9 @@ Trouble = Literal["conflict", "gone"]
 READS = "sparkstream_reads"
 """The execution option of a transaction that only reads."""
 
+TLS_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+"""Options of an address of PostgreSQL that libpq knows by the same name."""
+
 _TWO_63, _TWO_64 = 2**63, 2**64
 
 
@@ -220,7 +223,7 @@ class PostgreSQL(Dialect):
         secret = database.password
         return sa.URL.create(
             "postgresql+psycopg", database.user, None if secret is None else secret.reveal(), database.host,
-            database.port, database.name, _known(database, ("sslmode", "sslrootcert", "sslcert", "sslkey")),
+            database.port, database.name, known_options(database, TLS_OPTIONS),
         )  # fmt: skip
 
     def interrupt(self, connection: Any) -> None:
@@ -515,7 +518,7 @@ def _do_update(sets: Sequence[tuple[str, str]]) -> str:
     return f"DO UPDATE SET {', '.join(f'{c} = {e}' for c, e in sets)}" if sets else "DO NOTHING"
 
 
-def _known(database: Database, options: Sequence[str]) -> dict[str, str]:
+def known_options(database: Database, options: Sequence[str]) -> dict[str, str]:
     """Options of an address that its driver knows by the same name."""
     return {k: v for k, v in database.options if k in options}
 

@@ -257,22 +257,16 @@ def test_what_is_wrong_is_said(tmp_path: Path, changed: dict[str, str], message:
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"mode": None}, "mode='listening', which is its default, of a source of type 'cdc'"),
-        ({"mode": "listening", "operation": "delete"}, "mode='listening' of a source of type 'cdc'"),
-        ({"mode": "binlog"}, "mode='binlog'"),
         ({"datasource_name": "DB"}, "'datasource.name'"),
         ({"pool_properties": "maximumPoolSize:10"}, "'pool.properties'"),
         ({"cron_expression": "0/5 * * * * ?"}, "'cron.expression'"),
         ({"wait_on_missed_record": "true"}, "'wait.on.missed.record'"),
-        ({"connector_properties": "a=b"}, "'connector.properties'"),
     ],
 )
 def test_what_this_build_lacks_is_named(tmp_path: Path, changed: dict[str, str], what: str) -> None:
     with pytest.raises(NotInThisBuild) as error:
         deploy(text_of(**changed), name="x", home=tmp_path / "home", allow=[f"jdbc={PLACE}"])
     assert what in str(error.value)
-    if "mode" in changed:
-        assert "mode='polling'" in str(error.value)
 
 
 def test_a_database_that_is_not_allowed(tmp_path: Path) -> None:

@@ -18,9 +18,10 @@ from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mapping import SourceMapping
 from sparkstream_nb.plan.connectors.mappings import source_mapping
-from sparkstream_nb.sources import cdc
+from sparkstream_nb.sources import cdc, row_decoding
 from sparkstream_nb.sources.cdc import CdcReader
 from sparkstream_nb.sources.reader import PLACE, ReadMessages, SourceUnavailable
+from sparkstream_nb.sources.row_decoding import typed_column
 from sparkstream_nb.stores.address import Database, Secret, from_jdbc
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.polling import PolledRow, PolledTable
@@ -403,8 +404,8 @@ def test_a_row_that_nothing_foresees_is_an_error_alone(world: World, monkeypatch
             raise RuntimeError("no such thing")
         return typed(values, type)
 
-    typed = cdc.typed_column
-    monkeypatch.setattr(cdc, "typed_column", fails)
+    typed = typed_column
+    monkeypatch.setattr(row_decoding, "typed_column", fails)
     world.table("unforeseen", "id BIGINT, k VARCHAR(9)")
     reader = world.reader("unforeseen")
     begun(reader)

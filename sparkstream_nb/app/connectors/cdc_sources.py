@@ -1,39 +1,38 @@
-"""The options of `cdc` sources as tables that an app may poll."""
+"""The options of `cdc` sources as tables that an app may poll, or whose changes it may listen to."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
 
-from ...errors import Misuse
+from ...errors import Misuse, shown
+from ...plan.connectors.change_properties import (
+    PLUGIN,
+    PLUGINS,
+    PUBLICATION,
+    SLOT,
+    connector_properties,
+)
+from ...plan.connectors.incoming import PROPERTIES, is_listening, listened_operations
 from ...plan.connectors.mapping import SourceMapping
-from ...stores.address import Secret, from_jdbc
+from ...sources.reader import SourceReader
+from ...stores.address import Database, Secret, from_jdbc
 from ...types import Schema
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
 from .typed_options import OptionValues
 
-if TYPE_CHECKING:
-    from ...sources.cdc import CdcReader
+_SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 
 
 def make_cdc_reader(
     o: OptionValues, mapping: SourceMapping, schema: Schema, grants: Grants, references: References
-) -> tuple[str, CdcReader]:
-    """(the polled column as it may be shown, the reader of its table), as far as `grants` allow. Raises `Misuse` for
+) -> tuple[str, SourceReader]:
+    """(the table or the polled column as it may be shown, its reader), as far as `grants` allow. Raises `Misuse` for
     options that are wrong, or have a password that is no reference."""
-    from ...sources.cdc import CdcReader  # they load SQLAlchemy
-    from ...stores.polling import PolledTable
-
-    url, written = o.text("url"), o.trim("password")
-    database = from_jdbc(url)
-    if database.is_file:
-        raise Misuse(f"{o.what}: {database} is a file, and servers are polled: PostgreSQL, MySQL or MariaDB")
-    grants.check_database(database, f"{o.what} reads from")
-    if database.user is not None or database.password is not None:
-        raise Misuse(f"{o.what}: 'url' has user or password in it: give 'username' and 'password'")
-    check_password(written, o.what)
-    table, column = o.text("table.name"), o.text("polling.column")
+    database, table = _granted_database(o, grants), o.text("table.name")
+    written = o.trim("password")
     place, _, name = table.rpartition(".")
     if place and database.kind != "postgresql" and place != database.name:
         raise Misuse(f"{o.what}: '{place}' is another database than {database}: write table.name='{name}'")
@@ -41,5 +40,46 @@ def make_cdc_reader(
     # No secret is looked up for a database that is not allowed.
     user = references.resolve(o.trim("username"), o.what)
     database = replace(database, user=user, password=Secret(references.resolve(written, o.what)), pool=1)
+    if is_listening(o.given):
+        return f"changes of {table} in {database}", _make_listening_reader(o, database, mapping, schema)
+    from ...sources.cdc import CdcReader  # they load SQLAlchemy
+    from ...stores.polling import PolledTable
+
+    column = o.text("polling.column")
     reader = CdcReader(PolledTable(database, table, column), mapping, schema, every)
     return f"{table}.{column} in {database}", reader
+
+
+def _granted_database(o: OptionValues, grants: Grants) -> Database:
+    """The database of the address, without user and password, which are options of their own."""
+    database = from_jdbc(o.text("url"))
+    does = "listened to" if is_listening(o.given) else "polled"
+    if database.is_file:
+        raise Misuse(f"{o.what}: {database} is a file, and servers are {does}: PostgreSQL, MySQL or MariaDB")
+    grants.check_database(database, f"{o.what} reads from")
+    if database.user is not None or database.password is not None:
+        raise Misuse(f"{o.what}: 'url' has user or password in it: give 'username' and 'password'")
+    check_password(o.trim("password"), o.what)
+    return database
+
+
+def _make_listening_reader(o: OptionValues, database: Database, mapping: SourceMapping, schema: Schema) -> SourceReader:
+    """The reader of the log of a database."""
+    from ...sources.listening import ListeningReader
+    from ...stores.change_log import OPERATIONS
+    from ...stores.postgresql_log import PostgresLog, WalPlace
+
+    properties = {"slot.name": o.text("slot.name"), **connector_properties(o.raw(PROPERTIES))}
+    slot = properties[SLOT]
+    if not _SLOT_NAME.fullmatch(slot):
+        raise Misuse(f"{o.what}: slot.name has small letters, digits and _, 63 at most, not {shown(slot)}")
+    plugin = properties.get(PLUGIN, o.trim("plugin.name")).lower()
+    if plugin not in PLUGINS:
+        raise Misuse(f"{o.what}: plugin.name is one of {', '.join(PLUGINS)}, not {shown(plugin)}")
+    if find_spec("psycopg") is None:
+        raise Misuse(f"{o.what} needs psycopg: pip install 'sparkstream-nb[databases]'")
+    named = listened_operations(o.given)
+    operations = frozenset(operation for operation in OPERATIONS if operation in named)
+    place = WalPlace(database, o.text("table.name"), operations, slot, properties.get(PUBLICATION))
+    # Several operations are a text with a comma, at which siddhi-io-cdc gives defaults.
+    return ListeningReader(PostgresLog(place), mapping, schema, with_defaults="," in o.raw("operation"))

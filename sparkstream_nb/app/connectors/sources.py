@@ -140,7 +140,8 @@ class SourcePlans:
 
 def _rows_as_json(schema: Schema, mapping: SourceMapping) -> SourceMapping:
     """The reader of rejected rows of parquet files and tables: they are kept as JSON."""
-    return replace(mapping, format=JsonSource(), places=tuple(f"$['{name}']" for name in schema.names))
+    places = tuple(f"$['{name}']" for name in schema.names)
+    return replace(mapping, format=JsonSource(), places=places, headers=(None,) * len(places))
 
 
 def _time_of(source: IncomingSource, schema: Schema) -> int | None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...errors import SiddhiBindError, Span, did_you_mean
+from ...errors import SiddhiBindError, Span, did_you_mean, mask_passwords
 from ...lang.tree import Annotation
 from ...types import Type
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type
+from .change_properties import connector_properties, describe_database_gap, list_property_gaps
 from .connector_options import describe_option_gap, describe_value_gap, find_missing_option, list_setting_gaps
 from .kafka_client_settings import CONFIGURATION, CONSUMER
 from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
@@ -28,6 +29,9 @@ from .source_options import SOURCES
 
 TIME = "event.time"
 ON_ERROR = "on.error"
+PROPERTIES = "connector.properties"
+CHANGE_PROPERTIES = 3
+"""The number of transport properties of a change: its operation, and the times of its commit and of its reading."""
 RESPONSES = frozenset({"http-call-response", "http-response"})
 """The types of sources of the responses to what a sink has called."""
 INCOMING = frozenset(SOURCES)
@@ -39,7 +43,7 @@ _TAKEN = {
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
     "tcp": "messages taken are kept; senders get no answer",
     "nats": "messages taken are kept; servers keep nothing",
-    "cdc": "each row once, as the polling column grows",
+    "cdc": "each change in the log once; polled, each row once, as the polling column grows",
 }
 
 
@@ -140,11 +144,69 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
     return IncomingSource(stream.source.id, type_, number, options, time, on_error, mapping, a.span)
 
 
+def is_listening(options: Mapping[str, str]) -> bool:
+    """True for a `cdc` source that reads the log of a database, which is the default."""
+    mode = SOURCES["cdc"]["mode"]
+    return options.get(mode.name, mode.default).strip().lower() == mode.default
+
+
+def listened_operations(options: Mapping[str, str]) -> frozenset[str]:
+    """The operations that a `cdc` source names, in small letters."""
+    return frozenset(o.strip().lower() for o in options.get("operation", "").split(",") if o.strip())
+
+
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
     """Further checks of a source of rows, `cdc`."""
     if not isinstance(mapping.format, KeyValueSource):
         raise SiddhiBindError(
             "a source of type 'cdc' gives rows, whose columns are keys", a.span, hint="Write @map(type='keyvalue')."
+        )
+    mode, operations = SOURCES["cdc"]["mode"], listened_operations(options)
+    written = options.get(mode.name, mode.default)
+    if written.strip().lower() not in mode.values:
+        raise SiddhiBindError(
+            f"mode='{written}' of a source of type 'cdc' is unknown", a.span, hint="Write 'listening' or 'polling'."
+        )
+    unknown = sorted(operations - {*SOURCES["cdc"]["operation"].values})
+    if unknown:
+        raise SiddhiBindError(
+            f"operation='{options['operation']}' of a source of type 'cdc': '{unknown[0]}' is unknown",
+            a.span,
+            hint="Write insert, update or delete, or several of them with commas.",
+        )
+    if is_listening(options):
+        _check_listening(a, options, mapping)
+    else:
+        _check_polling(a, options, mapping)
+
+
+def _check_listening(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
+    if not listened_operations(options):
+        raise SiddhiBindError("a source of type 'cdc' has no 'operation'", a.span, hint="Write operation='insert'.")
+    headers = [h for h in mapping.headers if h is not None]
+    if len(headers) > CHANGE_PROPERTIES:
+        raise SiddhiBindError(
+            f"a change has {CHANGE_PROPERTIES} transport properties, its operation and two times, and "
+            f"'trp:{headers[-1]}' is one more",
+            a.span,
+            hint="Name a column of the table.",
+        )
+    try:
+        connector_properties(options.get(PROPERTIES, ""))
+    except ValueError as error:
+        raise SiddhiBindError(
+            f"'{mask_passwords(str(error))}' in {PROPERTIES} is not NAME=VALUE",
+            a.span,
+            hint=f"Write {PROPERTIES}='slot.name=orders'.",
+        ) from None
+
+
+def _check_polling(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
+    if not options.get("polling.column", "").strip():
+        raise SiddhiBindError(
+            "a source of type 'cdc' with mode='polling' has no 'polling.column'",
+            a.span,
+            hint="Write polling.column='id'.",
         )
     header = next((h for h in mapping.headers if h is not None), None)
     if header is not None:
@@ -153,9 +215,7 @@ def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMappin
             a.span,
             hint="Name a column of the table.",
         )
-    operation = SOURCES["cdc"]["operation"]
-    operations = {o.strip().lower() for o in options.get(operation.name, operation.default).split(",")}
-    if not operations <= {*operation.values}:
+    if "delete" in listened_operations(options):
         raise SiddhiBindError(
             f"operation='{options['operation']}' goes with mode='listening': polling finds rows that are inserted, or "
             "updated with a greater value in the polling column",
@@ -167,10 +227,13 @@ def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMappin
 def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The gaps of a source that reads from outside this build: their names, and what each is, in words."""
     type_, options = connector_type(a, properties), connector_options(a, properties)
-    rows = _describe_mode_gap(options) if type_ == "cdc" else None
-    if rows is not None:
-        yield "source-option", rows
-        return
+    if type_ == "cdc" and is_listening(options):
+        words = describe_database_gap(options.get("url", ""))
+        if words is not None:
+            yield "source-option", words
+            return
+        for words in list_property_gaps(options.get(PROPERTIES, "")):
+            yield "source-option", words
     for key, value in options.items():
         for words in _list_option_gaps(type_, key, value):
             yield "source-option", words
@@ -178,13 +241,6 @@ def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[st
     written = None if mapping is None else mapping.get("type")
     if mapping is not None and (written not in MAPPED or (written in BYTES and type_ not in BINARY)):
         yield "mapping", f"a source of type '{type_}' with mapping '{written}'"
-
-
-def _describe_mode_gap(options: Mapping[str, str]) -> str | None:
-    """The words for a `cdc` source that does not poll; None for one that does."""
-    mode = SOURCES["cdc"]["mode"]
-    note = "" if mode.name in options else ", which is its default,"
-    return describe_value_gap("source", "cdc", mode.name, options.get(mode.name, mode.default), note)
 
 
 def _list_option_gaps(type_: str, key: str, value: str) -> Iterator[str]:

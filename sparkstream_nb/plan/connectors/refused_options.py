@@ -30,9 +30,9 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "http-call-response": {"allow.streaming.responses": _FALSE},
     "cdc": {
-        "pool.properties": _NONE, "datasource.name": _NONE, "jndi.resource": _NONE, "connector.properties": _NONE,
+        "pool.properties": _NONE, "datasource.name": _NONE, "jndi.resource": _NONE,
         "cron.expression": _NONE, "wait.on.missed.record": _FALSE, "missed.record.waiting.timeout": ("-1",),
-        "polling.history.size": ("10",), "plugin.name": ("decoderbufs",),
+        "polling.history.size": ("10",),
     },
 }  # fmt: skip
 _HTTP: Mapping[str, tuple[str, ...]] = {

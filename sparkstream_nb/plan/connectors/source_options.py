@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .change_properties import PLUGINS
 from .nats_options import NATS_LOGIN
 from .option_spec import Options, OptionSpec, by_name
 from .refused_options import refused_options
@@ -220,11 +221,11 @@ _CDC = _table_of(
     "cdc",
     OptionSpec(
         "mode",
-        "`polling`. The default of WSO2's extension, `listening`, is refused by name.",
+        "`listening` reads the changes of a table from the log of the database; `polling` reads its rows again and "
+        "again.",
         "choice",
         default="listening",
-        values=("polling",),
-        refusal="polling runs: mode='polling', polling.column='id'",
+        values=("listening", "polling"),
     ),
     OptionSpec(
         "url",
@@ -241,21 +242,47 @@ _CDC = _table_of(
         secret=True,
     ),
     OptionSpec("jdbc.driver.name", "Accepted, and without effect.", effect=False),
-    OptionSpec("table.name", "The table or view that is polled.", required="table.name='orders'", shown=True),
+    OptionSpec(
+        "table.name",
+        "The table that is listened to, or the table or view that is polled.",
+        required="table.name='orders'",
+        shown=True,
+    ),
+    OptionSpec(
+        "operation",
+        "`insert`, `update`, `delete`, or several with commas: the changes that are listened to. Mode listening needs "
+        "it. Polling takes `insert` and `update`, without effect.",
+        "list",
+        values=("insert", "update", "delete"),
+    ),
+    OptionSpec(
+        "slot.name",
+        "The replication slot in PostgreSQL. A slot has one reader. WSO2's extension has it in `connector.properties`.",
+        default="debezium",
+        shown=True,
+        own=True,
+    ),
+    OptionSpec(
+        "plugin.name",
+        "`pgoutput`, `decoderbufs` or `wal2json`: PostgreSQL's plug-in. All three run alike: pgoutput is read.",
+        "choice",
+        default="decoderbufs",
+        values=PLUGINS,
+        refusal="pgoutput is read",
+    ),
+    OptionSpec(
+        "connector.properties",
+        "Properties of Debezium's connector, `NAME=VALUE` with commas: `slot.name`, `publication.name`, and those that "
+        "change no event.",
+    ),
+    OptionSpec("database.server.id", "Accepted, and without effect.", effect=False),
+    OptionSpec("database.server.name", "Accepted, and without effect.", effect=False),
     OptionSpec(
         "polling.column",
-        "The column whose greater values are new rows.",
-        required="polling.column='id'",
+        "The column whose greater values are new rows. Mode polling needs it.",
         shown=True,
     ),
     OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, shown=True),
-    OptionSpec(
-        "operation",
-        "`insert`, `update` or both, with a comma. `delete` is refused: polling cannot see it.",
-        "list",
-        default="insert",
-        values=("insert", "update"),
-    ),
 )
 
 SOURCES: Mapping[str, Options] = {

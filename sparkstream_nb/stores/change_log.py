@@ -1,0 +1,112 @@
+"""Changes of a table as a database's log has them: the part that is common to all databases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Operation = Literal["insert", "update", "delete"]
+OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete")
+
+
+class _NotLogged:
+    """The type of `NOT_LOGGED`."""
+
+    def __repr__(self) -> str:
+        return "NOT_LOGGED"
+
+
+NOT_LOGGED = _NotLogged()
+"""A value that the row has or had, and that the log does not have."""
+
+
+@dataclass(frozen=True)
+class LogColumn:
+    """A column of a logged table. `read` makes a value of what the log has, which is not null, and raises ValueError
+    and ArithmeticError. `default` is what siddhi-io-cdc gives for the side of a change that does not exist, the row
+    before an insert, where a source listens to several operations."""
+
+    name: str
+    read: Callable[[Any], Any]
+    default: Any
+
+
+@dataclass(frozen=True, eq=False)
+class LogTable:
+    """The columns of a table at the time of a change. Changes between two changes of its columns share one."""
+
+    columns: tuple[LogColumn, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A change of one row. `before` and `after` have what the log has of each column of `table`, null as None; None for
+    a side that does not exist. `committed` is the time of the commit (ms since 1970)."""
+
+    operation: Operation
+    table: LogTable
+    before: Sequence[Any] | None
+    after: Sequence[Any] | None
+    committed: int
+
+
+@dataclass(frozen=True)
+class LogPortion:
+    """Changes that were read at once, and the position behind them, plain data for the journal."""
+
+    changes: list[Change]
+    position: list[Any]
+
+
+class ChangeLog(Protocol):
+    """The log of a database server, read for one table. Used by one thread, except `cancel`. All methods except `close`
+    and `cancel` raise StoreError, with one line, if the database cannot be reached or refuses.
+    """
+
+    @property
+    def place(self) -> str:
+        """The server and its database, without user and password."""
+        ...
+
+    @property
+    def part(self) -> str:
+        """The key of the position in the journal. A position of another key is not this log's."""
+        ...
+
+    def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
+        """Continue behind `position`; None: behind all that is committed now. Returns the position, and a sentence if
+        something between is not read.
+
+        Raises StoreError, with the way out, if the log no longer has what follows `position`.
+        """
+        ...
+
+    def read(self, seconds: float, most: int) -> LogPortion | None:
+        """Read about `most` changes at once, or those that are there; None if none came within `seconds`. A portion
+        without changes is a position that is worth keeping, as the server can remove the log before it."""
+        ...
+
+    def confirm(self, position: list[Any]) -> None:
+        """Tell the server that all before `position` is on the disk here."""
+        ...
+
+    def keep_alive(self) -> None:
+        """Show the server that this reader is there, though it does not read now."""
+        ...
+
+    def unread(self) -> tuple[float, int] | None:
+        """A time (s of the monotonic clock), and the bytes of the log that were not read then; None: not known yet."""
+        ...
+
+    def why_not_logged(self, column: str) -> str:
+        """The reason, with the way out, for which the log lacks a former value of `column`."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections; `open` may follow."""
+        ...
+
+    def cancel(self) -> None:
+        """End a query that is under way, from another thread."""
+        ...

@@ -1,0 +1,136 @@
+"""PostgreSQL's streaming replication of a logical slot, over libpq: what the server sends, and the answers it needs.
+
+Their layout: "Streaming Replication Protocol" in PostgreSQL's manual. psycopg has no class for them; its
+`pq.PGconn` gives access to libpq, whose connections in replication mode carry them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import struct
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import StoreError, mask_passwords
+
+_ANSWER_SECONDS = 10.0
+"""The server ends a connection that does not answer for `wal_sender_timeout`, a minute by default."""
+_EPOCH_SECONDS = 946_684_800
+
+
+@dataclass(frozen=True)
+class WalData:
+    """A message of the output plug-in."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The server has sent all that is in the log before `end`."""
+
+    end: int
+
+
+class WalStream:
+    """The changes of a slot from `start` on. Raises StoreError, with one line, where the server ends or refuses."""
+
+    def __init__(self, conninfo: str, shown: str, command: str) -> None:
+        """`shown` is the server without user and password; `command` is START_REPLICATION with its options."""
+        from psycopg import pq
+
+        self._shown = shown
+        self._connection = pq.PGconn.connect(conninfo.encode())
+        if self._connection.status != pq.ConnStatus.OK:
+            raise self._failure(self._connection.error_message)
+        result = self._connection.exec_(command.encode())
+        if result.status != pq.ExecStatus.COPY_BOTH:
+            error = self._failure(result.error_message)
+            self._connection.finish()
+            raise error
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._connection.socket, selectors.EVENT_READ)
+        self._received = self._confirmed = 0
+        self._answered = time.monotonic()
+
+    def next_message(self, deadline: float) -> WalData | Progress | None:
+        """The next message; None if none came before `deadline` (s of the monotonic clock)."""
+        from psycopg import Error
+
+        while True:
+            try:
+                size, data = self._connection.get_copy_data(1)
+            except Error as error:
+                raise self._failure(error) from None
+            if size > 0:
+                return self._read_message(bytes(data))
+            if size < 0:
+                result = self._connection.get_result()
+                raise self._failure((result.error_message if result is not None else b"") or b"it ended the stream")
+            self.keep_alive()
+            if not self._selector.select(max(0.0, deadline - time.monotonic())):
+                return None
+            try:
+                self._connection.consume_input()
+            except Error as error:
+                raise self._failure(error) from None
+
+    def _read_message(self, data: bytes) -> WalData | Progress:
+        if data[:1] == b"w":
+            _, end, _ = struct.unpack_from("!QQq", data, 1)
+            self._received = max(self._received, end)
+            return WalData(data[25:])
+        end, _, asked = struct.unpack_from("!QqB", data, 1)
+        self._received = max(self._received, end)
+        if asked:
+            self.answer()
+        return Progress(end)
+
+    @property
+    def end(self) -> int:
+        """The position up to which the server has sent the log."""
+        return self._received
+
+    def confirm(self, position: int) -> None:
+        """Let the server remove the log before `position`."""
+        if position > self._confirmed:
+            self._confirmed = position
+            self.answer()
+
+    def keep_alive(self) -> None:
+        """Answers, if the last answer is old."""
+        if time.monotonic() - self._answered > _ANSWER_SECONDS:
+            self.answer()
+
+    def answer(self, *, ask: bool = False) -> None:
+        """Tell the server how far this reader is; `ask` for how far the server is."""
+        from psycopg import Error
+
+        clock = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
+        # Confirmed is what is on the disk here, written may not be behind it.
+        written = max(self._received, self._confirmed)
+        try:
+            self._connection.put_copy_data(
+                struct.pack("!cQQQqB", b"r", written, self._confirmed, self._confirmed, clock, ask)
+            )
+            self._connection.flush()
+        except Error as error:
+            raise self._failure(error) from None
+        self._answered = time.monotonic()
+
+    def close(self) -> None:
+        """End the connection; the slot is free once the server has noticed."""
+        self._selector.close()
+        with contextlib.suppress(Exception):
+            self._connection.finish()
+
+    def _failure(self, error: Any) -> StoreError:
+        text = error.decode("utf-8", "replace") if isinstance(error, bytes) else str(error)
+        return StoreError(f"{self._shown}: {in_one_line(text)}")
+
+
+def in_one_line(text: str) -> str:
+    """A message of libpq or of the server in one line, without passwords."""
+    return mask_passwords(" ".join(text.split()))
