@@ -213,9 +213,12 @@ def end_with_children(process: subprocess.Popen[Any]) -> None:
 
 def end_with_parent(stream: IO[bytes], *, group: bool = False) -> None:
     """End this process, or its whole `group`, when its parent ends, which holds the other end of `stream` open."""
+    file = stream.fileno()
 
     def wait() -> None:
-        stream.read()  # until its end
+        # Past the buffer: if a thread held its lock when Python ends, that would be a fatal error.
+        while os.read(file, 1):
+            pass
         if group and hasattr(os, "killpg"):
             os.killpg(0, signal.SIGKILL)
         os._exit(1)

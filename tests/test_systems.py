@@ -154,6 +154,24 @@ def test_what_is_written_at_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert file.read() == b"firmore"
 
 
+def test_a_process_that_ends_with_its_parent_may_end_before_it() -> None:
+    """Python closes the streams of a process that ends: the thread that waits for the parent must hold no lock then."""
+    code = "import sys; from sparkstream_nb.system import end_with_parent; end_with_parent(sys.stdin.buffer); {}"
+    child = [sys.executable, "-c", code.format("sys.stdin.detach().close(); print('ended')")]
+    with subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ended\n"
+        assert process.wait(20) == 0
+
+
+def test_a_process_ends_with_its_parent() -> None:
+    code = "import sys, time; from sparkstream_nb.system import end_with_parent; end_with_parent(sys.stdin.buffer); "
+    with subprocess.Popen([sys.executable, "-c", code + "time.sleep(60)"], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(20) == 1
+
+
 def test_a_lock_is_of_the_open_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.touch()
