@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from sparkstream_nb import cli
+from sparkstream_nb.app import deploy
 from sparkstream_nb.lab.drawings.text_tables import Grid, fit_columns
+from sparkstream_nb.replay.replay_progress import follow_replays
 
 APP = """@app:name('Rules')
 @source(type='kafka', topic.list='t', bootstrap.servers='${BROKER}', group.id='g', @map(type='json'))
@@ -87,3 +94,66 @@ def test_tables_fit_a_terminal() -> None:
     assert max(map(len, lines)) <= 30
     assert " ".join(" ".join(lines[2:-1]).split()).removeprefix("1 ") == ("many words " * 5).strip()
     assert lines[-1] == "   2  few"
+
+
+SLOW = """@app:name('Slow')
+define stream P (k string, v double, at long);
+define stream A (k string, v double);
+@primaryKey('k') define table B (k string, n long);
+@info(name='large') from P[v > 9.0] select k, v insert into A;
+@info(name='block') from A select k, 1L as n update or insert into B set B.n = n on B.k == k;
+@info(name='known') from P[v <= 9.0] as p join B as b on p.k == b.k select p.k as k, p.v as v insert into A;
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("command", ["divergence", "study", "failover"])
+def test_progress_is_told_and_an_interrupt_ends_all(command: str, tmp_path: Path) -> None:
+    """With one line and exit code 130, once the replays are under way: no process and no folder is left."""
+    (tmp_path / "slow.siddhi").write_text(SLOW)
+    rows = "".join(f"c{i * 7 % 31},{i * 13 % 11}.5,{1000 * i}\n" for i in range(20_000))
+    (tmp_path / "in.csv").write_text("k,v,at\n" + rows)
+    code = (
+        "import sys; from sparkstream_nb import cli; from sparkstream_nb.cli import compared; "
+        "compared._TICK_SECONDS = compared._LINE_SECONDS = 0.05; sys.exit(cli.main(sys.argv[1:]))"
+    )
+    words = [command, str(tmp_path / "slow.siddhi"), "--feed", f"P={tmp_path / 'in.csv'}", "--time", "at"]
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        start_new_session=True, env={**os.environ, "TMPDIR": str(folder)},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            if re.search(r"Ctrl-C ends it · \d+ % · \d+ s · .* left$", line.rstrip()):
+                break
+        else:
+            pytest.fail("no progress was printed")
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert out == ""
+    assert [line for line in err.splitlines() if "Ctrl-C ends it" not in line] == ["sparkstream: interrupted"]
+    assert not any(folder.glob("sparkstream-compared-*"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def test_the_share_of_replays_grows_to_the_whole(tmp_path: Path) -> None:
+    """Each step of a node is expected, and counted once."""
+    app = deploy(APP.replace("${BROKER}", "b:1"), offline=True, master="inline", home=tmp_path / "home", mode=None)
+    try:
+        app.feed("S", pd.DataFrame({"k": list("abab") * 50, "v": range(200), "at": range(200)}), time="at")
+        for replay in (
+            lambda: app.divergence(nodes=3, routing="hash:k"),
+            lambda: app.divergence(nodes=2, routing="hash:v"),  # the truth is known
+            lambda: app.study(nodes=[2, 5], routings=["hash:k", "hash:v"]),
+        ):
+            with follow_replays() as progress:
+                assert progress.share is None
+                replay()
+                assert progress._done.count == progress._expected > 0
+    finally:
+        app.stop()
+        app.close()

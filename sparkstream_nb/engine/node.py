@@ -46,6 +46,7 @@ from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack
 from .state.watching import Watching
+from .step_count import StepCount
 from .windows.window_protocol import no_rows
 
 SLICE = 1 << 17
@@ -119,6 +120,7 @@ class NodeEngine:
         self._slice, self._passes, self._rests = _LEAST if self._ordered.fixpoints else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
+        self.passed = StepCount()
 
     def _is_labelled(self, op: Operator) -> bool:
         return op.name in self._labels and isinstance(op, QueryOperator)
@@ -165,10 +167,12 @@ class NodeEngine:
                 self._run_by_chunk(given, part, collected)
             elif self.splitter is None:
                 self._run_by_operator(given, part, collected)
+                self.passed.count += len(part.now)
             else:
                 for x, y, calm in self.splitter.cut(given, part):
                     run = self._run_by_operator if calm else self._run_by_chunk
                     run(self._between(given, a + x, a + y), part.part(x, y), collected)
+                    self.passed.count += y - x if calm else 0
         outputs = self._outputs(collected)
         for instances in self.parts.instances.values():
             instances.release()
@@ -362,6 +366,7 @@ class NodeEngine:
                 self._push(stream, chunk, quiet, out, takers)
                 if stream in self._published:
                     out.note(stream, chunk)
+            self.passed.count += 1
 
     def _taken(self, stream: str, rows: Rows, clock: Clock) -> Iterator[tuple[Rows, list[int]]]:
         """The chunks of a stream that bring something about, each with the operators that have to see it: filters are

@@ -25,6 +25,7 @@ from ..simulation.faults import Fault
 from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Happening
 from .replay import Nodes, Recording
+from .replay_progress import current_progress
 
 Item = InputBatch | Retrieval | Fault
 Tables = dict[str, pa.Table]
@@ -108,6 +109,7 @@ def span_of(recording: Recording) -> tuple[int, int]:
 
 def truth_of(items: Sequence[Item], nodes: Nodes, *, by_query: bool = True) -> Tables:
     """Outputs of one node, by label (`plan.output_labels`) or by stream."""
+    current_progress().expect(_count_steps(items))
     engine, found = nodes.engine(nodes.plan, by_query=by_query), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):
@@ -119,6 +121,7 @@ def truth_of(items: Sequence[Item], nodes: Nodes, *, by_query: bool = True) -> T
 
 def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: Tables) -> FailoverOutcome:
     """Run `items` through groups, and compare the outputs with the `truth` of one node."""
+    current_progress().expect(2 * len(groups.pairs) * _count_steps(items))
     found, runs = OutputParts(), []
     for place in range(len(groups.pairs)):
         group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
@@ -148,6 +151,10 @@ def tallies_of(outputs: Tables, nodes: Nodes, truth: Tables) -> dict[str, Tally]
     bare = {s: t.drop_columns(["node", "replayed"]) for s, t in outputs.items()}
     streams = [s for s in {**dict.fromkeys(list_labels(nodes.plan)), **nodes.plan.streams} if s in truth or s in bare]
     return {s: tally_close(truth.get(s), bare.get(s)) for s in streams}
+
+
+def _count_steps(items: Sequence[Item]) -> int:
+    return sum(len(item.clock) for item in items if isinstance(item, InputBatch))
 
 
 def _times(batches: Sequence[InputBatch]) -> Array:

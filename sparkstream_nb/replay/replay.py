@@ -39,6 +39,7 @@ from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
+from .replay_progress import current_progress
 
 NOT_KEPT = (
     "The beginning of the input is no longer kept: deploy the app with fresh=True and a larger retention, such "
@@ -70,6 +71,11 @@ class Recording:
     def events(self) -> int:
         """Number of events."""
         return sum(len(r.ts) for x in self.recorded_events for r in x.batch.rows.values())
+
+    @property
+    def steps(self) -> int:
+        """Number of steps of a node that takes all."""
+        return sum(len(x.batch.clock) for x in self.recorded_events)
 
     @cached_property
     def recorded_events(self) -> list[Recorded]:
@@ -197,9 +203,10 @@ class Nodes:
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
         """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
         labels = label_shared(self.plan) if by_query else None
-        return NodeEngine(
+        engine = NodeEngine(
             plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, labels=labels
         )
+        return current_progress().follow(engine)
 
     def with_tracing(self, *, every: bool = False) -> Nodes:
         """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`."""

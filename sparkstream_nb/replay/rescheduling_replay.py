@@ -15,6 +15,7 @@ from ..simulation.faults import Fault
 from ..simulation.timeline import Happening
 from .failover_replay import Item, OutputParts, Tables, tallies_of
 from .replay import Nodes
+from .replay_progress import current_progress
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,14 @@ class DistributedOutcome:
 
 def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, truth: Tables) -> DistributedOutcome:
     """Run `items` through the nodes, and compare the outputs with the `truth` of one node."""
+    progress = current_progress()
+    progress.expect(len(app.scenario.apps) * sum(len(i.clock) for i in items if isinstance(i, InputBatch)))
     lane = DistributedLane(
         nodes.plan,
         app,
-        lambda plan: NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True),
+        lambda plan: progress.follow(
+            NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True)
+        ),
     )
     found = OutputParts()
     for item in items:

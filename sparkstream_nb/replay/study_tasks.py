@@ -22,6 +22,7 @@ from ..plan.nodes import Plan
 from ..plan.output_labels import is_inner, list_labels
 from ..types import Schema
 from .replay import ONE, NodeReplay, Nodes, Recording, Way, read_recording, replay_nodes
+from .replay_progress import current_progress
 
 _SCHEMA = "way int, stream string, same long, lost long, spurious long, duplicated long, events array<long>"
 
@@ -76,12 +77,18 @@ def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
 
 
 @lru_cache(maxsize=1)
-def _prepare_worker(source: Hashed, nodes: Hashed, ideal: Hashed) -> tuple[Recording, dict[str, pa.Table]]:
-    """The recording and the truth, which are the outputs of one node that takes the ideal one; kept by a worker for its
-    next tasks."""
-    came_in = source.value.read()
-    best = came_in if ideal == source else ideal.value.read()
-    return came_in, outputs(replay_nodes(best, ONE, nodes.value), nodes.value.plan)
+def _read_input(source: Hashed) -> Recording:
+    """The recording; kept by a worker for its next tasks."""
+    recording: Recording = source.value.read()
+    return recording
+
+
+@lru_cache(maxsize=1)
+def _replay_truth(source: Hashed, nodes: Hashed, ideal: Hashed) -> dict[str, pa.Table]:
+    """The truth: the outputs of one node that takes the ideal recording; kept by a worker for its next tasks."""
+    best = _read_input(source) if ideal == source else ideal.value.read()
+    current_progress().expect(best.steps)
+    return outputs(replay_nodes(best, ONE, nodes.value), nodes.value.plan)
 
 
 @dataclass(frozen=True)
@@ -112,9 +119,11 @@ class _StudyTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for i in batch.column(0).to_pylist():
-                came_in, truth = _prepare_worker(
-                    Hashed(self.key, self.source), Hashed(self.key, self.nodes), Hashed(self.ideal_key, self.ideal)
-                )
+                source = Hashed(self.key, self.source)
+                came_in = _read_input(source)
+                if i == 0:
+                    current_progress().expect(came_in.steps * sum(w.nodes for w in self.ways))
+                truth = _replay_truth(source, Hashed(self.key, self.nodes), Hashed(self.ideal_key, self.ideal))
                 found = outcome(came_in, self.ways[i], self.nodes, truth)
                 yield _rows(i, found)
 

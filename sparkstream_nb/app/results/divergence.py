@@ -25,6 +25,7 @@ from ...plan.output_labels import is_inner, list_labels, query_of, stream_of
 from ...plan.reports.lineage import LINEAGE, events_of, held_of
 from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts, routing_of
 from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
+from ...replay.replay_progress import current_progress
 from ...replay.study_tasks import Input
 from .frontend import Displayed
 
@@ -406,10 +407,12 @@ class Truth:
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
-        self._own = self._replay_outputs(ONE)
 
     def against(self, way: Way) -> Divergence:
         """The divergence of nodes that take the recording in a `way`."""
+        leaders = 0 if self.nodes.split_plans(way) is None else 1
+        replays = 2 * (way.nodes + leaders + ("_own" not in vars(self)))
+        current_progress().expect(replays * self.recording.steps)
         plan, own, found = self.nodes.plan, self._own, self._replay_outputs(way)
         here = [s for s in plan.streams if s in own.plain or s in found.plain]
         untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
@@ -422,6 +425,10 @@ class Truth:
         shards = self._names(way)
         merged = {a: MergedCheck.of(own.merged[a], found.merged[a]) for a in own.merged}
         return Divergence(self, way, matches, writers, shards, merged, warning)
+
+    @cached_property
+    def _own(self) -> _ReplayedOutputs:
+        return self._replay_outputs(ONE)
 
     def _names(self, way: Way) -> list[str]:
         """The shard ids of the nodes, and of the leader if there is one."""

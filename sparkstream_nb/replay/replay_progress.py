@@ -1,0 +1,56 @@
+"""Progress of the replays of a call: the share of their steps that is done, which another thread may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ..engine.node import NodeEngine
+from ..engine.step_count import StepCount
+
+_MOST = 0.99
+"""Share while replays are under way: failures repeat steps, so that there may be more than are expected."""
+
+
+class ReplayProgress:
+    """Steps of node engines that are expected, and that are done."""
+
+    def __init__(self) -> None:
+        self._expected = 0
+        self._done = StepCount()
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None if nothing is known, as where Spark's workers replay."""
+        if not self._expected or not self._done.count:
+            return None
+        return min(self._done.count / self._expected, _MOST)
+
+    def expect(self, steps: int) -> None:
+        """Adds steps that are to come."""
+        self._expected += steps
+
+    def follow(self, engine: NodeEngine) -> NodeEngine:
+        """Counts the steps of an engine, which is returned."""
+        engine.passed = self._done
+        return engine
+
+
+_current: ContextVar[ReplayProgress | None] = ContextVar("replay_progress", default=None)
+
+
+@contextmanager
+def follow_replays() -> Iterator[ReplayProgress]:
+    """The progress of the replays in the block, in this thread."""
+    progress = ReplayProgress()
+    token = _current.set(progress)
+    try:
+        yield progress
+    finally:
+        _current.reset(token)
+
+
+def current_progress() -> ReplayProgress:
+    """The progress of the replays of this call; one that is shown nowhere outside of `follow_replays`."""
+    return _current.get() or ReplayProgress()
