@@ -167,12 +167,14 @@ def mariadb() -> Iterator[Server]:
             Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
             [mariadbd, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
              f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2",
-             f"--tmpdir={folder}"],  # a server that starts removes the temporary tables that it finds there
+             f"--tmpdir={folder}",  # a server that starts removes the temporary tables that it finds there
+             f"--log-bin={folder / 'log'}", "--binlog-format=ROW", "--server-id=1"],
             folder, user, [*admin, "ping"],
         )  # fmt: skip
         with _running(server):
             setup = (
-                f"CREATE DATABASE siddhi; CREATE USER siddhi IDENTIFIED BY '{password}'; GRANT ALL ON *.* TO siddhi;"
+                f"CREATE DATABASE siddhi; CREATE USER siddhi IDENTIFIED BY '{password}'; "
+                "GRANT ALL ON *.* TO siddhi WITH GRANT OPTION;"
             )
             client = ["mariadb", "--no-defaults", f"--socket={socket_file}", "-u", "root", "-e", setup]
             subprocess.run(client, check=True, capture_output=True)

@@ -134,7 +134,8 @@ class ListeningReader:
             try:
                 return column.read(value)
             except (ValueError, ArithmeticError) as error:
-                return UnreadValue(str(value), " ".join(str(error).split()))
+                text = value.hex() if isinstance(value, bytes) else str(value)
+                return UnreadValue(text, " ".join(str(error).split()))
 
         return read
 

@@ -16,13 +16,14 @@ import servers
 from sparkstream_nb.app import App, deploy
 from sparkstream_nb.errors import NotInThisBuild, SiddhiBindError
 from sparkstream_nb.stores.dialects import DIALECTS
+from tests.marks import thorough
 
 from .listening_crashing import app_text, deployed
 from .programs import ROOT, wait_until_free
 from .waiting import rows, until
 
 
-@pytest.fixture(params=["postgresql"], scope="module")
+@pytest.fixture(params=[thorough("mariadb"), "postgresql"], scope="module")
 def started(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
     servers.skip_without(request.param)
     with servers.SERVERS[request.param]() as server:
@@ -196,6 +197,15 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
     ({"slot_name": "Not-A-Slot"}, "slot.name has small letters, digits and _, 63 at most, not 'Not-A-Slot'"),
     ({"connector_properties": "slot.name=A"}, "slot.name has small letters"),
     ({"connector_properties": "slot.name"}, "'slot.name' in connector.properties is not NAME=VALUE"),
+    ({"url": "jdbc:mysql://h/shop", "table_name": "pay.trades"}, "'pay' is another database than"),
+    (
+        {"url": "jdbc:mysql://h/shop", "database_server_id": "0"},
+        "'database.server.id' of @source(type='cdc') is a whole number from 1 to",
+    ),
+    (
+        {"url": "jdbc:mysql://h/shop", "connector_properties": "database.server.id=x"},
+        "from 1 to 4,294,967,295, not 'x'",
+    ),
     ({"connector_properties": "plugin.name=x"}, "plugin.name is one of pgoutput, decoderbufs, wal2json, not 'x'"),
     ({"mapping": "@map(type='json')"}, "Write @map(type='keyvalue')"),
     (
@@ -208,8 +218,9 @@ WRONG: list[tuple[dict[str, str | None], str]] = [
 @pytest.mark.parametrize(("changed", "message"), WRONG, ids=[m for _, m in WRONG])
 def test_wrong_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str], message: str) -> None:
     monkeypatch.setenv("DB_PASSWORD", "geheim")
+    allow = [f"jdbc={PLACE}", "jdbc=mysql://h:3306/shop"]
     with pytest.raises(SiddhiBindError) as error:
-        deploy(text_of(**changed), name="x", home=tmp_path / "home", allow=[f"jdbc={PLACE}"], allow_env=["DB_PASSWORD"])
+        deploy(text_of(**changed), name="x", home=tmp_path / "home", allow=allow, allow_env=["DB_PASSWORD"])
     assert message in str(error.value).replace("\n", " ")
     assert "geheim" not in str(error.value)
 
@@ -218,6 +229,7 @@ def test_wrong_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed:
     ("changed", "what"),
     [
         ({"url": "jdbc:oracle:thin://h:1521/x"}, "a database of type 'oracle'"),
+        ({"url": "jdbc:sqlserver://h:1433;databaseName=x"}, "a database of type 'sqlserver'"),
         ({"url": "jdbc:mongodb://rs/h:1/x"}, "a database of type 'mongodb'"),
         ({"datasource_name": "DB"}, "'datasource.name'"),
         ({"connector_properties": "database.password=geheim"}, "'database.password' in connector.properties"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -11,6 +12,7 @@ from ...plan.connectors.change_properties import (
     PLUGIN,
     PLUGINS,
     PUBLICATION,
+    SERVER_ID,
     SLOT,
     connector_properties,
 )
@@ -18,11 +20,13 @@ from ...plan.connectors.incoming import PROPERTIES, is_listening, listened_opera
 from ...plan.connectors.mapping import SourceMapping
 from ...sources.reader import SourceReader
 from ...stores.address import Database, Secret, from_jdbc
+from ...stores.change_log import OPERATIONS, ChangeLog, Operation
 from ...types import Schema
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
 from .typed_options import OptionValues
 
+_INSTALL = "pip install 'sparkstream-nb[databases]'"
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 
 
@@ -66,20 +70,43 @@ def _granted_database(o: OptionValues, grants: Grants) -> Database:
 def _make_listening_reader(o: OptionValues, database: Database, mapping: SourceMapping, schema: Schema) -> SourceReader:
     """The reader of the log of a database."""
     from ...sources.listening import ListeningReader
-    from ...stores.change_log import OPERATIONS
+
+    properties = connector_properties(o.raw(PROPERTIES))
+    named = listened_operations(o.given)
+    operations = frozenset(operation for operation in OPERATIONS if operation in named)
+    log = (_make_postgres_log if database.kind == "postgresql" else _make_mysql_log)(
+        o, database, operations, properties
+    )
+    # Several operations are a text with a comma, at which siddhi-io-cdc gives defaults.
+    return ListeningReader(log, mapping, schema, with_defaults="," in o.raw("operation"))
+
+
+def _make_postgres_log(
+    o: OptionValues, database: Database, operations: frozenset[Operation], properties: Mapping[str, str]
+) -> ChangeLog:
     from ...stores.postgresql_log import PostgresLog, WalPlace
 
-    properties = {"slot.name": o.text("slot.name"), **connector_properties(o.raw(PROPERTIES))}
-    slot = properties[SLOT]
+    slot = properties.get(SLOT, o.text("slot.name"))
     if not _SLOT_NAME.fullmatch(slot):
         raise Misuse(f"{o.what}: slot.name has small letters, digits and _, 63 at most, not {shown(slot)}")
     plugin = properties.get(PLUGIN, o.trim("plugin.name")).lower()
     if plugin not in PLUGINS:
         raise Misuse(f"{o.what}: plugin.name is one of {', '.join(PLUGINS)}, not {shown(plugin)}")
     if find_spec("psycopg") is None:
-        raise Misuse(f"{o.what} needs psycopg: pip install 'sparkstream-nb[databases]'")
-    named = listened_operations(o.given)
-    operations = frozenset(operation for operation in OPERATIONS if operation in named)
-    place = WalPlace(database, o.text("table.name"), operations, slot, properties.get(PUBLICATION))
-    # Several operations are a text with a comma, at which siddhi-io-cdc gives defaults.
-    return ListeningReader(PostgresLog(place), mapping, schema, with_defaults="," in o.raw("operation"))
+        raise Misuse(f"{o.what} needs psycopg: {_INSTALL}")
+    return PostgresLog(WalPlace(database, o.text("table.name"), operations, slot, properties.get(PUBLICATION)))
+
+
+def _make_mysql_log(
+    o: OptionValues, database: Database, operations: frozenset[Operation], properties: Mapping[str, str]
+) -> ChangeLog:
+    from ...stores.mysql_log import BinlogPlace, MySqlLog
+
+    given = properties.get(SERVER_ID)
+    if given is not None and not (given.isdecimal() and len(given) < 11 and 0 < int(given) < 1 << 32):
+        raise Misuse(f"{o.what}: {SERVER_ID} is a whole number from 1 to 4,294,967,295, not {shown(given)}")
+    server_id = int(given) if given is not None else o.number("database.server.id") if o.has(SERVER_ID) else None
+    if find_spec("pymysqlreplication") is None:
+        raise Misuse(f"{o.what} needs mysql-replication: {_INSTALL}")
+    name = o.text("database.server.name")
+    return MySqlLog(BinlogPlace(database, o.text("table.name"), operations, server_id, name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-LISTENED = ("postgresql",)
+LISTENED = ("postgresql", "mysql", "mariadb")
 """The kinds of databases, as JDBC addresses have them, whose logs this build reads."""
 SLOT, PUBLICATION, PLUGIN, SNAPSHOT = "slot.name", "publication.name", "plugin.name", "snapshot.mode"
+SERVER_ID, SERVER_NAME = "database.server.id", "database.server.name"
 PLUGINS = ("pgoutput", "decoderbufs", "wal2json")
 """PostgreSQL's plug-ins that an app may name. Their changes are the same; it is always pgoutput that is read."""
 _SNAPSHOTS = (
@@ -36,7 +37,7 @@ _TUNING = (
 )  # fmt: skip
 _TUNING_PREFIXES = ("snapshot.", "offset.", "database.history", "schema.history.", "incremental.snapshot.")
 """Properties that tune Debezium or its storage, and change no event."""
-_READ = (SLOT, PUBLICATION, PLUGIN)
+_READ = (SLOT, PUBLICATION, PLUGIN, SERVER_ID)
 
 
 def connector_properties(text: str) -> dict[str, str]:

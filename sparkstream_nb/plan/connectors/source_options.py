@@ -275,8 +275,18 @@ _CDC = _table_of(
         "Properties of Debezium's connector, `NAME=VALUE` with commas: `slot.name`, `publication.name`, and those that "
         "change no event.",
     ),
-    OptionSpec("database.server.id", "Accepted, and without effect.", effect=False),
-    OptionSpec("database.server.name", "Accepted, and without effect.", effect=False),
+    OptionSpec(
+        "database.server.id",
+        "The number by which a server of MySQL knows this replica. Without it, one by chance.",
+        "int",
+        most=4_294_967_295,
+    ),
+    OptionSpec(
+        "database.server.name",
+        "A name of the position in the log of a server of MySQL: with another one, a source begins with what is "
+        "committed then.",
+        shown=True,
+    ),
     OptionSpec(
         "polling.column",
         "The column whose greater values are new rows. Mode polling needs it.",
