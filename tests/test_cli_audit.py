@@ -13,6 +13,7 @@ from sparkstream_nb.app.audit.audit_answers import FeedFiles
 from sparkstream_nb.app.audit.audit_feeds import _read_files
 from sparkstream_nb.app.audit.auditing import AppAudit, AuditReport, as_json, as_sarif, audit_text
 from sparkstream_nb.cli import main
+from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.lab.display import text
 from sparkstream_nb.lab.plans_shown import page
 from sparkstream_nb.plan import compile_app
@@ -284,6 +285,22 @@ def test_errors_of_use(
     (tmp_path / "app.siddhi").write_text(RISE)
     assert main(["audit", "app.siddhi", *words.split()]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_table_in_a_database_takes_no_event_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in memory while the nodes are replayed, where whole batches run."""
+    monkeypatch.setattr(NodeEngine, "_run_by_chunk", None)
+    feed = tmp_path / "feed.csv"
+    feed.write_text("k,v\na,1\na,2\nb,1\nb,2\n")
+    text = """
+        define stream S (k string, v double);
+        @store(type='rdbms', datasource='d') @primaryKey('k') define table T (k string, v double);
+        @info(name='sums') from S select k, sum(v) as v group by k insert into O;
+        @info(name='writes') from O select k, v update or insert into T on T.k == k;
+    """
+    measured = audit_text("a.siddhi", text, feeds=FeedFiles([("S", str(feed))])).measured
+    assert measured is not None and measured.failure is None
+    assert [m.queries["sums"]["same"] for m in measured.ways] == [2, 2, 2, 4]
 
 
 def test_feeds_whose_rows_are_out_of_order_are_merged_by_time(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ _UPKEEP = {
     "add-shard-id": "SHARD, add SHARD_ID to tables that lack it",
     "drop": "drop the tables",
     "verify": "APP is a text, a name, a folder or a recording: hold all that was written against its checksums",
+    "repair": "make damaged outputs of an app (a text, a name or a folder) again from its journal",
     "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }
 
@@ -85,6 +86,8 @@ def store(options: Any) -> int:
     """`sparkstream store`. No node of the app may run meanwhile."""
     if options.action == "verify":
         return _verify(options)
+    if options.action == "repair":
+        return _repair(options)
     from ..app.config.grants import Grants
     from ..app.config.secrets import References
     from ..app.deployment.app_folder import default_home
@@ -127,19 +130,36 @@ def store(options: Any) -> int:
 
 def _verify(options: Any) -> int:
     """`sparkstream store verify`: 1 if something is damaged. It only reads; the app may run meanwhile."""
-    from ..app.deployment.app_folder import default_home
     from ..app.stored.verify_folder import verify_folder, verify_recording
 
     path = Path(options.app)
     if options.shards:
         raise Misuse("sparkstream store verify takes an app, and no shard id")
-    if path.suffix == ".parquet":
-        result = verify_recording(path)
-    else:
-        home = Path(options.home) if options.home is not None else path
-        if options.home is None and not path.is_dir():
-            name = compile_plan(options).name or path.stem if path.suffix == ".siddhi" else options.app
-            home = default_home(options.name or name)
-        result = verify_folder(home)
+    result = verify_recording(path) if path.suffix == ".parquet" else verify_folder(_folder_of(options))
     print(result)
     return 1 if result.damage else 0
+
+
+def _repair(options: Any) -> int:
+    """`sparkstream store repair`. No node of the app may run meanwhile."""
+    from ..app.stored.repair_outputs import repair_folder
+    from ..lab import connect
+
+    if options.shards:
+        raise Misuse("sparkstream store repair takes an app, and no shard id")
+    connect()
+    print("\n".join(repair_folder(_folder_of(options), dict(options.param))))
+    return 0
+
+
+def _folder_of(options: Any) -> Path:
+    """The folder of the app that is named by its text, its name or its folder."""
+    from ..app.deployment.app_folder import default_home
+
+    path = Path(options.app)
+    if options.home is not None:
+        return Path(options.home)
+    if path.is_dir():
+        return path
+    name = compile_plan(options).name or path.stem if path.suffix == ".siddhi" else options.app
+    return default_home(options.name or name)

@@ -121,6 +121,10 @@ class NodeEngine:
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
         self.passed = StepCount()
+        self._waiting: dict[int, Clock] = {}
+        """By operator, the last movement of the clock that it left out (`_may_wait`)."""
+        self._ticked: set[int] = set()
+        """Operators that may leave out movements: the first one makes those begin that wait for nothing else."""
 
     def _is_labelled(self, op: Operator) -> bool:
         return op.name in self._labels and isinstance(op, QueryOperator)
@@ -356,17 +360,43 @@ class NodeEngine:
         for stream, rows in inputs.items():
             for chunk, takers in self._taken(stream, rows, quiet):
                 chunks.setdefault(int(chunk.order_key[0]) >> ORDER_KEY_BITS, []).append((stream, chunk, takers))
-        timed = [op for op in self.operators if op.node.timed]
+        timed = [(k, op) for k, op in enumerate(self.operators) if op.node.timed]
         for i in range(len(clock.now)):
             if clock.moved[i]:
                 at = Clock(clock.base, clock.now, clock.moved, i, i + 1)
-                for op in timed:
-                    self._emit(op, op.run({s: self._empty[s] for s in op.node.inputs}, at), quiet, out)
+                for k, op in timed:
+                    if k in self._ticked and not _is_due(op, int(clock.now[i])):
+                        self._waiting[k] = at
+                        continue
+                    self._waiting.pop(k, None)
+                    if self._may_wait(op):
+                        self._ticked.add(k)
+                    self._emit(op, self._run_timers(op, at), quiet, out)
             for stream, chunk, takers in chunks.get(clock.base + i, []):
                 self._push(stream, chunk, quiet, out, takers)
                 if stream in self._published:
                     out.note(stream, chunk)
             self.passed.count += 1
+        for k in list(self._waiting):
+            self._catch_up(k)
+
+    def _may_wait(self, op: Operator) -> bool:
+        """True if an operator may leave out movements of the clock before its `next_due` and make up for them by the
+        last one: a query outside of partitions (`may_rest`) that no other operator and no trace looks into."""
+        return (
+            isinstance(op, QueryOperator)
+            and not _in_partition(op)
+            and not op.query.read_windows
+            and self.services.watching is None
+        )
+
+    def _run_timers(self, op: Operator, clock: Clock) -> Rows | None:
+        return op.run({s: self._empty[s] for s in op.node.inputs}, clock)
+
+    def _catch_up(self, k: int) -> None:
+        """Makes up for the movements of the clock that operator `k` left out."""
+        rows = self._run_timers(self.operators[k], self._waiting.pop(k))
+        assert rows is None or len(rows) == 0, "no timer was due"
 
     def _taken(self, stream: str, rows: Rows, clock: Clock) -> Iterator[tuple[Rows, list[int]]]:
         """The chunks of a stream that bring something about, each with the operators that have to see it: filters are
@@ -389,6 +419,8 @@ class NodeEngine:
         """`takers`: the operators that have to see the rows; None: all that read the stream."""
         for i in self.graph.receivers.get(stream, []) if takers is None else takers:
             op = self.operators[i]
+            if i in self._waiting:
+                self._catch_up(i)
             inputs = {s: rows if s == stream else self._empty[s] for s in op.node.inputs}
             self._emit(op, op.run(inputs, clock), clock, out)
 
@@ -601,6 +633,11 @@ def _column(type: Type, column: Any, strings: StringPool) -> Column:
     if isinstance(column, UnreadAttribute):
         return UnreadColumn(type, len(column))
     return Column.of(type, column, strings) if isinstance(column, list) else Column.from_arrow(type, column, strings)
+
+
+def _is_due(op: Operator, now: int) -> bool:
+    due = op.next_due()
+    return due is not None and due <= now
 
 
 def _in_partition(op: Operator) -> bool:

@@ -107,19 +107,27 @@ def _runs(batches: Sequence[list[OutputFile]]) -> Iterator[list[list[OutputFile]
 
 def _merge_run(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
     """Merge the files of a run of micro-batches into one."""
-    table = pa.concat_tables([in_order([table_of(f) for f in files]) for files in run]).combine_chunks()
+    table = pa.concat_tables([in_order([table_of(f) for f in files]) for files in run])
+    sizes = [size for files in run for size in sizes_of(files)]
+    write_merged(folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows", table, sizes)
+    for files in run:
+        for file in files:
+            file.path.unlink()
+
+
+def write_merged(path: Path, table: pa.Table, sizes: Sequence[tuple[int, int]]) -> None:
+    """Write the file of several micro-batches, with the number of rows of each, whole or not at all. The columns of
+    `table` are node, step, timestamp and the attributes."""
+    table = table.combine_chunks()
     for i, field in enumerate(table.schema):
         if field.type == pa.string():
             coded = table.column(i).dictionary_encode()
             table = table.set_column(i, field.with_type(coded.type), coded)
-    table = with_sizes(table, [size for files in run for size in sizes_of(files)])
-    new = private_file(folder / ".merged")
+    table = with_sizes(table, sizes)
+    new = private_file(path.parent / ".merged")
     with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     seal(new)
     to_disk(new)
-    put_in_place(new, folder / f"{run[0][0].first:012d}-{run[-1][0].last:012d}.arrows")
-    to_disk(folder)
-    for files in run:
-        for file in files:
-            file.path.unlink()
+    put_in_place(new, path)
+    to_disk(path.parent)

@@ -389,13 +389,19 @@ def table_of(file: OutputFile, last: int | None = None) -> pa.Table:
         table = reader.read_all()
     if last is not None:
         table = table.slice(max(0, table.num_rows - last))
+    table = spell_out(table)
+    if file.node is None:
+        return table
+    return table.add_column(0, "node", pa.array(np.full(table.num_rows, file.node, np.int32)))
+
+
+def spell_out(table: pa.Table) -> pa.Table:
+    """The table without dictionaries."""
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             plain = field.with_type(field.type.value_type)
             table = table.set_column(i, plain, table.column(i).cast(plain.type))
-    if file.node is None:
-        return table
-    return table.add_column(0, "node", pa.array(np.full(table.num_rows, file.node, np.int32)))
+    return table
 
 
 _NULLABLE = {

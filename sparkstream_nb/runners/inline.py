@@ -10,8 +10,9 @@ import contextlib
 import logging
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from ..recovery.batch_care import BatchCare
 from . import node_work as nodes
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
-from .runner_protocol import Job
+from .runner_protocol import Job, NodesJob
 from .stateless import SourceApp, app_of, work_off_share
 
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
@@ -173,18 +174,52 @@ class InlineRunner:
         return self.checkpoint.done()
 
 
+class InlineNodes:
+    """The nodes of an app in this process: their results in one micro-batch after the other. Their large results go
+    into the folder `outputs`; `check` is called between pieces of work, and may raise.
+    """
+
+    def __init__(
+        self, job: NodesJob, checkpoint: InlineCheckpoint, care: BatchCare, outputs: Path, check: Callable[[], None]
+    ) -> None:
+        self.job, self.checkpoint, self.check = job, checkpoint, check
+        inbox, keys = job.home / "inbox", job.layout.keys
+        self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
+        self.nodes = NodeWork(job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, care=care, check=check)
+        self.planner = Planner.of(inbox, job.retention, work=self.app.works)
+
+    def plan(self) -> Planned | None:
+        """Plans the next micro-batch; None if nothing has come in."""
+        start = self.checkpoint.done_offset() or self.planner.beginning
+        end = self.planner.latest(start, self.job.rows)
+        return None if end == start else self.checkpoint.plan(start, end)
+
+    def work(self, planned: Planned) -> tuple[list[Row], list[BufferedState]]:
+        """Output of the nodes in a micro-batch, and their states after it."""
+        given: dict[int, list[Row]] = {}
+        for share in self.planner.shares(planned.start, planned.end):
+            for key, row in work_off_share(self.nodes.folder, self.app, share, self.check):
+                given.setdefault(key, []).append(row)
+        out: list[Row] = []
+        states: list[BufferedState] = []
+        for key, rows in sorted(given.items()):
+            self.check()
+            states.append(BufferedState(self.checkpoint, key))
+            out += nodes.work_off(self.nodes, states[-1], key, rows)
+        return out, states
+
+    def release(self) -> None:
+        """Drop the engines that are kept between micro-batches."""
+        nodes.release(self.job.run)
+
+
 class _MicroBatches:
     """The micro-batches of an app, one after the other, until `stopping`."""
 
     def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: BatchCare, stopping: threading.Event) -> None:
         self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
-        inbox, outputs, keys = job.home / "inbox", job.home / "outputs", job.layout.keys
-        self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
-        self.nodes = NodeWork(
-            job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, care=care, check=self._check
-        )
-        self.planner = Planner.of(inbox, job.retention, work=self.app.works)
-        forget_resting(inbox)
+        self.nodes = InlineNodes(job, checkpoint, care, job.home / "outputs", self._check)
+        forget_resting(job.home / "inbox")
 
     def _check(self) -> None:
         if self.stopping.is_set():
@@ -192,35 +227,17 @@ class _MicroBatches:
 
     def work(self) -> bool:
         """Carries out the next micro-batch, or once more the one that is planned and not done; whether there is one."""
-        planned = self.checkpoint.unfinished_batch
+        planned = self.checkpoint.unfinished_batch or self.nodes.plan()
         if planned is None:
-            start = self.checkpoint.done_offset() or self.planner.beginning
-            end = self.planner.latest(start, self.job.rows)
-            if end == start:
-                return False
-            planned = self.checkpoint.plan(start, end)
+            return False
         commit = self.job.commit
         began = commit.clock()
-        rows, states = self._rows(planned)
+        rows, states = self.nodes.work(planned)
         self._check()
         commit.commit(sorted(rows, key=lambda row: (row.node, row.seq)), planned.batch, began)
         self.checkpoint.finish(planned, states)
-        self.planner.done(planned.end)
+        self.nodes.planner.done(planned.end)
         return True
-
-    def _rows(self, planned: Planned) -> tuple[list[Row], list[BufferedState]]:
-        """Output of the nodes in a micro-batch, and their states after it."""
-        given: dict[int, list[Row]] = {}
-        for share in self.planner.shares(planned.start, planned.end):
-            for key, row in work_off_share(self.nodes.folder, self.app, share, self._check):
-                given.setdefault(key, []).append(row)
-        out: list[Row] = []
-        states: list[BufferedState] = []
-        for key, rows in sorted(given.items()):
-            self._check()
-            states.append(BufferedState(self.checkpoint, key))
-            out += nodes.work_off(self.nodes, states[-1], key, rows)
-        return out, states
 
 
 def _cause(error: BaseException) -> str:

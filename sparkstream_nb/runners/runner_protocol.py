@@ -46,12 +46,11 @@ class NodeLayout:
         return NodeLayout(tuple(keys_apart(nodes, partitions)), partitions)
 
 
-@dataclass(frozen=True)
-class Job:
-    """The work of an app: its name, the folder `home` of its run `run` (with `inbox`, `outputs` and `checkpoint`), its
-    nodes, the schemas of its streams, and the commit. A micro-batch has `rows` events at most; `retention` says how
-    much of the past the inbox keeps. A `mirror` puts the inbox at a shared address, if Spark's machines do not see
-    `home`. The nodes are spread over `partitions` partitions (`NodeLayout.of`).
+@dataclass(frozen=True, kw_only=True)
+class NodesJob:
+    """The work of an app's nodes: its name, the folder `home` of its run `run` (with `inbox`, `outputs` and
+    `checkpoint`), its nodes, and the schemas of its streams. A micro-batch has `rows` events at most; `retention` says
+    how much of the past the inbox keeps. The nodes are spread over `partitions` partitions (`NodeLayout.of`).
     """
 
     name: str
@@ -59,16 +58,24 @@ class Job:
     run: str
     specs: Sequence[NodeSpec]
     schemas: Mapping[str, Schema]
-    commit: Commit
     rows: int = ROWS_PER_TRIGGER
     retention: Retention = field(default_factory=Retention)
-    mirror: Mirror | None = None
     partitions: int | None = None
 
     @property
     def layout(self) -> NodeLayout:
         """Placement of its nodes."""
         return NodeLayout.of(len(self.specs), self.specs[0].count, self.partitions)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(NodesJob):
+    """The work of an app: that of its nodes, and the commit of their results. A `mirror` puts the inbox at a shared
+    address, if Spark's machines do not see `home`.
+    """
+
+    commit: Commit
+    mirror: Mirror | None = None
 
 
 class Checkpoint(Protocol):

@@ -1,11 +1,18 @@
-"""The plans of a deployment's nodes."""
+"""The plans of a deployment's nodes, and what their workers are told of them."""
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ...plan.distributed.leader import Parts
 from ...plan.nodes import Plan
+from ...plan.state_units import state_tokens
+from ...runners.database_tables import pack_tables
+from ...runners.node_spec import NodeSpec
+from .app_folder import AppRun
+from .deployment import Deployment
 
 
 def compile_nodes(nodes: Sequence[Mapping[str, str]], compiler: Callable[[Mapping[str, str]], Plan]) -> list[Plan]:
@@ -18,3 +25,21 @@ def compile_nodes(nodes: Sequence[Mapping[str, str]], compiler: Callable[[Mappin
             compiled[key] = compiler(properties)
         plans.append(replace(compiled[key], properties=properties))
     return plans
+
+
+def node_specs(deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> list[NodeSpec]:
+    """All nodes that an app has had, by their numbers. `plans`: one for each present node; one that was removed still
+    has to process events that were sent before."""
+    parts = Parts(plans[0], deployment.led)
+    by_shard = dict(zip(deployment.shard_ids, plans, strict=True))
+    tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
+    tokens = state_tokens(plans[0], life.units) if life.units else None
+    return [
+        NodeSpec(
+            i, s, pickle.dumps(parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
+            scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
+            duty=parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
+            tokens=tokens,
+        )
+        for i, s in enumerate(life.shards)
+    ]  # fmt: skip

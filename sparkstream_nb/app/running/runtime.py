@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import threading
 import time as clock
 from collections import Counter
@@ -36,9 +35,6 @@ from ...plan.arrival_time import ByArrival
 from ...plan.distributed import placement
 from ...plan.distributed.leader import LEADER, Parts
 from ...plan.nodes import Plan
-from ...plan.state_units import state_tokens
-from ...runners.database_tables import pack_tables
-from ...runners.node_spec import NodeSpec
 from ...runners.runner_protocol import Job, Session
 from ...runners.spark.handover import left
 from ...runners.stream import Stream
@@ -58,6 +54,7 @@ from ..deployment.app_folder import AppRun
 from ..deployment.changing import purge_dropped
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.emptied import outside_stores
+from ..deployment.node_plans import node_specs
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
 from ..deployment.whole import Found, check_whole, not_whole
@@ -114,8 +111,6 @@ class AppRuntime:
         purge_dropped(self.home, self.name, self.life, own_store=deployment.store is None)
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=self.progress.say))
-        tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
-        tokens = state_tokens(self.plan, life.units) if life.units else None
         self.warnings = [
             *self.emptied,
             *(
@@ -135,17 +130,6 @@ class AppRuntime:
             raise
         self._mirror = self._open_mirror(deployment, life)
         self.outputs = OutputFiles(folder / "outputs", life.shards)
-        by_shard = dict(zip(self.shard_ids, plans, strict=True))
-        # A node that was removed still has to process events that were sent before.
-        specs = [
-            NodeSpec(
-                i, s, pickle.dumps(self.parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
-                scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
-                duty=self.parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
-                tokens=tokens,
-            )
-            for i, s in enumerate(life.shards)
-        ]  # fmt: skip
         merging = Merging(self.outputs, deployment.retention)
         self.reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self.progress)
@@ -156,9 +140,10 @@ class AppRuntime:
         )  # fmt: skip
         try:
             job = Job(
-                self.name, folder, life.run, specs, self.schemas, commit,
-                deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, deployment.retention, self._mirror,
-                life.partitions,
+                name=self.name, home=folder, run=life.run, specs=node_specs(deployment, plans, life),
+                schemas=self.schemas, commit=commit,
+                rows=deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, retention=deployment.retention,
+                mirror=self._mirror, partitions=life.partitions,
             )  # fmt: skip
             self.stream = Stream(job, self.session.runner(job))
         except SparkStreamError:

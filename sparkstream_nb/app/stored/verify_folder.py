@@ -64,6 +64,8 @@ class _Verifier:
         self.checked: dict[str, int] = {}
         self.damage: list[str] = []
         self.notes: list[str] = []
+        self.repairable = False
+        """Damage that the journal may make good was found."""
 
     def verify(self) -> None:
         with self._reports():
@@ -74,6 +76,8 @@ class _Verifier:
                     part(life)
         with self._reports():
             self._store()
+        if self.repairable:
+            self.notes.append(f"Outputs can be made again from the journal: sparkstream store repair {self.home}")
 
     @contextlib.contextmanager
     def _reports(self) -> Iterator[None]:
@@ -118,7 +122,9 @@ class _Verifier:
         for folder in sorted((life / "outputs").glob("*/")):
             if not folder.name.startswith("."):
                 files = [file.path for file in outputs.files(unquote(folder.name))]
+                before = len(self.damage)
                 self._each("files of outputs", files, check_sealed)
+                self.repairable |= len(self.damage) > before
 
     def _checkpoint(self, life: Path) -> None:
         file = life / "checkpoint" / CHECKPOINT_FILE

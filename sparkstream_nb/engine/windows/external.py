@@ -469,13 +469,10 @@ class ExternalTimeBatchWindow:
         return result
 
     def next_due(self) -> int | None:
-        """Time at which a timeout emits a batch, or the rest of an earlier one; the timer itself is set again for ever.
-        """
-        pending, held = self.log.head
-        n = min(len(pending), self.batch.shape[1])
-        waits = np.zeros(len(self.timers.head), np.bool_)
-        waits[:n] = (pending[:n] >= 0) | ((held[:n] >= 0) & (self.batch[FLUSHED, :n] == 0))
-        return self.timers.next_due(waits, grown(self.batch[SCHEDULED], len(waits)))
+        """The next timeout, also one that emits nothing: the following one is counted from the clock at which it goes
+        off."""
+        scheduled = grown(self.batch[SCHEDULED], len(self.timers.head))
+        return self.timers.next_due(not_before=scheduled)
 
     def forget(self, instances: Array) -> None:
         self.log.forget(instances)
