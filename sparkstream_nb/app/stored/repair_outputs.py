@@ -1,8 +1,8 @@
 """`sparkstream store repair`: makes damaged files of an app's outputs again from its journal.
 
 A node is a function of its input, so all nodes are run once more over the journal, in this process and with a state of
-their own. The outputs that the whole files lack are those of the damaged ones. A file is replaced only if their number
-is that of the outputs which were written.
+their own. The outputs that the whole files lack belong into the damaged files. These are replaced only if the stream
+then has as many outputs as were written.
 """
 
 from __future__ import annotations
