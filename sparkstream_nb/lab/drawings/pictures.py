@@ -23,8 +23,17 @@ def on_white(picture: str) -> str:
     return f'{begin}{end}<rect width="100%" height="100%" rx="4" fill="#fff"/>{rest}'
 
 
+_IN_THE_DARK = (
+    "<style>@media screen{:is([data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,html[theme=dark]) "
+    ".sparkstream-picture{filter:invert(.93) hue-rotate(180deg)}}</style>"
+)
+"""Turns pictures dark where the page is: JupyterLab and pages of nbconvert, VS Code, Colab. An untrusted notebook is
+stripped of it, and has pictures on white."""
+
+
 def embed_svg(picture: str, alt: str) -> str:
     """An SVG element as an HTML image, because untrusted notebooks are stripped of SVG elements."""
     data = base64.b64encode(on_white(picture).encode()).decode()
     style = f"width:100%;max-width:{1.4 * WIDTH:.0f}px"
-    return f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" style="{style}">'
+    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" style="{style}"'
+    return f'{_IN_THE_DARK}{image} class="sparkstream-picture">'
