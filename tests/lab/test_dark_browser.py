@@ -13,6 +13,7 @@ from .cells import LOAD
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 APP = """
+import pandas as pd
 import sparkstream_nb
 
 app = sparkstream_nb.deploy('''
@@ -20,13 +21,13 @@ define stream S (k string, v double);
 @info(name='last3') from S#window.length(3) select k, sum(v) as s insert into Sums;
 @info(name='rise') from every e1=S -> e2=S[v > e1.v and k == e1.k] select e1.v as a, e2.v as b insert into Rises;
 ''', name="Dark", nodes=2, fresh=True, master="inline")
-for i in range(12):
-    app.send("S", [f"k{i % 3}", float(i * 7 % 5)], at=1_717_236_000_000 + 1000 * i)
-app.flush()
+n = range(12)
+events = pd.DataFrame({"k": [f"k{i % 3}" for i in n], "v": [i * 7 % 5 / 2 for i in n], "at": [1000 * i for i in n]})
+app.feed("S", events, time="at", progress=lambda p: None)
 """
 CELLS = [
-    LOAD, APP, "%siddhi trace Dark.last3", "%siddhi trace Dark.rise", "%siddhi study Dark --nodes 1,2,3",
-    "%siddhi graph Dark",
+    LOAD, APP, "%siddhi trace Dark.last3 events --time at", "%siddhi trace Dark.rise events --time at",
+    "%siddhi study Dark --nodes 1,2,3", "%siddhi graph Dark", "app.divergence()",
 ]  # fmt: skip
 PICTURE = ".jp-OutputArea-output img.sparkstream-picture"
 

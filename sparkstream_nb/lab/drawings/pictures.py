@@ -24,16 +24,23 @@ def on_white(picture: str) -> str:
 
 
 _IN_THE_DARK = (
-    "<style>@media screen{:is([data-jp-theme-light=false],.vscode-dark,.vscode-high-contrast,html[theme=dark]) "
+    "<style>@media screen{:is([data-jp-theme-light=false],[data-md-color-scheme=slate],.vscode-dark,"
+    ".vscode-high-contrast,html[theme=dark]) "
     ".sparkstream-picture{filter:invert(.93) hue-rotate(180deg)}}</style>"
 )
-"""Turns pictures dark where the page is: JupyterLab and pages of nbconvert, VS Code, Colab. An untrusted notebook is
-stripped of it, and has pictures on white."""
+"""Turns pictures dark where the page is: JupyterLab and pages of nbconvert, this project's site, VS Code, Colab. An
+untrusted notebook is stripped of it, and has pictures on white."""
 
 
 def embed_svg(picture: str, alt: str) -> str:
-    """An SVG element as an HTML image, because untrusted notebooks are stripped of SVG elements."""
-    data = base64.b64encode(on_white(picture).encode()).decode()
-    style = f"width:100%;max-width:{1.4 * WIDTH:.0f}px"
-    image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" style="{style}"'
-    return f'{_IN_THE_DARK}{image} class="sparkstream-picture">'
+    """An SVG element as an HTML image as wide as the page, because untrusted notebooks are stripped of SVG elements."""
+    return image_tag(on_white(picture), alt, f"width:100%;max-width:{1.4 * WIDTH:.0f}px")
+
+
+def image_tag(picture: str, alt: str, style: str, attributes: str = "") -> str:
+    """An SVG element on a white ground as an HTML image, which is dark where the page is."""
+    data = base64.b64encode(picture.encode()).decode()
+    return (
+        f'{_IN_THE_DARK}<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(alt)}" {attributes}'
+        f'style="{style}" class="sparkstream-picture">'
+    )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import zlib
 
 from ...plan.reports.app_graph import AROUND, Graph, GraphNode
 from ..drawings.levels import LEVELS, SIGNS, words_of
-from ..drawings.pictures import on_white
+from ..drawings.pictures import image_tag, on_white
 from .graph_layout import Box, GraphLayout, Path, layout_of
 
 # Okabe and Ito's colours, which the colour-blind tell apart, and a dash pattern for each.
@@ -56,16 +55,13 @@ def image(graph: Graph) -> str:
     """
     layout = _laid_out(graph)
     picture = on_white(_markup(graph, layout))
-    data = base64.b64encode(picture.encode()).decode()
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
     areas = "".join(  # the first area at a point counts, so enclosing areas come last
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
         for node in sorted(graph.nodes, key=lambda node: node.kind in AROUND)
     )
-    return (
-        f'<div style="overflow-x:auto"><img src="data:image/svg+xml;base64,{data}" alt="the app\'s graph" '
-        f'usemap="#{name}" style="max-width:none"><map name="{name}">{areas}</map></div>'
-    )
+    shown = image_tag(picture, "the app's graph", "max-width:none", f'usemap="#{name}" ')
+    return f'<div style="overflow-x:auto">{shown}<map name="{name}">{areas}</map></div>'
 
 
 def _laid_out(graph: Graph) -> GraphLayout:
