@@ -11,7 +11,7 @@ from ..app.results.hints import cut_by_joins
 from ..nodes.distributed import Distributed
 from ..plan.connectors.incoming import TIME, incoming_annotations, taken
 from ..plan.connectors.outside import outside_annotations, promise
-from ..plan.nodes import AggregationDef, Plan
+from ..plan.nodes import AggregationDef
 from ..plan.query_parts import connector_options, connector_type
 from ..plan.remarks import notes
 from ..plan.shard_safety.safety import dependent_queries
@@ -26,7 +26,7 @@ def card_text(app: App) -> str:
     lines = [f"{app.name}: {headline(app)}"]
     if app.runner_note is not None:
         lines.append(f"  {app.runner_note}")
-    lines += _rows_text(_rows_of_plan(app.plan))
+    lines += _rows_text(_rows_of(app))
     lines += [f"  ! {w}" for w in [*warnings_of(app), *app.away]]
     return "\n".join([*lines, f"  {said}"] if (said := _describe_redeployment(app)) else lines)
 
@@ -39,7 +39,7 @@ def card_html(app: App) -> str:
             f'<span style="{MUTED}">{html.escape(headline(app))}</span>'
         ),
         *([] if app.runner_note is None else [_mute_text(app.runner_note)]),
-        _rows_html(_rows_of_plan(app.plan)),
+        _rows_html(_rows_of(app)),
         *(paragraph(f"⚠ {html.escape(w)}") for w in [*warnings_of(app), *app.away]),
     ]
     if said := _describe_redeployment(app):
@@ -118,10 +118,11 @@ def _describe_redeployment(app: App) -> str | None:
     return None if app.deployment.fresh else app.redeployed
 
 
-def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
+def _rows_of(app: App) -> list[tuple[str, str, str]]:
     """(kind, name, about it) of the streams that take events, the aggregations, the sources and sinks outside and the
     queries."""
-    rows: list[tuple[str, str, str]] = []
+    plan, rows = app.plan, list[tuple[str, str, str]]()
+    repaired = _repaired_by_routing(app)
     for s in plan.streams.values():
         if s.kind == "defined":
             rows.append(("stream", s.source.id, ", ".join(f"{a.name} {a.type}" for a in s.source.schema)))
@@ -141,8 +142,19 @@ def _rows_of_plan(plan: Plan) -> list[tuple[str, str, str]]:
         rows.append(("sink", f"{type_} of {stream.source.id}", promise(type_)))
     for q in plan.queries:
         target = q.output.target.id
-        rows.append(("query", q.name, f"→ {target} · {SIGNS[q.safety.level]} {safety_of(q)}"))
+        safety = f"{SIGNS[q.safety.level]} {safety_of(q)}"
+        if q.name in repaired:
+            safety = f"✓ right, as events are routed by {app.routing.removeprefix('hash:')}"
+        rows.append(("query", q.name, f"→ {target} · {safety}"))
     return rows
+
+
+def _repaired_by_routing(app: App) -> set[str]:
+    """The queries that need a routing by key, and have it."""
+    if app.nodes == 1 or app.deployment.groups is not None or not app.routing.startswith("hash:"):
+        return set()
+    keyed = {q.name for q in app.plan.queries if q.safety.level == "keyed"}
+    return keyed.difference(dependent_queries(app.plan, app.routing))
 
 
 def _rows_html(rows: Sequence[tuple[str, str, str]]) -> str:

@@ -41,6 +41,12 @@ class Members:
             member.step(InputBatch(at, {"S": rows}))
         self.seconds += seconds
 
+    def tick(self, time: int) -> None:
+        """Moves the clock to a time (ms) on a whole second, with no event."""
+        for member in self.members.values():
+            member.step(InputBatch(np.array([time], np.int64), {}))
+        self.seconds = (time - START) // 1000 + 1
+
     def add(self, fault: Fault) -> None:
         """Takes a fault."""
         for member in self.members.values():
@@ -64,7 +70,7 @@ class Members:
         reader = ClusterReader(
             self.app, mode, PairAdapter(self.app, self.groups), self.reports, lambda _: lambda: None, lambda: None
         )  # fmt: skip
-        return Cluster(self.groups, FaultJournal(told, self.add, RLock()), reader)
+        return Cluster(self.groups, FaultJournal(told, self.add, self.tick, RLock()), reader)
 
 
 def fed(groups: NodeGroups, seconds: int, *faults: Fault, app: str = "App") -> Members:

@@ -112,6 +112,18 @@ def test_a_restart_a_cut_and_a_pause(lab: Lab, page: Any) -> None:
     page.locator(f"{CLUSTER} select").select_option("all")
 
 
+def test_a_button_moves_the_clock_after_the_last_event(lab: Lab, page: Any) -> None:
+    node(page, "node-2").locator("button.kill").click()
+    page.locator(f"{CLUSTER} .said", has_text="kill node-2: waits for the clock").wait_for()
+    page.get_by_role("button", name="Move the app's clock by +1 min, with no event").click()
+    wait_for_role(page, "node-2", "down")
+    lab.picture(page, "cluster-clock-moved")
+    node(page, "node-2").locator("button.restart").click()
+    page.locator(f"{CLUSTER} .said", has_text="restart node-2: waits for the clock").wait_for()
+    page.get_by_role("button", name="Move the app's clock by +1 s, with no event").click()
+    wait_for_role(page, "node-2", "passive")
+
+
 def test_errors_are_one_line_in_the_view(lab: Lab, page: Any) -> None:
     lab.run(page, 'sparkstream_nb.app.stop_all()\nprint("all", "stopped")')
     page.wait_for_selector(".jp-OutputArea-output >> text=all stopped", timeout=60_000)
@@ -138,7 +150,7 @@ def test_what_is_saved_is_the_picture(lab: Lab, page: Any) -> None:
     book = json.loads((lab.folder / "cluster.ipynb").read_text())
     data = book["cells"][2]["outputs"][-1]["data"]
     assert "".join(data["text/html"]).count("data:image/svg+xml;base64,") == 2
-    assert "".join(data["text/plain"]).startswith("Rooms: 2 nodes, ha · clock 2024-06-01 10:03:19 UTC")
+    assert "".join(data["text/plain"]).startswith("Rooms: 2 nodes, ha · clock 2024-06-01 10:04:20 UTC")
     assert not lab.elsewhere()
 
 

@@ -195,3 +195,17 @@ def test_what_a_node_runs_has_room_in_its_box() -> None:
     assert "runs group-1-1" in drawn("n1", "Leaderless-group-1-1")
     many = drawn("a-resource-node-of-two", *(f"Leaderless-group-{i}-1" for i in range(5)))
     assert {"runs 5 parts", "a-resource-node-of-two"} <= set(many)
+
+
+def test_the_clock_moves_on_without_events() -> None:
+    members = fed(BARE, 30)
+    members.cluster.kill("node-1")
+    assert members.cluster.snapshot().state.nodes[0].role.value == "active"
+    members.cluster.advance(60_000)
+    shown = members.cluster.snapshot()
+    assert shown.state.clock == START + 29_000 + 60_000
+    assert shown.state.nodes[0].role.value == "down"
+    with pytest.raises(Misuse, match="by is a number of milliseconds above 0, not 0"):
+        members.cluster.advance(0)
+    with pytest.raises(Misuse, match="no event was received yet"):
+        fed(BARE, 0).cluster.advance(1_000)

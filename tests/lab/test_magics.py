@@ -6,6 +6,7 @@ import io
 import re
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, call
@@ -54,6 +55,20 @@ def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn
     assert shell.user_ns["kept"] is app
     assert repr(card).startswith("Trades: running · 2 nodes, active-active · shards node-1, node-2")
     assert "What rise puts out depends on which node sees which event." in repr(card)
+
+
+def test_the_card_says_where_the_routing_repairs_a_query(app: StandIn) -> None:
+    app.runtime.plan = compile_app(
+        "define stream S (k string, r string, n int);\n"
+        "@info(name='rise') from every e1=S -> e2=S[k == e1.k] select e2.n as n insert into O;"
+    )
+    for routing, safety in [
+        ("hash:k", "✓ right, as events are routed by k"),
+        ("hash:r", "! right if routed by k"),
+        ("round_robin", "! right if routed by k"),
+    ]:
+        app.runtime.deployment = replace(app.runtime.deployment, routing=routing)
+        assert safety in card_text(app)
 
 
 def test_the_card_has_the_notes_of_check(app: StandIn) -> None:

@@ -68,7 +68,7 @@ class Replays:
         off. Raises `Misuse` in other modes."""
         app = self._app
         groups = self._groups()
-        journal = FaultJournal(self._fault_status, self._add_fault, app.lock)
+        journal = FaultJournal(self._fault_status, self._add_fault, app.tick, app.lock)
         adapter: ClusterAdapter = (
             ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(app.name, groups)
         )

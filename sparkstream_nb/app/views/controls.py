@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pandas as pd
 
-from ...errors import Misuse
+from ...errors import Misuse, shown
 from ...nodes.distributed import Distributed
 from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Slow
 from ...simulation.node_groups import NodeGroups
@@ -34,12 +34,13 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, and under the `lock` the
-    clock does not move between the two.
+    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, `tick` moves the clock to
+    a time (ms), and under the `lock` the clock does not move between them.
     """
 
     told: Callable[[], FaultStatus]
     add: Callable[[Fault], None]
+    tick: Callable[[int], None]
     lock: AbstractContextManager[object]
 
 
@@ -106,6 +107,14 @@ class Cluster(Displayed):
             fault = _meant(action, self._time(None))
             self._take(fault)
         return fault
+
+    def advance(self, by: int) -> None:
+        """Moves the app's clock on by `by` ms, with no event, so that faults which wait for it happen. Raises `Misuse`
+        if no event was received yet, and if the app's clock is the wall clock."""
+        if not isinstance(by, int) or by <= 0:
+            raise Misuse(f"by is a number of milliseconds above 0, not {shown(by)}")
+        with self._journal.lock:
+            self._journal.tick(self._time(None) - 1 + by)
 
     def slow(self, a: str, b: str, by: int, during: tuple[Time | None, Time]) -> None:
         """Makes the link of two ends slower by `by` ms: of a node and the other one or "database"; or of all nodes of a

@@ -20,10 +20,10 @@ const STYLE = `
 .sparkstream-cluster .said { margin: 4px 0; padding: 4px 10px; border-left: 5px solid var(--jp-brand-color1, #1976d2); }
 .sparkstream-cluster .failed { margin: 4px 0; color: var(--jp-error-color1, #b00); }
 .sparkstream-cluster .said:empty, .sparkstream-cluster .failed:empty { display: none; }
-.sparkstream-cluster .stretch { display: flex; gap: 6px; align-items: center; margin-top: 8px; }
+.sparkstream-cluster .stretch, .sparkstream-cluster .clock { display: flex; gap: 6px; align-items: center; margin-top: 8px; }
 .sparkstream-cluster .log, .sparkstream-cluster .tables { overflow-x: auto; }
 .sparkstream-cluster.waiting .map, .sparkstream-cluster.waiting .timeline { opacity: .55; }
-.sparkstream-ended .controls, .sparkstream-ended .stretch { display: none; }
+.sparkstream-ended .controls, .sparkstream-ended .clock, .sparkstream-ended .stretch { display: none; }
 `;
 
 function create(root, send, width) {
@@ -37,6 +37,7 @@ function create(root, send, width) {
   const head = make("div", "head", view);
   const map = make("div", "map", view);
   const controls = make("div", "controls", view);
+  const clock = make("div", "clock", view, { textContent: "move the clock" });
   const said = make("div", "said", view);
   said.setAttribute("role", "status");
   const failed = make("div", "failed", view);
@@ -101,6 +102,13 @@ function create(root, send, width) {
         buttons[k].title = action.refused || action.title;
       });
     });
+    if (clock.children.length !== state.steps.length) {
+      for (const by of state.steps) {
+        const button = make("button", "step", clock, { type: "button", textContent: by });
+        button.setAttribute("aria-label", `Move the app's clock by ${by}, with no event`);
+        button.onclick = () => ask({ do: "advance", by });
+      }
+    }
     if (stretch.options.length !== state.stretches.length) stretch.replaceChildren(...state.stretches.map((s) => new Option(s, s)));
     stretch.value = state.stretch;
     chosen.hidden = !state.timeline;

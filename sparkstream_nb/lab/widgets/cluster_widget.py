@@ -22,6 +22,8 @@ from .live import LiveOutput
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
 """Spans of the time line, in ms before the clock."""
+STEPS = {"+1 s": 1_000, "+10 s": 10_000, "+1 min": 60_000}
+"""Movements of the app's clock by a button (ms), for faults that wait after the last event."""
 INTERVAL = 0.3
 """Seconds between two drawings, at least."""
 _SAID = 4
@@ -72,6 +74,8 @@ class ClusterView(Following):
             try:
                 if do == "act":
                     self._act(message)
+                elif do == "advance":
+                    self.cluster.advance(STEPS[str(message["by"])])
                 elif do == "stretch":
                     wanted = str(message["stretch"])
                     self.stretch = wanted if wanted in STRETCHES else "all"
@@ -100,6 +104,7 @@ class ClusterView(Following):
             "said": "" if self.pressed is None else describe_fault(s, self.pressed),
             "failed": self._failed,
             "standing": self.status_note(),
+            "steps": list(STEPS),
             "stretches": list(STRETCHES),
             "stretch": self.stretch,
             "timeline": timeline_svg(s, STRETCHES[self.stretch], self._width),
@@ -114,7 +119,7 @@ def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
         clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
         return (
             f"{fault}: waits for the clock. It happens at {when(fault.at)}{clock}: the next event lets it "
-            f"happen, or tick({fault.at}) of the app."
+            "happen, or a button that moves the clock."
         )
     followed = shown.followed(fault)
     lines = [f"{_after(h.at - fault.at)} {h.text}" for h in followed[:_SAID]]
