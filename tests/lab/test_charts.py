@@ -372,7 +372,7 @@ def test_stacked_or_side_by_side_and_the_table(app: StandIn) -> None:
     assert len(bars(view.series())) == 2
     assert len({y + high for shard in bars(view.series()) for _, y, _, high in shard}) == 1  # from one base line
     view._handle_message({"do": "choose", "table": True})
-    assert "<table>" in view._state()["numbers"]
+    assert '<table class="sparkstream-table">' in view._state()["numbers"]
     assert "<details open>" in view.html()
 
 

@@ -34,8 +34,8 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, `tick` moves the clock to
-    a time (ms), and under the `lock` the clock does not move between them.
+    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, `tick` moves the clock
+    to a time (ms), and under the `lock` the clock does not move between them.
     """
 
     told: Callable[[], FaultStatus]

@@ -186,7 +186,7 @@ class Grid:
         return "\n".join([*lines, self.footer] if footer else lines)
 
     def html(self, *, footer: bool = True) -> str:
-        """An HTML table; every value is escaped."""
+        """An HTML table, which JupyterLab's extension lets people sort and filter; every value is escaped."""
         aligns = ["right" if r else "left" for r in self.right]
         head = "".join(
             f'<th style="text-align:{a}">{html.escape(c)}{_small(n)}</th>'
@@ -201,7 +201,7 @@ class Grid:
             + "</tr>"
             for r in self.cells
         )
-        out = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        out = f'<table class="sparkstream-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         return f'{out}<div style="{MUTED}">{self.footer}</div>' if footer else out
 
 

@@ -1,7 +1,9 @@
-// The JupyterLab plugin: SiddhiQL as a language of editors, the file type `.siddhi`, and the cells of `%%siddhi`.
+// The JupyterLab plugin: SiddhiQL as a language of editors, the file type `.siddhi`, the cells of `%%siddhi`, and tables
+// that can be sorted.
 
 import { followNotebooks } from './cells.js';
 import { siddhi, siddhiLines } from './siddhi.js';
+import { followTables } from './tables.js';
 
 export const MIME = 'text/x-siddhi';
 const LINES = 'text/x-siddhi-lines'; // `%siddhi` lines of a notebook
@@ -25,7 +27,7 @@ export async function makePlugin(shared) {
     );
   return {
     id: 'sparkstream-nb:siddhi',
-    description: 'SiddhiQL in %%siddhi cells, .siddhi files and fences of Markdown.',
+    description: 'SiddhiQL in %%siddhi cells, .siddhi files and fences of Markdown; tables that can be sorted.',
     autoStart: true,
     requires: [IEditorLanguageRegistry],
     optional: [INotebookTracker],
@@ -50,6 +52,7 @@ export async function makePlugin(shared) {
         icon: new LabIcon({ name: 'sparkstream-nb:siddhi', svgstr: ICON }),
       });
       if (notebooks) followNotebooks(notebooks, languages, { text: MIME, lines: LINES });
+      followTables();
     },
   };
 }
