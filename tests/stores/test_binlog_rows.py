@@ -94,7 +94,7 @@ def test_times_with_zones(time: dt.datetime) -> None:
 @given(st.decimals(min_value=-(10**30), max_value=10**30, places=7, allow_nan=False))
 def test_decimals(number: Any) -> None:
     """Written as MySQL does: groups of nine digits, in as many bytes as they need, with all bits changed below zero."""
-    whole, fraction = f"{abs(number):039.7f}".split(".")
+    whole, fraction = f"{number.copy_abs():039.7f}".split(".")
     size = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4]
     parts = [whole[:4], *(whole[i : i + 9] for i in range(4, 31, 9)), fraction]
     data = b"".join(int(p).to_bytes(size[len(p)], "big") for p in parts)
