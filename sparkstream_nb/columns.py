@@ -25,6 +25,7 @@ from .synthetic.distributions import (
     Choice,
     EventTimes,
     Exponential,
+    Integers,
     Normal,
     Numbering,
     PerKey,
@@ -39,8 +40,8 @@ from .synthetic.profile import Profile, example_column
 from .synthetic.regular import Regex
 
 __all__ = [
-    "GeneratedColumn", "Profile", "bursts", "chance", "choice", "event_time", "exponential", "like", "names", "normal",
-    "per_key", "poisson", "regex", "sequence", "steady", "uniform", "usual", "walk", "zipf",
+    "GeneratedColumn", "Profile", "bursts", "chance", "choice", "event_time", "exponential", "integers", "like",
+    "names", "normal", "per_key", "poisson", "regex", "sequence", "steady", "uniform", "usual", "walk", "zipf",
 ]  # fmt: skip
 
 
@@ -63,6 +64,11 @@ def chance(probability: float) -> GeneratedColumn:
 def uniform(low: float, high: float, decimals: int | None = None) -> GeneratedColumn:
     """Numbers from `low` to `high`, all equally likely, rounded to `decimals` places; whole ones include `high`."""
     return Uniform(low, high, decimals)
+
+
+def integers(low: int, high: int) -> GeneratedColumn:
+    """Whole numbers from `low` to `high`, both included, all equally likely."""
+    return Integers(low, high)
 
 
 def normal(

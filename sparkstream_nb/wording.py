@@ -7,16 +7,23 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 _speaks_of_options: ContextVar[bool] = ContextVar("speaks_of_options", default=False)
+_in_a_shell: ContextVar[bool] = ContextVar("in_a_shell", default=False)
 
 
 @contextlib.contextmanager
-def speak_of_options() -> Iterator[None]:
-    """Hints name options inside the block."""
-    token = _speaks_of_options.set(True)
+def speak_of_options(*, shell: bool = False) -> Iterator[None]:
+    """Hints name options inside the block: of magics, or, in a `shell`, of the command line."""
+    options, commands = _speaks_of_options.set(True), _in_a_shell.set(shell)
     try:
         yield
     finally:
-        _speaks_of_options.reset(token)
+        _speaks_of_options.reset(options)
+        _in_a_shell.reset(commands)
+
+
+def is_in_shell() -> bool:
+    """True for a person at a command line, where there are no magics and a command's process is over after it."""
+    return _in_a_shell.get()
 
 
 def choose_words(options: str, python: str) -> str:

@@ -80,3 +80,13 @@ def test_a_stream_whose_rows_are_all_rejected_is_an_exit_code(
         (tmp_path / "in.csv").write_text(f"a,at\n1,{FAR}\n")
     assert cli.main(command) == code
     assert message in capsys.readouterr().err
+
+
+def test_errors_name_nothing_of_notebooks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """There are no magics in a shell, and the app is no longer of a process."""
+    words = run_words(tmp_path)
+    (tmp_path / "in.csv").write_text("a\nx\n2\n")
+    assert cli.main(words) == 0
+    told = capsys.readouterr()
+    assert "%siddhi" not in told.out + told.err
+    assert "app = sparkstream_nb.attach('Outputs')" in told.out

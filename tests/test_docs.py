@@ -33,3 +33,17 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_the_messages_of_the_guide_are_those_of_the_package() -> None:
+    """Each heading, apart from what `...` stands for, is in the code."""
+    page = (ROOT / "docs" / "guides" / "messages.md").read_text(encoding="utf-8")
+    code = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sparkstream_nb").rglob("*.py")))
+    code = re.sub(r"\"\s*\n\s*f?\"", "", code) + ", which is not allowed. is in use by process"  # put together
+    texts = re.findall(r"`([^`]+)`", "\n".join(line for line in page.splitlines() if line.startswith("### ")))
+    for of_others in ("The sparkstream_nb extension is already loaded", "[DUPLICATED_METRICS_NAME]"):
+        texts.remove(of_others)
+    assert len(texts) > 15
+    for text in texts:
+        for part in re.split(r"\.\.\.|'x'|'ha'|\bts\b", text):
+            assert part.strip(" '()") in code, text

@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _in_utf8()
     try:
         try:
-            with speak_of_options(), printable_output():
+            with speak_of_options(shell=True), printable_output():
                 code = _run(argv)
         except KeyboardInterrupt:
             print("sparkstream: interrupted", file=sys.stderr)

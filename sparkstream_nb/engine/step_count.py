@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StepCount:
-    """`count` steps went through the operators: those of a batch are counted while it is carried out."""
+    """`count` steps went through the operators. They are counted while a batch is carried out."""
 
     __slots__ = ("count",)
 

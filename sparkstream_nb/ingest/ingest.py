@@ -181,9 +181,13 @@ class _RowFaults:
         return out
 
 
-def too_late(ts: int, latest: int, option: str = "--max-ahead") -> str:
-    """Why an event of a time (ms) is not taken where `latest` is the last that is, by an option."""
-    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken ({option})"
+MAX_AHEAD = "(max_ahead)"
+"""The end of the reason for a time that is too far ahead: the argument of `deploy` and `siddhi`."""
+
+
+def too_late(ts: int, latest: int) -> str:
+    """Why an event of a time (ms) is not taken where `latest` is the last that is."""
+    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken {MAX_AHEAD}"
 
 
 def _readable(ms: int) -> str:

@@ -108,6 +108,9 @@ class SiddhiMagic(Magics):
             return None
         with _below(above):
             app = self._interruptible(lambda: api.deploy(cell, name=o.name, **how))
+        own = app.plan.name
+        if o.name and own and own != o.name:
+            print(f"The app is called {o.name}, as the line above says; @app:name('{own}') in the text has no effect.")
         app.lines_before = above
         app.remember(variable=o.out, lines_before=above)
         self._keep(o, app)

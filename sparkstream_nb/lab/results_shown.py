@@ -37,6 +37,7 @@ from ..app.results.feed_progress import span
 from ..app.results.reasons import group_reasons
 from ..app.running.input_recording import AppRecording
 from ..ingest.ingest import TEXT_OF_ROW
+from ..wording import is_in_shell
 from .card import card_html, card_text
 from .chart_shown import chart_html, chart_text
 from .cluster_shown import cluster_html, cluster_text
@@ -118,7 +119,8 @@ def _list_rejected(shown: FeedReport) -> list[str]:
     known = sum(shown.reasons.values())
     there = known if shown.kept is None else min(known, shown.kept)
     kept = " and are kept" if there >= shown.rejected else f"; {there:,} of them {'is' if there == 1 else 'are'} kept"
-    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}: %siddhi errors {shown.app}"
+    where = "" if is_in_shell() else f": %siddhi errors {shown.app}"
+    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}{where}"
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
     found = group_reasons(shown.reasons, shown.time)
     more = [f"and {format_count(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
@@ -360,7 +362,15 @@ def _(shown: Errors) -> str:
 def _errors_notes(shown: Errors) -> list[str]:
     """A note on errors that are not shown, and on how to mend them."""
     app = f"sparkstream_nb.get('{shown.app}')"
-    mend = [f"%siddhi errors {shown.app} --replay sends them again; mended rows of {app}.errors.frame: .replay(frame)."]
+    if is_in_shell():
+        mend = [
+            "To send them again, correct the file and feed it, or in Python: "
+            f"app = sparkstream_nb.attach('{shown.app}'), then app.replay(), or app.replay(FRAME) with corrected rows "
+            "of app.errors.frame; where --home was given, attach(..., home=FOLDER)."
+        ]
+    else:
+        again = f"%siddhi errors {shown.app} --replay sends them again"
+        mend = [f"{again}; mended rows of {app}.errors.frame: .replay(frame)."]
     if shown.dropped:
         kept = f"{format_count(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
         return [kept, *shown.away, *mend]

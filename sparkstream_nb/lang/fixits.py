@@ -381,6 +381,8 @@ def _output_of_former_versions(f: SyntaxFailure) -> Advice | None:
     if f.word() == "-" and f.word(1) == "events" and f.word(-1) in _EVENT_TYPES:
         which = f.token(-1)
         return Advice(f"'{which}-events' is of former versions of Siddhi", f"Write 'insert {which} events into'.", -1)
+    if "_INTO" in f.expected and f.word(-1) == "insert" and (name := f.token()) is not None and name.type == "ID":
+        return Advice("'into' is missing behind 'insert'", f"Write 'insert into {name}'.")
     if f.word(-2) != "into":
         return None
     if f.word() == "for" and f.word(1) in _EVENT_TYPES:

@@ -11,18 +11,18 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
     """Warnings about shard ids that do not match the stored rows of `aggregation`, with the ways out; empty if all
     match.
 
-    `ids` are the deployment's. Reported are an id without stored rows while other ids have some, and stored rows
-    of an id that no node has.
+    `ids` are the deployment's. Reported are stored rows of an id that no node has, and then the ids without stored
+    rows, each of which may be that one's new name. A node without rows alone had none yet.
     """
     held = store.shards(aggregation)
     known = {s.shard for s in held}
     out = []
-    if known:
-        others = ", ".join(f"'{s}'" for s in sorted(known))
+    if left := sorted(known - set(ids)):
+        others = ", ".join(f"'{s}'" for s in left)
         for new in sorted(set(ids) - known):
             out.append(
-                f"Shard '{new}' is new to aggregation '{aggregation}', whose rows are of {others}. If it is one of "
-                f"these under another name, give it back that shardId, or rename the rows: "
+                f"Shard '{new}' is new to aggregation '{aggregation}', which has rows of {others}, and no such node. "
+                f"If it is one of these under another name, give it back that shardId, or rename the rows: "
                 f"app.store.move_shard('{aggregation}', OLD, '{new}'). If it is an additional node, nothing needs to "
                 "be done."
             )

@@ -149,6 +149,33 @@ class Uniform(GeneratedColumn):
         return Drawn(_round(self.low + (self.high - self.low) * draw.draw_uniforms(), self.decimals))
 
 
+@dataclass(frozen=True)
+class Integers(GeneratedColumn):
+    """Whole numbers from `low` to `high`, all equally likely."""
+
+    low: int
+    high: int
+
+    label = "integers"
+    types = NUMBERS
+
+    def __post_init__(self) -> None:
+        check_numbers("integers", low=self.low, high=self.high)
+        if any(value != value // 1 for value in (self.low, self.high)):
+            raise Misuse(f"integers: low and high are whole numbers, not {shown(self.low)} and {shown(self.high)}")
+        check_bounds("integers", self.low, self.high)
+
+    def check(self, attribute: Attribute) -> None:
+        super().check(attribute)
+        check_within_type("integers", attribute, self.low, self.high)
+
+    def draw(self, draw: Draw) -> Drawn:
+        first, last = int(self.low), int(self.high)
+        words = scale_words(draw.draw_words(), last - first + 1) + np.uint64(first % 2**64)
+        whole = words.view(np.int64)
+        return Drawn(whole if draw.attribute.type in (Type.INT, Type.LONG) else whole.astype(np.float64))
+
+
 def _round(x: Array, decimals: int | None) -> Array:
     return x if decimals is None else round_decimals(x, decimals)
 

@@ -320,3 +320,14 @@ def _seen(app: App, frame: pd.DataFrame, cut: int) -> dict[str, Any]:
         "ledger": app.store.last_committed(app.name, app.runtime.life.run) == app.runtime.progress.batch,
         "counts": (app.stats().events, {s: n for s, n in app.runtime.progress.rows.items() if n} != {}),
     }
+
+
+def test_closing_ends_a_feed(run: Run) -> None:
+    """Also without `stop`: it waited for a minute."""
+    app = run("define stream S (a int); from S select a insert into O;")
+    feed = app.feed("S", pd.DataFrame({"a": range(10_000)}), background=True, rate=1)
+    until = time.monotonic() + 30
+    app.close()
+    assert time.monotonic() < until
+    assert (feed.active, app.closed) == (False, True)
+    app.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -119,3 +120,30 @@ def test_children_do_not_hold_the_folder_of_an_owner_that_was_killed(tmp_path: P
         own(tmp_path, "two").release()
         owner.stdin.close()
         assert owner.stdout.read() == b"ended\nended\n"  # they ran meanwhile
+
+
+@pytest.mark.parametrize(
+    ("argv", "notebook", "name"),
+    [
+        (["/x/ipykernel_launcher.py", "-f", "/r/kernel-0a1b-2c.json"], "/home/me/My lesson\n.ipynb",
+         "notebook My lesson .ipynb"),
+        (["/x/ipykernel_launcher.py", "-f", "/r/kernel-0a1b-2c.json"], None, "notebook kernel 0a1b-2c"),
+        (["/x/ipykernel_launcher.py"], None, "notebook kernel"),
+        (["jobs/alerts.py"], "/home/me/Lesson.ipynb", "alerts.py"),  # started from a notebook
+        (["a\x1b[2J.py"], None, "a\\x1b[2J.py"),
+        (["-c"], None, ""),
+        ([""], None, ""),
+    ],
+)  # fmt: skip
+def test_the_lock_names_the_notebook_or_the_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], notebook: str | None, name: str
+) -> None:
+    monkeypatch.setattr("sys.argv", argv)
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if notebook is not None:
+        monkeypatch.setenv("JPY_SESSION_NAME", notebook)
+    ownership = own(tmp_path, "Shop")
+    written = (tmp_path / "lock").read_text()
+    ownership.release()
+    which = f" ({name})" if name else ""
+    assert written == f"process {os.getpid()} on {socket.gethostname()}{which}, app 'Shop'\n"

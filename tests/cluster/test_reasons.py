@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pandas as pd
+import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.app.results.reasons import ReasonGroup, group_reasons
+from sparkstream_nb.ingest.ingest import too_late
 from sparkstream_nb.lab.display import text
+from sparkstream_nb.wording import speak_of_options
 
 Run = Callable[..., App]
 
@@ -73,3 +76,17 @@ def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     shown = text(app.errors)
     assert [line[:15] for line in shown.splitlines()[2:4]] == ["2,000  Zeit is ", "1,000  v: '1.00"]
     assert "showing 20 of 2,000 errors" in shown
+
+
+@pytest.mark.parametrize("end", ["(max_ahead)", "(--max-ahead)"])
+def test_a_time_too_far_ahead_is_a_fault_of_its_own(end: str) -> None:
+    """Beside others of its row; the second form is that of 0.2.0. The option is the reader's."""
+    ahead = "at: the time 2100-01-01 00:00:00 UTC is too far ahead: after 2026-01-01 00:00:00 UTC no event is taken "
+    reasons = {f"{ahead}{end}; v: 'x' is not an int": 2, f"{ahead}{end}": 1}
+    first = group_reasons(reasons)[0]
+    assert (first.count, first.words.rpartition(" ")[2]) == (3, "(max_ahead)")
+    with speak_of_options():
+        assert {g.words.partition("; ")[0] for g in group_reasons(reasons)} == {
+            f"{ahead}(--max-ahead)", "v: 'x' is not an int",
+        }  # fmt: skip
+    assert too_late(4_102_444_800_000, 1_767_225_600_000) == f"{ahead.removeprefix('at: ')}(max_ahead)"

@@ -102,6 +102,19 @@ def test_check_deploys_nothing_and_shows_the_way_out(shell: Any, app: StandIn) -
     assert app.calls == []
 
 
+def test_another_name_than_the_texts_is_told(
+    shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.runtime.plan = compile_app("@app:name('Rooms') " + TRADES, {"shardId": "node-1"})
+    for name in ("", "Rooms"):
+        shell.run_cell_magic("siddhi", name, TRADES)
+    assert capsys.readouterr().out == ""
+    shell.run_cell_magic("siddhi", "Other", TRADES)
+    assert capsys.readouterr().out == (
+        "The app is called Other, as the line above says; @app:name('Rooms') in the text has no effect.\n"
+    )
+
+
 def test_what_a_deployment_would_change_is_said_before(
     shell: Any, app: StandIn, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,10 +283,10 @@ def test_stop_button_is_one_line(shell: Any, app: StandIn) -> None:
         ("stop", "which app? Write %siddhi stop NAME"),
         ("--nodes 3", "the command comes first, as in %siddhi list"),
         ("query Trades --limt 3 from X select *", "Did you mean '--limit'?"),
-        ("failover Trades", "Trades has mode active-active: deploy it with mode='ha'"),
+        ("failover Trades", "Trades has mode active-active: deploy it with --mode ha"),
         ("failover Trades --queue 3", "--queue is for a study: add --seeds 1000"),
-        ("fault Trades kill node-1", "deploy it with mode='ha'"),
-        ("cluster Trades", "deploy it with mode='ha'"),
+        ("fault Trades kill node-1", "deploy it with --mode ha"),
+        ("cluster Trades", "deploy it with --mode ha"),
     ],
 )
 def test_mistakes(shell: Any, app: StandIn, text: str, message: str) -> None:

@@ -253,6 +253,7 @@ def test_other_advice(text: str, message: str) -> None:
         ("@Plan:trace('true') define stream S (v int);", "'@Plan:trace' is Siddhi 3", "Leave it out."),
         ("define partition p by S.k;", "'define partition' is of former versions", "partition with (k of S) begin"),
         (S + "from S select k insert expired-events into O;", "'expired-events' is of", "'insert expired events into'"),
+        (S + "from S select k insert O;", "'into' is missing behind 'insert'", "'insert into O'"),
         (S + "from S select k insert into O for all-events;", "'for ... events' behind", "'insert all events into O'"),
         (S + "from S select k insert into O partition by p;", "'partition by' is no part", "partition with (p of S)"),
         (S + "from S insert into O select k;", "'select' stands before", "'select ... insert into O;'"),

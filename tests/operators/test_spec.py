@@ -71,7 +71,7 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
         ({"key": "amount"}, "Choose another key (card), leave the key out (one node), or accept it: unsafe=True"),
         (
             {"text": "from Payments select card insert into A; from Payments select amount insert into B;"},
-            "output: which one? The text writes 'A', 'B'",
+            "output: which one? The text writes 'A', 'B': give output='A', or several in a list",
         ),
         (
             {"text": "from Payments select card as _node insert into A;"},

@@ -27,6 +27,9 @@ def test_a_chain_that_is_too_long_is_an_error_of_its_query() -> None:
     ("app", "culprit", "message", "hint"),
     [
         (S + "from S[prise > 5] select symbol insert into O;", "prise", "no attribute 'prise'", "Did you mean 'price'?"),
+        (S + "from every a=S -> b=S[price > a.prise] select a.symbol insert into O;", "a.prise", "state 'a' (stream S) has no attribute 'prise'", "Did you mean 'price'?"),
+        (S + "from every a=S -> S select a.prise as p insert into O;", "a.prise", "state 'a' (stream S) has no attribute 'prise'", "Did you mean 'price'?"),
+        (S + "from every a=S -> S select S.prise as p insert into O;", "S.prise", "stream 'S' has no attribute 'prise'", "Did you mean 'price'?"),
         (S + "from T1 select a insert into O;", "T1", "is defined", None),
         (S + "from S select price as p having volume > 3 insert into O;", "volume", "output has no attribute", "selected attributes only"),
         (S + R + "from S#window.time(1 sec) join R#window.time(1 sec) select symbol insert into O;", "symbol", "in both", "S.symbol"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,7 @@ def test_a_python_without_the_package_is_refused_and_named(
     monkeypatch.delattr(context, remote._SENT, raising=False)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.setattr(context, "pythonExec", str(bare))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(bare))  # chosen
     with pytest.raises(SparkUnavailable, match="which has no sparkstream_nb") as told:
         siddhi(frame, TEXT, name="S", time="at")
     assert f"run {bare}, which" in str(told.value)
@@ -48,3 +50,20 @@ def test_a_python_without_the_package_is_refused_and_named(
     sent = shutil.make_archive(str(bare.parent / "sent"), "zip", remote._PACKAGE.parent, remote._PACKAGE.name)
     monkeypatch.setattr(context, "_python_includes", [sent])
     remote.ship(spark)
+
+
+def test_a_python_that_the_user_has_not_chosen_is_replaced_by_this_one(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python3` of the path, where an environment is not activated."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(remote, "_sent_files", lambda context: [])
+    settings: dict[str, str] = {}
+    context = SimpleNamespace(pythonExec=str(bare), getConf=lambda: settings)
+    remote._check_python(context)  # type: ignore[arg-type]
+    assert context.pythonExec == sys.executable
+    context.pythonExec, settings["spark.pyspark.python"] = str(bare), str(bare)
+    with pytest.raises(SparkUnavailable, match="which has no sparkstream_nb"):
+        remote._check_python(context)  # type: ignore[arg-type]
+    assert context.pythonExec == str(bare)

@@ -17,7 +17,8 @@ import sparkstream_nb
 from sparkstream_nb import columns as c
 from sparkstream_nb import generate
 from sparkstream_nb.errors import Misuse, SparkStreamError
-from sparkstream_nb.synthetic.events import USUAL_START
+from sparkstream_nb.synthetic.column import Seed
+from sparkstream_nb.synthetic.events import USUAL_START, EventRequest, generate_events
 from sparkstream_nb.types import Schema, Type
 
 from .every_kind import COLUMNS, DIGEST, digest_of, frame_of_every_kind
@@ -284,3 +285,18 @@ def test_a_wrong_argument_of_a_generator_is_refused(make: object, message: str) 
 def test_the_generators_are_a_module_of_the_package() -> None:
     assert sparkstream_nb.columns is c
     assert "columns" in dir(sparkstream_nb)
+
+
+def test_whole_numbers_have_both_ends() -> None:
+    schema = Schema.of(("i", Type.INT), ("l", Type.LONG), ("d", Type.DOUBLE), ("f", Type.FLOAT))
+    columns = {name: c.integers(-1, 2) for name in "ildf"}
+    frame = generate_events(schema, EventRequest(4000, Seed(7, "Whole"), columns=columns)).frame
+    for name in "ildf":
+        counts = frame[name].value_counts()
+        assert set(counts.index) == {-1, 0, 1, 2}
+        assert counts.min() > 800
+    for low, high in ((0.5, 2), (0, 2.5), (3, 2), ("a", 2)):
+        with pytest.raises(Misuse, match="integers: "):
+            c.integers(low, high)
+    with pytest.raises(Misuse):
+        generate_events(Schema.of(("i", Type.INT)), EventRequest(1, Seed(7, "W"), columns={"i": c.integers(0, 2**40)}))

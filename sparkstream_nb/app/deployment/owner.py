@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import IO
 
-from ...errors import Misuse
+from ...errors import Misuse, printable
 from ...journal.private import private_file, private_folder
 from ...system import WINDOWS, after_fork_in_child, is_locked, is_mine, lock
 
@@ -25,6 +27,9 @@ two processes could lock two files of that name."""
 _held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
 """The apps of this process by their locked folders, each with the open file."""
 _lock = threading.Lock()
+_CONNECTION_FILE = re.compile(r"kernel-([\w-]+)\.json$")
+_NAME = 100
+"""Characters of a program's name in the file."""
 
 
 class Ownership:
@@ -76,7 +81,9 @@ def own(home: Path, app: str) -> Ownership:
                 ) from None
         file.seek(0)
         file.truncate()
-        file.write(f"process {os.getpid()} on {socket.gethostname()}, app '{app}'\n")
+        program = _describe_program()
+        which = f" ({program})" if program else ""
+        file.write(f"process {os.getpid()} on {socket.gethostname()}{which}, app '{app}'\n")
         file.flush()
         _held[_identity(path)] = app, file
         return Ownership(path, file)
@@ -104,6 +111,19 @@ def _describe_owner(file: IO[str]) -> str:
         return file.read().strip() or "another process"
     except OSError:  # Windows keeps it to who has locked it
         return "another process"
+
+
+def _describe_program() -> str:
+    """This process for the user of another one: `notebook 04_alerts.ipynb`, else its kernel's id or its script; empty
+    for a Python without a script."""
+    first = Path(sys.argv[0]).name if sys.argv else ""
+    if first == "ipykernel_launcher.py":
+        notebook = os.environ.get("JPY_SESSION_NAME")
+        kernel = next((m[1] for a in sys.argv if (m := _CONNECTION_FILE.search(a))), "")
+        name = f"notebook {Path(notebook).name}" if notebook else f"notebook kernel {kernel}".strip()
+    else:
+        name = "" if first in ("", "-c", "-m") else first
+    return printable(" ".join(name.split()))[:_NAME]
 
 
 def _release_after_fork() -> None:

@@ -8,15 +8,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...ingest.ingest import BETWEEN_FAULTS, SPOILT
+from ...ingest.ingest import BETWEEN_FAULTS, MAX_AHEAD, SPOILT
 from ...ingest.time_formats import guess_format
 from ...wording import choose_words
 
 _UNFIT = re.compile(r"(?P<where>[^:]+): (?P<value>.+) (?P<what>is not an? .+)\Z", re.DOTALL)
 """The reason that `ingest.ingest` gives for a value of the wrong type."""
+_FORMER_MAX_AHEAD = "(--max-ahead)"
+"""The end of reasons in folders that 0.2.0 wrote."""
 _FAULT_ENDS = re.compile(
     r"(is not an? (?:int|long|float|double|bool|string|object|time(?: (?:like|in) [^;]+)?)"
-    rf"|{re.escape(SPOILT)}|\(max_ahead\)){re.escape(BETWEEN_FAULTS)}"
+    rf"|{re.escape(SPOILT)}|{re.escape(MAX_AHEAD)}|{re.escape(_FORMER_MAX_AHEAD)}){re.escape(BETWEEN_FAULTS)}"
 )
 """The beginning of the next fault in a row's reason, outside of quoted values."""
 _NUMBERS = "is not an int", "is not a long", "is not a float", "is not a double"
@@ -89,8 +91,16 @@ def _faults(reasons: Mapping[str, int]) -> Counter[str]:
     found: Counter[str] = Counter()
     for reason, count in reasons.items():
         for fault in _FAULT_ENDS.sub(lambda end: f"{end[1]}\n", reason).split("\n"):
-            found[fault] += count
+            found[_name_option(fault)] += count
     return found
+
+
+def _name_option(fault: str) -> str:
+    """The fault with the option that the reader knows."""
+    for end in (MAX_AHEAD, _FORMER_MAX_AHEAD):
+        if fault.endswith(end):
+            return fault.removesuffix(end) + choose_words(_FORMER_MAX_AHEAD, MAX_AHEAD)
+    return fault
 
 
 def _example(values: Sequence[_Value]) -> str:

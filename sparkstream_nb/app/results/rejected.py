@@ -21,6 +21,7 @@ from ...outputs.output_files import series_of
 from ...sources.feeds import NOT_KEPT
 from ...stores import Store
 from ...types import Schema
+from ...wording import choose_words
 from ..connectors.sources import MessageReader
 from ..deployment.deployment import milliseconds, utc
 from .answers import Errors
@@ -112,7 +113,8 @@ def select_errors(
     asked = list(wanted.index if isinstance(errors, pd.DataFrame) or errors is None else errors)
     for id in asked:
         if id not in frame.index:
-            raise Misuse(f"there is no error {id}: %siddhi errors {known.app} shows their ids")
+            where = choose_words(f"%siddhi errors {known.app}", "app.errors")
+            raise Misuse(f"there is no error {id}: {where} shows their ids")
     out = []
     columns = (wanted[name] for name in ("stream", "timestamp", "values"))
     for id, stream, at, values in zip(wanted.index, *columns, strict=True):

@@ -199,7 +199,7 @@ class App(Displayed):
         return self.runtime.interrupt()
 
     def close(self) -> None:
-        """Close the files of a stopped app. It cannot be used afterwards; calls raise an error."""
+        """Stops the app if it runs, and closes its files. It cannot be used afterwards; calls raise an error."""
         self.runtime.close()
 
     def wait_tried(self) -> None:

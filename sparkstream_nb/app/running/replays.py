@@ -26,6 +26,7 @@ from ...simulation.resource_manager import simulate_resources
 from ...simulation.topology import Pair
 from ...sources.disorder import Disorder
 from ...sources.recordings import RecordingFile
+from ...wording import choose_words
 from ..deployment.deployment import HA, MOST_NODES
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -156,7 +157,8 @@ class Replays:
         app = self._app
         app.check_open()
         if app.deployment.groups is None:
-            raise Misuse(f"{app.name} has mode {app.mode}: deploy it with mode='{HA}' for nodes that take over")
+            how = choose_words(f"--mode {HA}", f"mode='{HA}'")
+            raise Misuse(f"{app.name} has mode {app.mode}: deploy it with {how} for nodes that take over")
         return app.deployment.groups
 
     def _writers_of_streams(self) -> dict[str, str]:

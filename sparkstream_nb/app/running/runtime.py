@@ -436,7 +436,9 @@ class AppRuntime:
 
     @deferred()
     def close(self) -> None:
-        """Close the files of a stopped app. It cannot be used afterwards; calls raise an error."""
+        """Stops the app if it runs, and closes its files. It cannot be used afterwards; calls raise an error."""
+        if not self.stopped:
+            self.stop()
         self._closed = True
         self.stream.wait_for_end()
         for feed in self.feeds.values():

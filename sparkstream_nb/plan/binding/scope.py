@@ -20,7 +20,7 @@ from .symbols import Symbols
 @dataclass(frozen=True)
 class VisibleEvent:
     """An event that expressions can refer to: by `name` (a reference, else the source's id), by `alias`, or without a
-    prefix."""
+    prefix. `of`: the source of a pattern's state that has a name of its own."""
 
     slot: int
     name: str | None
@@ -28,6 +28,7 @@ class VisibleEvent:
     counted: bool = False
     what: str = "stream"
     alias: str | None = None
+    of: str | None = None
 
 
 Bare = Literal["first", "all"]
@@ -173,6 +174,8 @@ class Scope:
 
     def _missing_attribute(self, name: str, entry: VisibleEvent, span: Span) -> SiddhiBindError:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
+        if entry.of is not None:
+            where = f"state '{entry.name}' ({entry.what} {entry.of})"
         hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
         if entry.slot == OUTPUT and self.place in ("having", "order by"):
             hint = f"'{self.place}' can use selected attributes only. {hint}"

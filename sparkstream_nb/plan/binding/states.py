@@ -70,7 +70,8 @@ class _Binder:
             raise SiddhiBindError(f"'{source.id}' is a {source.kind}: it does not send events", s.source.span)
         slot = self.numbers[id(s)]
         name = s.ref or str(s.source)
-        own = VisibleEvent(slot, name, source.schema, counted, source.kind)
+        of = None if s.ref is None else str(s.source)
+        own = VisibleEvent(slot, name, source.schema, counted, source.kind, of=of)
         later = tuple(r for r in self.refs if r != s.ref and r not in self.named)
         scope = Scope(
             symbols,
@@ -82,7 +83,7 @@ class _Binder:
             tables=False,
         )
         bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
-        self.known.append(VisibleEvent(slot, name, bound.schema, counted, source.kind))
+        self.known.append(VisibleEvent(slot, name, bound.schema, counted, source.kind, of=of))
         self.named.add(name)
         self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
         return StreamState(slot, bound)

@@ -393,7 +393,10 @@ def _stream_outputs(
         flow = Dataflow(plan)
         ends = [w for w in written if not flow.readers(w)]
         if len(ends) != 1:
-            raise Misuse(f"output: which one? The text writes {_list_names(written)}")
+            if not written:
+                raise Misuse("output: no query of the text writes to a stream: give one that does")
+            example = f"output={(ends or written)[0]!r}, or several in a list"
+            raise Misuse(f"output: which one? The text writes {_list_names(written)}: give {example}")
         asked = ends
     for name in asked:
         if name not in (*written, *faults):

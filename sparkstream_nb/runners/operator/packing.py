@@ -174,7 +174,7 @@ def _time_bounds(spec: OperatorSpec) -> TimeBounds:
     def reason(ms: int) -> str:
         if abs(ms) > FURTHEST:
             return f"{ms} is not an event time: these are at most {FURTHEST:,} ms before or after 1970"
-        return too_late(ms, last, "max_ahead")
+        return too_late(ms, last)
 
     return TimeBounds(-FURTHEST, last, reason)
 

@@ -85,9 +85,11 @@ def ship(session: SparkSession) -> None:
 
 
 def _check_python(context: SparkContext) -> None:
-    """Raises SparkUnavailable if the workers of this machine run a Python that lacks this package.
+    """Lets the workers of this machine run this process's Python if theirs lacks this package. Raises SparkUnavailable
+    if the user has chosen theirs.
 
-    Spark takes `python3` unless it is told which, and that may be another one than a notebook's.
+    Spark takes `python3` of the path unless it is told which, and that is another one than a notebook's where its
+    environment is not activated. Functions that were made before keep theirs.
     """
     python = shutil.which(context.pythonExec)
     if python is None or Path(python).parent == Path(sys.executable).parent:  # links of environments lead to one file
@@ -95,11 +97,19 @@ def _check_python(context: SparkContext) -> None:
     look = "import importlib.util as u, sys; sys.exit(u.find_spec('sparkstream_nb') is None and 3)"
     path = os.pathsep.join(filter(None, [*_sent_files(context), os.environ.get("PYTHONPATH")]))
     done = subprocess.run([python, "-c", look], env={**os.environ, "PYTHONPATH": path}, check=False)
-    if done.returncode == 3:
+    if done.returncode == 3 and not _is_chosen(context):
+        context.pythonExec = sys.executable
+    elif done.returncode == 3:
         raise SparkUnavailable(
             f"Spark's workers run {python}, which has no sparkstream_nb. "
             f"Before Spark starts: os.environ['PYSPARK_PYTHON'] = {sys.executable!r}"
         )
+
+
+def _is_chosen(context: SparkContext) -> bool:
+    """True if the user has said which Python the workers run."""
+    settings = ("spark.pyspark.python", "spark.pyspark.driver.python")
+    return "PYSPARK_PYTHON" in os.environ or any(context.getConf().get(name) for name in settings)
 
 
 def _sent_files(context: SparkContext) -> Iterator[str]:
