@@ -299,7 +299,8 @@ def test_a_table_in_a_database_takes_no_event_by_itself(tmp_path: Path, monkeypa
         @info(name='writes') from O select k, v update or insert into T on T.k == k;
     """
     measured = audit_text("a.siddhi", text, feeds=FeedFiles([("S", str(feed))])).measured
-    assert measured is not None and measured.failure is None
+    assert measured is not None
+    assert measured.failure is None
     assert [m.queries["sums"]["same"] for m in measured.ways] == [2, 2, 2, 4]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from ..option_values import stream_and_file
 from ..options import CannotRead, add, add_reading, read_text, reading_of, write_text
 from .app_texts import describe_error, many, text_of
 from .commands import Commands
+from .replays_shown import show_replays
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -298,7 +300,8 @@ def audit(options: Any) -> int:
             apps.append(AppAudit(path, error=e))
             continue
         try:
-            apps.append(audit_text(path, text, files, dict(options.param), feeds))
+            with show_replays(f"{path}: the nodes are replayed; Ctrl-C ends it") if feeds.files else nullcontext():
+                apps.append(audit_text(path, text, files, dict(options.param), feeds))
         except SparkStreamError as e:
             raise Misuse(str(e)) from None
     unknown = next((s for s, _ in feeds.files if not any(s in a.fed for a in apps)), None)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Misuse
@@ -17,6 +15,7 @@ from ..option_values import counts, positive, stream_and_file
 from ..options import add, add_reading, reading_of, write_text
 from .app_texts import compile_plan
 from .commands import Commands
+from .replays_shown import show_replays
 from .results import report_feed
 from .running import check_feeds
 
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from ..plan import Plan
 
 _LIMIT = 20
-_TICK_SECONDS = 1.0
-_LINE_SECONDS = 10.0
-"""Interval of lines about progress where there is no terminal."""
 
 
 def add_compared(commands: Commands) -> None:
@@ -126,7 +122,7 @@ def _compare(options: Any, how: dict[str, Any], compare: Callable[[App], Compari
     check_feeds(plan, options)
     with _deploy_offline(plan, options, how) as app:
         code = _feed(app, options)
-        with _show_progress(f"{app.name}: the nodes are replayed; Ctrl-C ends it"):
+        with show_replays(f"{app.name}: the nodes are replayed; Ctrl-C ends it"):
             result = compare(app)
         if options.html is not None:
             write_text(options.html, comparison_page(result, options.limit))
@@ -170,48 +166,3 @@ def _feed(app: App, options: Any) -> int:
     for group in groups if files else ():
         code |= report_feed(app, app.feed(group, **reading_of(options)), sys.stderr)
     return code
-
-
-@contextmanager
-def _show_progress(text: str) -> Iterator[None]:
-    """Shows a text, the share of the replays that is done, and the times passed and left on standard error while the
-    block runs: on one line of a terminal, else on a further line now and then."""
-    from ..app.results.feed_progress import ProgressLine
-    from ..replay.replay_progress import follow_replays
-
-    terminal = sys.stderr.isatty()
-    if not terminal:
-        print(text, file=sys.stderr, flush=True)
-    line, ended, began, printed = ProgressLine(), threading.Event(), perf_counter(), perf_counter()
-    with follow_replays() as progress:
-
-        def tick() -> None:
-            nonlocal printed
-            line(text)
-            while not ended.wait(_TICK_SECONDS):
-                now = perf_counter()
-                words = f"{text} · {_describe_share(progress.share, now - began)}"
-                if terminal:
-                    line(words)
-                elif now - printed >= _LINE_SECONDS:
-                    printed = now
-                    print(words, file=sys.stderr, flush=True)
-
-        clock = threading.Thread(target=tick, daemon=True)
-        clock.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            clock.join()
-            line.close()
-
-
-def _describe_share(share: float | None, seconds: float) -> str:
-    """`37 % · 12 s · 20 s left`; the time alone as long as no share is known."""
-    from ..app.results.feed_progress import span
-
-    if share is None:
-        return span(seconds)
-    return f"{share:.0%} · {span(seconds)} · {span(seconds * (1 - share) / share)} left".replace("%", " %", 1)
-

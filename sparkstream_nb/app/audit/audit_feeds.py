@@ -96,8 +96,7 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
     # A table in a database takes no batches: in memory, the engine runs whole ones.
     truth = Truth(name, source, Nodes(move_stores_to_memory(disconnect_streams(plan))), ["node-1"])
     found = []
-    for way in ways:
-        divergence = truth.against(way)
+    for way, divergence in zip(ways, truth.against_each(ways), strict=True):
         queries: dict[str, Counter[str]] = {}
         for row in divergence.counts.to_dict("records"):
             counts = queries.setdefault(str(row["query"] or row["stream"]), Counter())

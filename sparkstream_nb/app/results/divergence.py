@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -410,9 +410,16 @@ class Truth:
 
     def against(self, way: Way) -> Divergence:
         """The divergence of nodes that take the recording in a `way`."""
-        leaders = 0 if self.nodes.split_plans(way) is None else 1
-        replays = 2 * (way.nodes + leaders + ("_own" not in vars(self)))
+        return next(self.against_each([way]))
+
+    def against_each(self, ways: Sequence[Way]) -> Iterator[Divergence]:
+        """The divergences of nodes that take the recording in several ways."""
+        leaders = sum(self.nodes.split_plans(way) is not None for way in ways)
+        replays = 2 * (sum(way.nodes for way in ways) + leaders + ("_own" not in vars(self)))
         current_progress().expect(replays * self.recording.steps)
+        return map(self._compare, ways)
+
+    def _compare(self, way: Way) -> Divergence:
         plan, own, found = self.nodes.plan, self._own, self._replay_outputs(way)
         here = [s for s in plan.streams if s in own.plain or s in found.plain]
         untraced = [s for s in here if not (_same(own, s) and _same(found, s))]

@@ -1,0 +1,57 @@
+"""Progress of replays on standard error."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+_TICK_SECONDS = 1.0
+_LINE_SECONDS = 10.0
+"""Interval of lines about progress where there is no terminal."""
+
+
+@contextmanager
+def show_replays(text: str) -> Iterator[None]:
+    """Shows a text, the share of the replays that is done, and the times passed and left on standard error while the
+    block runs: on one line of a terminal, else on a further line now and then."""
+    from ..app.results.feed_progress import ProgressLine
+    from ..replay.replay_progress import follow_replays
+
+    terminal = sys.stderr.isatty()
+    if not terminal:
+        print(text, file=sys.stderr, flush=True)
+    line, ended, began, printed = ProgressLine(), threading.Event(), perf_counter(), perf_counter()
+    with follow_replays() as progress:
+
+        def tick() -> None:
+            nonlocal printed
+            line(text)
+            while not ended.wait(_TICK_SECONDS):
+                now = perf_counter()
+                words = f"{text} · {_describe_share(progress.share, now - began)}"
+                if terminal:
+                    line(words)
+                elif now - printed >= _LINE_SECONDS:
+                    printed = now
+                    print(words, file=sys.stderr, flush=True)
+
+        clock = threading.Thread(target=tick, daemon=True)
+        clock.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            clock.join()
+            line.close()
+
+
+def _describe_share(share: float | None, seconds: float) -> str:
+    """`37 % · 12 s · 20 s left`; the time alone as long as no share is known."""
+    from ..app.results.feed_progress import span
+
+    if share is None:
+        return span(seconds)
+    return f"{share:.0%} · {span(seconds)} · {span(seconds * (1 - share) / share)} left".replace("%", " %", 1)
