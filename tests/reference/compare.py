@@ -17,6 +17,8 @@ def same(a, b):
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        if a == b == 0:  # -0.0 is another value than 0.0
+            return math.copysign(1, a) == math.copysign(1, b)
         return math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(same, a, b))
