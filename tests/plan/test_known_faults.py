@@ -45,6 +45,8 @@ def test_what_was_reported_and_stands_in_the_text_is_noted(listed: dict[str, str
         "from every (not R for 1 sec -> a=S) select a.v as v insert into O;",
         "from every (not R and a=S) select a.v as v insert into O;",
         "from a=S -> not R for 1 sec select a.v as v insert into O;",
+        "from every (c=S -> not R for 1 sec or a=S) select c.v as v insert into O;",
+        "from every c=S -> not R for 1 sec and a=S select c.v as v insert into O;",
         "from every a=S, not R for 1 sec select a.v as v insert into O;",
         "from every c=S -> a=S and b=R select c.v as v insert into O;",
         "from S#window.lengthBatch(3) select stdDev(v) as d insert into O;",

@@ -178,7 +178,7 @@ def _every(out: PatternLayout, state: nodes.EveryState, start: bool) -> _Runtime
     if not any(ps[i].every >= 0 for i in inner.members if i not in _both(ps, inner.last)):
         for i in inner.members:
             first = inner.first in _both(ps, i)
-            if ps[i].absent and not first and (ps[i].partner < 0 or (ps[i].wait < 0 and not ps[i].is_or)):
+            if ps[i].absent and not first and not ps[i].is_or:
                 ps[i].renews = inner.first
     # Siddhi's EveryInnerStateRuntime hands on init and setup, but resets and updates its first processor only.
     return _Runtime(inner.first, inner.last, [inner.first], [inner.first], inner.inits, inner.setups, inner.members)

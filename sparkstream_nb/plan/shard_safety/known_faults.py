@@ -181,12 +181,12 @@ def _can_come_to_an_end(s: n.State) -> bool:
     first, *others = _states(s.state)
     if any(isinstance(x, n.EveryState) for x in (first, *others[:-1])):
         return False
-    return any(isinstance(x, n.AbsentState) or _is_and_without_wait(x) for x in others)
+    return any(isinstance(x, n.AbsentState) or _is_and_with_absence(x) for x in others)
 
 
-def _is_and_without_wait(s: n.State) -> bool:
+def _is_and_with_absence(s: n.State) -> bool:
     sides = (s.left, s.right) if isinstance(s, n.LogicalState) and s.op == "and" else ()
-    return any(isinstance(x, n.AbsentState) and x.wait is None for x in sides)
+    return any(isinstance(x, n.AbsentState) for x in sides)
 
 
 def _group_ends(x: _QueryPlace) -> bool:
