@@ -120,10 +120,7 @@ class MySqlLog:
         made = None if position is None else int(position[3])
         if position is not None:
             self._check_start(start)
-        self._readers, self._known, self._catalogue = None, {}, None
-        self._asked, self._unread = None, None
-        self._end = self._kept_end = self._reached = start
-        self._count, self._skipped = 0, 0 if position is None else int(position[2])
+        self._begin_at(position, start)
         table = (self._where.database.name, self._table)
         self._stream = BinlogStream(settings, self.place, start, table, self._where.server_id)
         deadline = time.monotonic() + _OPEN_SECONDS
@@ -139,6 +136,12 @@ class MySqlLog:
                 f"file {start.file} of the log of {self.place} was made again, so that the changes behind the former "
                 f"one cannot be read: {self._way_out()}"
             )
+
+    def _begin_at(self, position: list[Any] | None, start: LogPosition) -> None:
+        self._readers, self._known, self._catalogue = None, {}, None
+        self._asked, self._unread = None, None
+        self._end = self._kept_end = self._reached = start
+        self._count, self._skipped = 0, 0 if position is None else int(position[2])
 
     def _settings(self) -> dict[str, Any]:
         d = self._where.database

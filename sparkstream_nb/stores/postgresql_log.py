@@ -115,10 +115,7 @@ class PostgresLog:
         self._table = self._find_table()
         publication, widened = self._prepare_publication(is_new=position is None)
         start = self._prepare_slot(position)
-        self._relations, self._unread, self._asked = {}, None, None
-        self._unfinished, self._count = None, 0
-        self._end = self._kept_end = start
-        self._skipped = (0, 0) if position is None else (parse_lsn(position[1]), int(position[2]))
+        self._begin_at(position, start)
         self._publication, self._checked_at = publication, time.monotonic()
         options = f"proto_version '1', publication_names '{_quoted_name(publication).replace(chr(39), chr(39) * 2)}'"
         command = f"START_REPLICATION SLOT {_quoted_name(self._where.slot)} LOGICAL {lsn_text(start)} ({options})"
@@ -127,6 +124,12 @@ class PostgresLog:
         except StoreError as error:
             raise self._add_way_out(error) from None
         return self._position(), widened
+
+    def _begin_at(self, position: list[Any] | None, start: int) -> None:
+        self._relations, self._unread, self._asked = {}, None, None
+        self._unfinished, self._count = None, 0
+        self._end = self._kept_end = start
+        self._skipped = (0, 0) if position is None else (parse_lsn(position[1]), int(position[2]))
 
     def _connect(self) -> None:
         import psycopg

@@ -26,10 +26,10 @@ from .test_intake import until
 from .test_source_listening import ALL, BOTH, ROW, Source, mapped, refused, schema_of, take_for_ever
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[servers.Server]:
-    servers.skip_without("mariadb")
-    with servers.mariadb() as started:
+@pytest.fixture(params=["mariadb"], scope="module")
+def server(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
+    servers.skip_without(request.param)
+    with servers.SERVERS[request.param]() as started:
         yield started
 
 

@@ -31,10 +31,10 @@ TYPES = {t.value: t for t in Type}
 ALL = "insert,update,delete"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[servers.Server]:
-    servers.skip_without("postgresql")
-    with servers.postgresql() as started:
+@pytest.fixture(params=["postgresql"], scope="module")
+def server(request: pytest.FixtureRequest) -> Iterator[servers.Server]:
+    servers.skip_without(request.param)
+    with servers.SERVERS[request.param]() as started:
         yield started
 
 
