@@ -14,9 +14,10 @@ Each has a method `nulls(share)`: the same values, of which a share is null.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .argument_types import explain_arguments
 from .errors import Misuse, shown
 from .synthetic.arrivals import Bursts, Poisson, Steady
 from .synthetic.column import GeneratedColumn
@@ -123,6 +124,7 @@ def regex(pattern: str) -> GeneratedColumn:
     return Regex(pattern)
 
 
+@explain_arguments
 def names(kind: str, locale: str = "en_US", distinct: int = 1000) -> GeneratedColumn:
     """Names of persons, companies, places and the like, of which at most `distinct` are different.
 
@@ -137,7 +139,8 @@ def per_key(key: str, column: GeneratedColumn | Sequence[Any]) -> GeneratedColum
     return PerKey(key, column if isinstance(column, GeneratedColumn) else choice(column))
 
 
-def like(example: Any) -> GeneratedColumn:
+@explain_arguments
+def like(example: Iterable[Any]) -> GeneratedColumn:
     """Values that imitate an example, a list or a column of a frame: numbers by their quantiles, texts and booleans by
     their frequency, and as many nulls."""
     return example_column(example)

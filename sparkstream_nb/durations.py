@@ -1,7 +1,8 @@
-"""Durations as users write them, such as `500 ms`, `1.5 min` or `1 min 30 sec`."""
+"""Durations as users write them, such as `500 ms`, `1.5 min` or `1 min 30 sec`; and times for messages."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 _UNITS = {
@@ -33,3 +34,11 @@ def parse_duration(text: str) -> int | None:
 def _unit_of(word: str) -> int | None:
     """The ms of a unit; long names may be plural."""
     return _UNITS.get(word) or (_UNITS.get(word[:-1]) if len(word) > 3 and word.endswith("s") else None)
+
+
+def describe_time(ms: int) -> str:
+    """A time (ms since 1970) for messages, such as `2024-06-03 10:00:00 UTC`; the number if no calendar has it."""
+    try:
+        return f"{dt.datetime.fromtimestamp(ms // 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):
+        return str(ms)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import argument_checks
+from ..argument_types import explain_arguments
 from ..errors import Misuse, did_you_mean
 from .config.record import DeploymentRecord
 from .deploying import apps, deploy_again
@@ -54,6 +55,7 @@ class Attachable(Displayed, Sequence[FoundApp]):
         return f"<Attachable: {', '.join(f.name for f in self) or 'none'}>"
 
 
+@explain_arguments
 def attach(
     name: str,
     home: str | Path | None = None,
@@ -94,6 +96,7 @@ def attach(
     return app
 
 
+@explain_arguments
 def attachable(home: str | Path | None = None) -> Attachable:
     """The apps that can be attached: of the folder `home`, or where apps are by default."""
     argument_checks.check_path("home", home)

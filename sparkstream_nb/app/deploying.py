@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import argument_checks
+from ..argument_types import explain_arguments
 from ..errors import Misuse, SparkStreamError, nearest
 from ..interrupts import deferred, interruptible
 from ..limits import Limits
@@ -38,6 +39,7 @@ _apps: dict[str, App] = {}
 _lock = threading.RLock()
 
 
+@explain_arguments
 def deploy(
     text: str,
     *,
@@ -150,6 +152,7 @@ def deploy(
     return _start(plan_deployment(DeployRequest(**locals())))
 
 
+@explain_arguments
 def changes(text: str, **how: Any) -> Changes:
     """The parts of an app's state that `deploy` with these arguments would keep, start over and drop, and why.
 
@@ -272,6 +275,7 @@ def apps() -> Apps:
     return Apps(dict(_apps))
 
 
+@explain_arguments
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` if there is none."""
     argument_checks.require_str("name", name)

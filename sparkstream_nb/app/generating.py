@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..argument_types import explain_arguments
 from ..columns import choice
 from ..errors import Misuse, nearest, shown
 from ..plan.nodes import Plan
@@ -35,6 +36,7 @@ class StreamSchema:
     name: str = ""
 
 
+@explain_arguments
 def generate(
     source: Schema | str | App | tuple[App, str],
     *,

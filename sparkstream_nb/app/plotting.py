@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from .. import argument_checks
+from ..argument_types import explain_arguments
 from ..charts.frame_plot import ChartKind, FramePlot
 from ..charts.loading import load_figures
 from ..errors import Misuse, shown
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ..charts.figures import Figure
 
 
+@explain_arguments
 def plot(
     frame: pd.DataFrame,
     y: str | Sequence[str] | None = None,

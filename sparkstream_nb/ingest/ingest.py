@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..durations import describe_time
 from ..engine.columnar.column_data import ARROW, Array
 from ..engine.state.node_batch import UnreadAttribute
 from ..errors import SparkStreamError, near_to, shown
@@ -187,15 +188,7 @@ MAX_AHEAD = "(max_ahead)"
 
 def too_late(ts: int, latest: int) -> str:
     """Why an event of a time (ms) is not taken where `latest` is the last that is."""
-    return f"the time {_readable(ts)} is too far ahead: after {_readable(latest)} no event is taken {MAX_AHEAD}"
-
-
-def _readable(ms: int) -> str:
-    """A time (ms) for a person, in UTC; the number of ms if no calendar has it."""
-    try:
-        return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
-    except (OverflowError, OSError, ValueError):
-        return str(ms)
+    return f"the time {describe_time(ts)} is too far ahead: after {describe_time(latest)} no event is taken {MAX_AHEAD}"
 
 
 SPOILT = "the text is not valid UTF-8"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ...argument_types import explain_arguments
 from ...errors import SiddhiError
 from ...plan import compile_app
 from ...plan.distributed.distribute import distribute
@@ -68,6 +69,7 @@ class Surroundings:
         return plans[0], ()
 
 
+@explain_arguments
 def check(
     text: str,
     *,
@@ -90,6 +92,7 @@ def check(
         return Check(None, error.below(lines_before), lines_before)
 
 
+@explain_arguments
 def explain(
     text: str,
     *,
@@ -107,6 +110,7 @@ def explain(
         return PlanText(explain_plan(plan, lines_before) + said)
 
 
+@explain_arguments
 def repair(
     text: str,
     *,
@@ -125,6 +129,7 @@ def repair(
         return RepairList(found, lines_before, notes(plan, open_, lines_before))
 
 
+@explain_arguments
 def graph(
     text: str,
     *,

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ... import argument_checks
+from ...argument_types import explain_arguments
 from ...connections.kafka_topics import make_topics
 from ...errors import Misuse, SiddhiError, shown
 from ...lang.parser import parse
@@ -103,6 +104,7 @@ class SplitApp(Displayed):
         return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
 
 
+@explain_arguments
 def split(
     text: str, *, kafka: str, name: str | None = None, variables: Mapping[str, str] | None = None
 ) -> SplitApp:  # fmt: skip

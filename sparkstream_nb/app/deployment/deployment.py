@@ -140,11 +140,6 @@ def check_zone(timezone: str) -> None:
         raise Misuse(f"'{timezone}' is not a time zone. {hint}") from None
 
 
-def utc(time: int) -> str:
-    """A time (ms since 1970) for messages, such as `2024-06-03 10:00:00 UTC`."""
-    return f"{datetime.fromtimestamp(time // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
 def milliseconds(time: int | str | datetime, what: str) -> int:
     """A time as ms since 1970: the number, a datetime or date, or a text with any of these; UTC if it has no offset.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ...durations import describe_time
 from ...engine.columnar.column_data import Array
 from ...engine.state.node_batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError, shown
@@ -23,7 +24,7 @@ from ...stores import Store
 from ...types import Schema
 from ...wording import choose_words
 from ..connectors.sources import MessageReader
-from ..deployment.deployment import milliseconds, utc
+from ..deployment.deployment import milliseconds
 from .answers import Errors
 
 ID = "id"
@@ -86,8 +87,8 @@ class Replayed:
         if self.timeless:
             has = "has" if self.timeless == 1 else "have"
             lines.append(
-                f"{self.timeless:,} had no time, and {has} that of the app's clock, {utc(self.now)}: give a time in "
-                "the column timestamp"
+                f"{self.timeless:,} had no time, and {has} that of the app's clock, {describe_time(self.now)}: give a "
+                "time in the column timestamp"
             )
         return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 import pandas as pd
 
+from ...argument_types import explain_arguments
 from ...charts.frame_plot import ChartKind
 from ...errors import Misuse, nearest
 from ...nodes.distributed import Distributed
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from ...sources.feeds import Shape
 
 
+@explain_arguments
 class App(Displayed):
     """A deployed app. Made by `deploy`, or found by `get`; a notebook shows it as a card.
 
@@ -258,7 +260,7 @@ class App(Displayed):
 
     def remember(self, *, variable: str | None, lines_before: int) -> None:
         """Keeps which variable of the notebook holds the app, and the lines above its text, for `attach`."""
-        self.runtime.remember(variable=variable, lines_before=lines_before)
+        self.runtime.remember(variable=variable, lines_before=int(lines_before))
 
     # ----------------------------------------------------------------------------------------------------- events in
 

@@ -17,9 +17,10 @@ from datetime import datetime
 from typing import Literal
 
 from ... import argument_checks
+from ...durations import describe_time
 from ...errors import Misuse, SparkStreamError
 from ...sources import feeds
-from ..deployment.deployment import milliseconds, utc
+from ..deployment.deployment import milliseconds
 from ..results.answers import FeedReport
 from ..results.feed_progress import FeedProgress
 from ..results.frontend import Displayed
@@ -52,7 +53,7 @@ class FeedPosition:
     time: int | None
 
     def __str__(self) -> str:
-        at = "" if self.time is None else f", at {utc(self.time)}"
+        at = "" if self.time is None else f", at {describe_time(self.time)}"
         return f"{self.events:,} {'event' if self.events == 1 else 'events'} fed{at}, {self.remaining:,} remaining"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ...durations import describe_time
 from ...engine.columnar.column_data import Array
 from ...errors import Misuse, SparkStreamError, nearest
 from ...ingest.time_formats import looks_wrong
@@ -30,7 +31,6 @@ from ...sources.disorder import Disorder, DisorderCounts, disarrange
 from ...sources.feed_cursor import FeedCursor, Skew, Spacing, rejects_of, times_of
 from ...sources.recordings import RecordingFile
 from ...types import Schema
-from ..deployment.deployment import utc
 from ..results.answers import FeedReport
 from ..results.feed_progress import FeedProgress, OnProgress
 from .pace import Pace
@@ -180,13 +180,13 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, h
     if not concerned or not target.spacing_ms or not typed.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.spacing_ms:,} ms apart, from {utc(target.now())} on"
+        came = f"the events are {target.spacing_ms:,} ms apart, from {describe_time(target.now())} on"
         return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
     late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
     if reached is None or not late:
         return []
     what = "1 event is" if late == 1 else f"{late:,} events are"
-    note = f"{what} earlier than the app's clock, which is at {utc(reached)}."
+    note = f"{what} earlier than the app's clock, which is at {describe_time(reached)}."
     if concerned.aggregations:
         return [
             f"{note} {_list_names(concerned.aggregations)} counts them at the clock's time; an aggregation with "

@@ -58,7 +58,7 @@ class StreamReader:
         """See `App.tail`."""
         app = self._app
         app.check_open()
-        argument_checks.optional_int("last", last, 1)
+        argument_checks.require_int("last", last, 1)
         schema = app.schema_of(stream)
         if latest is not None and number is not None:
             raise Misuse("a tail shows the latest event of each key or one number: give latest or number, not both")
@@ -167,7 +167,7 @@ def _length(last: int | str) -> int:
     if isinstance(last, str):
         length = duration_ms(last, "last")
     else:
-        argument_checks.optional_int("last", last, 1)
+        argument_checks.require_int("last", last, 1, 2**62)
         length = last
     if length < 1:
         raise Misuse(f"last is a duration above 0, such as 10min, not {shown(last)}")

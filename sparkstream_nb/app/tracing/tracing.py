@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ...argument_types import explain_arguments
 from ...errors import Misuse, nearest, shown
 from ...plan import nodes
 from ...plan.open_names import compile_open
@@ -18,6 +19,7 @@ MOST_EVENTS = 200
 _MOST_LIMIT = 2_000
 
 
+@explain_arguments
 def trace(
     text: str,
     query: str | None = None,

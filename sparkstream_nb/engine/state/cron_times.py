@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _LAST_YEAR = 2199
+_END = int(dt.datetime(9999, 12, 31, tzinfo=dt.UTC).timestamp())
+"""The second (since the epoch) from which on there are no times: calendars of Python end a day later."""
 
 
 def _values(text: str, low: int, high: int, words: tuple[str, ...] = ()) -> tuple[int, ...]:
@@ -58,6 +60,8 @@ class CronTimes:
     def after(self, ms: int) -> int | None:
         """The first time (ms since the epoch) later than `ms`; None if there is none."""
         start = max(ms // 1000 + 1, 0)
+        if start >= _END:
+            return None
         moment = dt.datetime.fromtimestamp(start, self._zone)
         day = moment.date()
         first = (moment.hour, moment.minute, moment.second)

@@ -128,7 +128,10 @@ class Axis:
     def _label(self, ms: int, step: int) -> str:
         if 0 <= self.start < _DAY:
             return short_duration(ms)
-        moment = datetime.fromtimestamp(ms / 1000, UTC)
+        try:
+            moment = datetime.fromtimestamp(ms / 1000, UTC)
+        except (OverflowError, ValueError):  # no calendar has it
+            return str(ms)
         if step >= _DAY:
             return moment.strftime("%Y-%m-%d")
         text = moment.strftime("%H:%M:%S" if step < 60_000 else "%H:%M")

@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ...argument_checks import check_bool, optional_int, optional_str, optional_str_list, optional_str_map, require_str
+from ...argument_types import explain_arguments
 from ...errors import Misuse, SparkUnavailable, shown
 from ..operator.operator_spec import (
     ERRORS,
@@ -102,6 +103,7 @@ class SiddhiFrames:
         return f"SiddhiFrames({', '.join(self.outputs)})"
 
 
+@explain_arguments
 def siddhi(
     frames: DataFrame | Mapping[str, DataFrame],
     text: str,
