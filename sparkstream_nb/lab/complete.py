@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from .. import app as api
 from ..app.attaching import attachable_names
+from ..lang.keywords import KEYWORDS, TYPES, UNIT_SPELLINGS
 from ..options import Options
+from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
 from ..plan.nodes import DURATIONS
 from ..request import MODES
 from ..testing.model import SUFFIX
@@ -70,7 +72,7 @@ class Completer:
         prefix = _WORD.search(line)
         fragment = prefix[0] if prefix else ""
         fits = [c for c in words if c.lower().startswith(fragment.lower()) and c != fragment]
-        return _result(fragment, sorted(fits, key=lambda c: (c.lower(), c)))
+        return _result(fragment, sorted(fits, key=lambda c: (c.lower(), c)), self._commands)
 
     @staticmethod
     def _body(text: str, row: int, column: int) -> CompletionQuery:
@@ -175,7 +177,26 @@ def _files(line: str, suffixes: tuple[str, ...]) -> list[str]:
         return []
 
 
-def _result(fragment: str, words: Iterable[str]) -> dict[str, Any]:
+_KINDS: Sequence[tuple[str, Collection[str]]] = (
+    ("type", TYPES), ("unit", UNIT_SPELLINGS), ("keyword", KEYWORDS), ("aggregate", AGGREGATORS),
+    ("function", SCALARS), ("window", WINDOWS), ("stream function", STREAM_FUNCTIONS),
+)  # fmt: skip
+
+
+def _kind_of(word: str, commands: Collection[str]) -> str:
+    """The kind of a word, which JupyterLab shows beside it."""
+    signs = {"--": "option", "@": "annotation", "#window.": "window", "#": "stream function"}
+    if (kind := next((kind for sign, kind in signs.items() if word.startswith(sign)), None)) is not None:
+        return kind
+    if word.endswith("="):
+        return "option"
+    if word in commands:
+        return "command"
+    first = word.partition("\u00a0")[0]  # of several keywords, as `insert into`
+    return next((kind for kind, words in _KINDS if first in words or first.lower() in words), "name")
+
+
+def _result(fragment: str, words: Iterable[str], commands: Collection[str] = ()) -> dict[str, Any]:
     """A matcher's answer: these words, in this order, and no others."""
-    completions = [SimpleCompletion(w, type="siddhi") for w in words]
+    completions = [SimpleCompletion(w, type=_kind_of(w, commands)) for w in words]
     return {"completions": completions, "matched_fragment": fragment, "suppress": True, "ordered": True}

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from IPython.core.completer import provisionalcompleter
 
+from sparkstream_nb.lab.complete import _kind_of
 from sparkstream_nb.lab.completion import CompletionQuery, at_cursor
 from sparkstream_nb.lab.completion.app_names import of_plan
 
@@ -184,3 +185,15 @@ def test_the_shell_completes_files_and_their_columns(
     assert in_shell(shell, f"{feed} data/rentals.csv --map symbol=sta|") == ['"Station Name"']
     assert in_shell(shell, f'{feed} data/rentals.csv --map symbol="S|') == ['"Station Name"']
     assert in_shell(shell, f"{feed} frame --map symbol=|") == ["at", '"a b"']
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("select", "keyword"), ("insert\u00a0into", "keyword"), ("string", "type"), ("sum", "aggregate"),
+        ("str:concat", "function"), ("#window.time", "window"), ("#log", "stream function"), ("@sink", "annotation"),
+        ("topic=", "option"), ("--nodes", "option"), ("feed", "command"), ("Orders.price", "name"),
+    ],
+)  # fmt: skip
+def test_the_kind_of_a_word_is_beside_it(word: str, kind: str) -> None:
+    assert _kind_of(word, {"feed"}) == kind
