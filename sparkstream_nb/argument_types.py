@@ -18,8 +18,6 @@ from numbers import Integral, Real
 from pathlib import PurePath
 from typing import Any, Literal, TypeVar, Union, Unpack, get_args, get_origin
 
-import numpy as np
-
 from .errors import Misuse, SparkStreamError, has_surrogate, shown
 
 T = TypeVar("T")
@@ -117,7 +115,7 @@ def _fits(value: Any, annotation: Any) -> bool:
     if annotation is None or annotation is type(None):
         return value is None
     if annotation is bool:
-        return isinstance(value, bool | np.bool_)
+        return isinstance(value, bool) or getattr(value, "dtype", None) == "bool"  # numpy's
     if annotation is int:
         return isinstance(value, Integral) and not isinstance(value, bool)
     if annotation is float:
