@@ -138,12 +138,30 @@ def to_json(members: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def from_json(text: str | bytes) -> Any:
-    """The members of a document of `to_json`, or of an earlier version, without a sum. Raises ValueError if it is
-    changed.
+    """The members of a document of `to_json`, or of an earlier version, without a sum. Raises ValueError, with the
+    place in words, if it is changed.
     """
-    members = json.loads(text)
+    try:
+        members = json.loads(text.decode() if isinstance(text, bytes) else text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not what was written, at line {error.lineno:,}, character {error.colno:,}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not what was written, at byte {error.start:,}") from None
+    except RecursionError:
+        raise ValueError("not what was written: nested too deep") from None
     if isinstance(members, dict) and _SUM in members and members.pop(_SUM) != _sum_of_members(members):
         raise ValueError("its checksum is another one")
+    return members
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The members of a file of `to_json`. Raises FileNotFoundError, and DamagedFile if it is changed."""
+    try:
+        members = from_json(path.read_bytes())
+    except ValueError as error:
+        raise DamagedFile(path, str(error)) from None
+    if not isinstance(members, dict):
+        raise DamagedFile(path, "not what was written: no JSON object")
     return members
 
 

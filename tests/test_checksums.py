@@ -16,6 +16,7 @@ from sparkstream_nb.checksums import (
     check_sums,
     from_json,
     is_sealed,
+    read_json,
     seal,
     sums_of,
     to_json,
@@ -104,3 +105,23 @@ def test_documents() -> None:
     assert from_json(json.dumps(members)) == members  # of an earlier version
     with pytest.raises(ValueError, match="its checksum is another one"):
         from_json(to_json(members).replace("2.5", "2.4"))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "at line 1, character 1"),
+        (b'{"batch": 1,\n "rows": {"O": }}', "at line 2, character 16"),
+        (b'{"batch": 1}{"batch": 1}', "at line 1, character 13"),
+        (b'{"batch": "\x89"}', "at byte 11"),
+        (bytes(40), "at line 1, character 1"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"[]", "no JSON object"),
+        (b"7", "no JSON object"),
+    ],
+)
+def test_a_changed_document_is_told_in_plain_words(tmp_path: Path, data: bytes, reason: str) -> None:
+    file = tmp_path / "f.json"
+    file.write_bytes(data)
+    with pytest.raises(DamagedFile, match=rf"the file {file} is damaged: not what was written.*{reason}$"):
+        read_json(file)

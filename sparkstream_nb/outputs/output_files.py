@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..checksums import add_seal, check_sealed, from_json, is_sealed, seal, to_json
+from ..checksums import add_seal, check_sealed, is_sealed, read_json, seal, to_json
 from ..errors import DamagedFile, SparkStreamError
 from ..journal import result_codec
 from ..journal.private import private_file, private_folder, write_private
@@ -261,8 +261,10 @@ class OutputFiles:
         return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
     def _written(self) -> _Written:
-        found = _read_counts(self.folder / _WRITTEN)
-        return _Written(int(found.get("batch", -1)), dict(found.get("rows", {})))
+        path = self.folder / _WRITTEN
+        members = _read_members(path)
+        batch = _checked_counts(path, {"batch": members.get("batch", -1)})["batch"]
+        return _Written(batch, _checked_counts(path, members.get("rows", {})))
 
     def _write(self, name: str, what: Mapping[str, Any]) -> None:
         new = private_file(self.folder / f"{name}.new")
@@ -319,15 +321,24 @@ def dropped_events(folder: Path) -> Mapping[str, int]:
     return _read_counts(folder / _DROPPED)
 
 
-def _read_counts(path: Path) -> dict[str, Any]:
+def _read_members(path: Path) -> dict[str, Any]:
     """The members of a file of `OutputFiles`, empty if there is none. Raises DamagedFile."""
     try:
-        found: dict[str, Any] = from_json(path.read_text(encoding="utf-8"))
+        return read_json(path)
     except FileNotFoundError:
         return {}
-    except ValueError as error:
-        raise DamagedFile(path, str(error)) from None
-    return found
+
+
+def _read_counts(path: Path) -> dict[str, int]:
+    """Numbers by stream, of a file of `OutputFiles`. Raises DamagedFile."""
+    return _checked_counts(path, _read_members(path))
+
+
+def _checked_counts(path: Path, counts: object) -> dict[str, int]:
+    """`counts`, read from a file: numbers by stream. Raises DamagedFile if they are something else."""
+    if not isinstance(counts, dict) or not all(isinstance(n, int) for n in counts.values()):
+        raise DamagedFile(path, "not what was written: no numbers by stream")
+    return counts
 
 
 def stamps(names: Sequence[str]) -> list[str]:

@@ -122,6 +122,37 @@ def expressions(q: n.Query) -> Iterator[n.Expr]:
             yield from (s.value for s in q.output.set or ())
 
 
+_UNREPEATABLE = frozenset(
+    {"UUID", "math:rand", "time:currentDate", "time:currentTime", "time:currentTimestamp", "time:utcTimestamp"}
+)
+"""With a seed, `math:rand` starts over whenever the app is started."""
+_UNREPEATABLE_SCRIPT = re.compile("random|Date")
+
+
+def unrepeatable_functions(plan: n.Plan) -> list[str]:
+    """The functions in a plan that give other values when it is run again over the same input: they ask for chance or
+    the wall clock. A script may do so too."""
+    tops = [e for q in plan.queries for e in expressions(q)]
+    for aggregation in plan.aggregations.values():
+        tops += [i.expr for i in aggregation.select.items]
+    return sorted({_name(e) for top in tops for e in n.walk(top) if not _repeats(plan, e)})
+
+
+def _repeats(plan: n.Plan, e: n.Expr) -> bool:
+    match e:
+        case n.Call(function="time:timestampInMilliseconds", args=args) if len(args) < 2:
+            return bool(args) and isinstance(args[0], n.Const)  # a null becomes the wall clock
+        case n.Call(function=name):
+            return name not in _UNREPEATABLE
+        case n.ScriptCall(function=name):
+            return not _UNREPEATABLE_SCRIPT.search(plan.functions[name].body)
+    return True
+
+
+def _name(e: n.Expr) -> str:
+    return str(getattr(e, "function", ""))
+
+
 _SURE = frozenset(
     {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
     | {"eventTimestamp", "currentTimeMillis"}

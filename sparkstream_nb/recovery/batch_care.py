@@ -70,11 +70,11 @@ class BatchCare:
     def of(folder: Path) -> BatchCare:
         """Steps and queries set aside so far in the inbox `folder`. Raises DamagedFile."""
         try:
-            return BatchCare()._with_json(checksums.from_json((folder / _FILE).read_text(encoding="utf-8")))
+            return BatchCare()._with_json(checksums.read_json(folder / _FILE))
         except FileNotFoundError:
             return BatchCare()
-        except ValueError as error:
-            raise DamagedFile(folder / _FILE, str(error)) from None
+        except (ValueError, KeyError, TypeError):
+            raise DamagedFile(folder / _FILE, "not what was written: no list of steps") from None
 
     def write(self, folder: Path) -> None:
         """Write the steps and queries that are set aside into the inbox."""

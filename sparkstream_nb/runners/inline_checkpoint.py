@@ -14,7 +14,10 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
+from ..checksums import from_json
 from ..errors import SparkStreamError
 from ..journal.batch_planning import Offset
 from ..journal.checkpoints import CheckpointProgress
@@ -24,10 +27,15 @@ from ..journal.private import private_file, private_folder
 CHECKPOINT_FILE = "nodes.sqlite"
 """The database, in the folder of a checkpoint."""
 _TABLES = """
-CREATE TABLE IF NOT EXISTS batches (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER, tries INTEGER);
-CREATE TABLE IF NOT EXISTS nodes (node INTEGER PRIMARY KEY, version TEXT, digests TEXT);
+CREATE TABLE IF NOT EXISTS batches
+    (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER, tries INTEGER, nodes INTEGER, sum TEXT);
+CREATE TABLE IF NOT EXISTS nodes (node INTEGER PRIMARY KEY, version TEXT, digests TEXT, sum TEXT);
 CREATE TABLE IF NOT EXISTS pieces (node INTEGER, digest TEXT, piece BLOB, PRIMARY KEY (node, digest));
 """
+"""`sum` is the checksum of a row's other columns, as SQLite has none; `batches.nodes` is the number of rows of `nodes`.
+Rows of earlier versions have neither. The names of pieces are their checksums."""
+_ADDED = {"batches": {"nodes": "INTEGER", "sum": "TEXT"}, "nodes": {"sum": "TEXT"}}
+"""Columns that earlier versions did not have."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +69,24 @@ class InlineCheckpoint:
         try:
             yield
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            what = error if isinstance(error, sqlite3.Error | ValueError) else "a row is not what was written"
             raise SparkStreamError(
-                f"{self.file} cannot be read: {error}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
+                f"{self.file} cannot be read: {what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(self.file, isolation_level=None, check_same_thread=False)
 
     def _read(self, database: sqlite3.Connection) -> None:
-        found = database.execute('SELECT batch, "first", "end", done, tries FROM batches ORDER BY batch DESC LIMIT 1')
-        for batch, start, end, done, tries in found:
+        batches = [_check_row(row, 7) for row in database.execute("SELECT * FROM batches ORDER BY batch")]
+        nodes = [_check_row(row, 4) for row in database.execute("SELECT * FROM nodes")]
+        for batch, start, end, done, tries, *rest in batches:
             self._last = Planned(batch, _offset(start), _offset(end), bool(done), int(tries))
-        self._state = bool(database.execute("SELECT count(*) FROM nodes").fetchone()[0])
+            if nodes and rest and rest[0] not in (None, len(nodes)):
+                raise ValueError(f"the state of {rest[0]:,} nodes was written, and that of {len(nodes):,} is in it")
+        if nodes and self._last is None:
+            raise ValueError("its micro-batches are missing")
+        self._state = bool(nodes)
 
     def open(self) -> None:
         """Open it for writing. Raises SparkStreamError if an existing checkpoint cannot be read."""
@@ -85,6 +99,7 @@ class InlineCheckpoint:
                 database.execute("PRAGMA journal_mode = WAL")
                 database.execute("PRAGMA synchronous = FULL")
                 database.executescript(_TABLES)
+                _add_columns(database)
                 self._read(database)
             self._database = database
 
@@ -130,8 +145,7 @@ class InlineCheckpoint:
         last = self._last
         planned = Planned(0 if last is None else last.batch + 1, start, end)
         with self._transaction() as database:
-            row = (planned.batch, json.dumps(start), json.dumps(end))
-            database.execute("INSERT INTO batches VALUES (?, ?, ?, 0, 0)", row)
+            _write_batch(database, planned)
         self._last = planned
         return planned
 
@@ -139,18 +153,20 @@ class InlineCheckpoint:
         """Counts that the micro-batch which is planned and not done is begun once more."""
         last = self.unfinished_batch
         if last is not None:
+            again = replace(last, tries=last.tries + 1)
             with self._transaction() as database:
-                database.execute("UPDATE batches SET tries = tries + 1 WHERE batch = ?", (last.batch,))
-            self._last = replace(last, tries=last.tries + 1)
+                _write_batch(database, again)
+            self._last = again
 
     def finish(self, planned: Planned, states: Iterable[BufferedState]) -> None:
         """Takes a micro-batch for done, with the state that its nodes have after it."""
+        done = replace(planned, done=True)
         with self._transaction() as database:
             for state in states:
                 state.write(database)
-            database.execute("UPDATE batches SET done = 1 WHERE batch = ?", (planned.batch,))
+            _write_batch(database, done)
             database.execute("DELETE FROM batches WHERE batch < ?", (planned.batch,))
-        self._last, self._state = replace(planned, done=True), True
+        self._last, self._state = done, True
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -217,7 +233,7 @@ class BufferedState:
         """Write the changes."""
         if self._version is None:
             return
-        database.execute("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)", (self.node, *self._version))
+        database.execute("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?)", _with_sum(self.node, *self._version))
         new = [(self.node, digest, piece) for digest, piece in self._new.items()]
         database.executemany("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?)", new)
         gone = [(self.node, digest) for digest in self._gone]
@@ -230,6 +246,37 @@ def copy_checkpoint(folder: Path, to: Path) -> None:
         shutil.copytree(folder, to)
 
 
+def _write_batch(database: sqlite3.Connection, planned: Planned) -> None:
+    (nodes,) = database.execute("SELECT count(*) FROM nodes").fetchone()
+    row = _with_sum(
+        planned.batch, json.dumps(planned.start), json.dumps(planned.end), int(planned.done), planned.tries, nodes
+    )
+    database.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def _add_columns(database: sqlite3.Connection) -> None:
+    """Gives the tables of an earlier version the columns that they lack."""
+    for table, columns in _ADDED.items():
+        present = {row[1] for row in database.execute(f"PRAGMA table_info({table})")}
+        for name, type_ in columns.items():
+            if name not in present:
+                database.execute(f"ALTER TABLE {table} ADD COLUMN {name} {type_}")
+
+
+def _with_sum(*values: object) -> tuple[object, ...]:
+    return *values, f"{crc32(json.dumps(values).encode()):08x}"
+
+
+def _check_row(row: tuple[Any, ...], width: int) -> tuple[Any, ...]:
+    """A row without its sum. Raises ValueError if it is not what was written. `width`: columns of a row with a
+    sum; one of an earlier version has none, and is not checked."""
+    if len(row) < width or row[-1] is None:
+        return row[: width - 1]
+    if _with_sum(*row[:-1]) != row:
+        raise ValueError("a row is not what was written")
+    return row[:-1]
+
+
 def _offset(text: str) -> Offset:
-    found = json.loads(text)
-    return {name: int(found[name]) for name in ("seq", "at", "skip")}
+    members = from_json(text)
+    return {name: int(members[name]) for name in ("seq", "at", "skip")}

@@ -31,7 +31,7 @@ def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Se
 def read_piece(state: PieceStore, digest: str) -> bytes:
     """A piece that has to be there. Raises SparkStreamError if it is missing or not what was written."""
     data = state.piece(digest)
-    if data is None or digest_of(data) != digest:
+    if not isinstance(data, bytes | bytearray | memoryview) or digest_of(data) != digest:
         what = "is missing" if data is None else "is not what was written"
         raise damaged_state(f"piece {digest} {what}")
     return data

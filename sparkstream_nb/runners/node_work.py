@@ -484,9 +484,10 @@ def parse_digests(text: str) -> tuple[list[str], int | None]:
     alone, as no node was left out."""
     try:
         note = checksums.from_json(text)
-    except ValueError as error:
-        raise damaged_state(f"the list of its pieces: {error}") from None
-    return (note, None) if isinstance(note, list) else (note["pieces"], note["last"])
+        return (note, None) if isinstance(note, list) else (note["pieces"], note["last"])
+    except (ValueError, KeyError, TypeError) as error:
+        what = error if isinstance(error, ValueError) else "not what was written"
+        raise damaged_state(f"the list of its pieces: {what}") from None
 
 
 def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:

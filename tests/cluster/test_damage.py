@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from sparkstream_nb import cli
 from sparkstream_nb.app import App, deploy
 from sparkstream_nb.app.stored.verify_folder import verify_folder
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners.inline_checkpoint import BufferedState, InlineCheckpoint
 
 from .waiting import until
 
@@ -171,3 +174,78 @@ def test_a_sink_tells_that_others_changed_its_file(
     assert len(told) == 1
     assert message in (app.stats().sinks[0].last_error or "")
     assert len(file.read_text().splitlines()) == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("written.json", "[]"),
+        ("written.json", '{"batch": "x", "rows": {}}'),
+        ("written.json", '{"batch": 1, "rows": [1]}'),
+        ("written.json", '{"batch": 1, "rows": {"O": "1"}}'),
+        ("written.json", '{"batch": 1, "rows": {"O"'),
+        ("dropped.json", '{"O": {}}'),
+        ("dropped.json", "[]"),
+    ],
+)
+def test_a_changed_count_of_outputs_is_told(
+    folder: tuple[Path, list[Any]], tmp_path: Path, name: str, text: str
+) -> None:
+    home = tmp_path / "app"
+    shutil.copytree(folder[0], home)
+    (file,) = (f / name for f in home.glob("life-*/outputs"))
+    file.write_text(text)
+    reason = f"the file {file} is damaged: not what was written"
+    assert reason in str(verify_folder(home))
+    assert reason in open_copy(home, folder[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE batches SET done = 0",
+        "UPDATE batches SET batch = batch + 1",
+        """UPDATE batches SET "end" = replace("end", '"seq": ', '"seq": 1')""",
+        """UPDATE batches SET "first" = NULL""",
+        "UPDATE batches SET tries = 'x'",
+        "DELETE FROM batches",
+        "UPDATE nodes SET node = node + 8",
+        "UPDATE nodes SET version = substr(version, 2)",
+        "DELETE FROM nodes",
+        "UPDATE pieces SET piece = 'text'",
+        "UPDATE pieces SET piece = NULL",
+    ],
+)
+def test_a_changed_row_of_the_checkpoint_is_told(folder: tuple[Path, list[Any]], tmp_path: Path, change: str) -> None:
+    home = tmp_path / "app"
+    shutil.copytree(folder[0], home)
+    (file,) = home.glob("life-*/checkpoint/nodes.sqlite")
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        assert database.execute(change).rowcount > 0
+    assert str(file.parent) in str(verify_folder(home).damage)
+    told = open_copy(home, folder[1])
+    assert re.search(r"Put (the checkpoint|it) back from a copy", told)
+    assert "Error" not in told
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_sums(tmp_path: Path) -> None:
+    former = InlineCheckpoint(tmp_path)
+    (tmp_path / "nodes.sqlite").touch()
+    with contextlib.closing(sqlite3.connect(tmp_path / "nodes.sqlite")) as database, database:
+        database.executescript(
+            'CREATE TABLE batches (batch INTEGER PRIMARY KEY, "first" TEXT, "end" TEXT, done INTEGER, tries INTEGER);'
+            "CREATE TABLE nodes (node INTEGER PRIMARY KEY, version TEXT, digests TEXT);"
+            "CREATE TABLE pieces (node INTEGER, digest TEXT, piece BLOB, PRIMARY KEY (node, digest));"
+        )
+        offset = '{"seq": 3, "at": 70, "skip": 0}'
+        database.execute("INSERT INTO batches VALUES (4, ?, ?, 1, 0)", (offset, offset))
+        database.execute("INSERT INTO nodes VALUES (0, 'v', '[]')")
+    former = InlineCheckpoint(tmp_path)
+    assert former.done() == (4, 2)
+    former.open()
+    planned = former.plan({"seq": 3, "at": 70, "skip": 0}, {"seq": 4, "at": 90, "skip": 0})
+    state = BufferedState(former, 1)
+    state.set_version("v", "[]")
+    former.finish(planned, [state])
+    former.close()
+    assert InlineCheckpoint(tmp_path).done() == (5, 3)

@@ -16,6 +16,8 @@ from sparkstream_nb.app.stored.repair_outputs import repair_folder
 from sparkstream_nb.app.stored.verify_folder import verify_folder
 from sparkstream_nb.checksums import is_sealed
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.query_parts import unrepeatable_functions
 
 APP = """
 define stream S (k string, v long, o object);
@@ -129,3 +131,35 @@ def test_an_app_in_use(tmp_path: Path) -> None:
             repair_folder(home, {})
     finally:
         end(app)
+
+
+UNREPEATABLE = ["UUID()", "math:rand()", "math:rand(7)", "time:currentTimestamp()", "time:timestampInMilliseconds()"]
+
+
+@pytest.mark.parametrize("function", UNREPEATABLE)
+def test_values_of_chance_and_of_the_wall_clock_are_not_made_up(tmp_path: Path, function: str) -> None:
+    home = tmp_path / "app"
+    text = f"define stream S (k string); from S select k, {function} as x insert into O;"
+    app = deploy(text, name="app", home=home, master="inline")
+    app.send("S", ["a"], at=1)
+    app.flush()
+    end(app)
+    (file,) = files_of(home)
+    damage(file, random.Random(1))
+    before = file.read_bytes()
+    name = function.partition("(")[0]
+    with pytest.raises(SparkStreamError, match=f"the outputs of app cannot be made again: {name} would give other"):
+        repair_folder(home, {})
+    assert file.read_bytes() == before
+
+
+def test_functions_that_another_run_gives_again() -> None:
+    stream = "define stream S (k string, v long); "
+    script = "define function f[javascript] return double { return BODY; }; " + stream
+    for text, names in [
+        (stream + "from S select currentTimeMillis() as n, time:dateAdd(k, 1, 'day') as d insert into O;", []),
+        (script.replace("BODY", "data[0] * 2") + "from S select f(v) as x insert into O;", []),
+        (script.replace("BODY", "Math.random()") + "from S select f(v) as x insert into O;", ["f"]),
+        (stream + "from every e1=S[UUID() != k] -> e2=S select e1.k as k insert into O;", ["UUID"]),
+    ]:
+        assert unrepeatable_functions(compile_app(text)) == names

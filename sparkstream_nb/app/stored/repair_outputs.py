@@ -27,6 +27,7 @@ from ...journal.result_codec import to_ipc
 from ...journal.result_rows import StreamEvents
 from ...outputs.merging import write_merged
 from ...outputs.output_files import OutputFile, OutputFiles, in_order, sizes_of, spell_out, table_of
+from ...plan.query_parts import unrepeatable_functions
 from ...recovery.batch_care import BatchCare
 from ...runners.inline import InlineNodes
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
@@ -96,6 +97,9 @@ def _repair(home: Path, life: AppRun, record: DeploymentRecord, variables: Mappi
     planned = plan_deployment(replace(request, variables={**(request.variables or {}), **variables}), attached=True)
     deployment = replace(planned.deployment, start=life.start)
     reason = _reason_against(life, folder, tables=bool(deployment.tables))
+    functions = unrepeatable_functions(planned.plan)
+    if reason is None and functions:
+        reason = f"{' and '.join(functions)} would give other values"
     if reason is not None:
         raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {reason}")
     job = NodesJob(

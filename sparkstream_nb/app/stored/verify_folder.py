@@ -112,7 +112,10 @@ class _Verifier:
         folder = life / "checkpoint"
         inline = (folder / CHECKPOINT_FILE).exists()
         checkpoint = InlineCheckpoint(folder) if inline else SparkCheckpoint.of(life, None)
-        return checkpoint.read_progress().reached
+        progress = checkpoint.read_progress()
+        if inline and progress.done >= 0 and not progress.state:
+            self.damage.append(f"{folder}: the state of its nodes is gone")
+        return progress.reached
 
     def _outputs(self, life: Path) -> None:
         outputs = OutputFiles(life / "outputs", ())
@@ -145,7 +148,7 @@ class _Verifier:
     def _state(self, file: Path, database: sqlite3.Connection, node: int, digests: str) -> None:
         for digest in dict.fromkeys(parse_digests(digests)[0]):
             row = database.execute("SELECT piece FROM pieces WHERE node = ? AND digest = ?", (node, digest)).fetchone()
-            if row is None or digest_of(row[0]) != digest:
+            if row is None or not isinstance(row[0], bytes) or digest_of(row[0]) != digest:
                 what = "is missing" if row is None else "is not what was written"
                 raise SparkStreamError(f"the file {file} is damaged: piece {digest} of the state of node {node} {what}")
             self._count("pieces of state")
