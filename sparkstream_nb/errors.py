@@ -189,7 +189,9 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
 
 
 _REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
-_NAMES = r"(?:password|passwd|pwd|passphrase|secret|token|credentials?|api[-_.]?key)"
+_NAMES = (
+    r"(?:password|passwd|pwd|passphrase|secret|token|credentials?|authorization|(?:api|access|account|private)[-_.]?key)"
+)
 _SECRET_NAME = re.compile(rf"(?i){_NAMES}")
 _QUOTED_OPTION = re.compile(
     r"(?m)(?<![\w.-])(?P<name>[\w.-]++)(?P<is>(?:['\"]?\s*=|['\"]\s*:)\s*)"
@@ -204,6 +206,8 @@ _PLAIN_SECRETS = tuple(
     for before, ends in ((r"[?&]", "&"), (";", ";"), (r"(?<![?&;\w.-])", "&;"))
 )
 """Options of an address, by their separators there, and elsewhere."""
+_PAIR = re.compile(r"(?<![\w.-])(?P<name>[\w.-]++)(?P<is>\s*:\s*)(?!\$\{|\{\{|//)(?P<value>[^,;\s'\"][^,;'\"]*)")
+"""A pair `name:value` in the value of an option: a property of a client, or a header."""
 _WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
 """Text around an address: a quote is part of the address if more follows it."""
 
@@ -222,9 +226,19 @@ def mask_passwords(text: str) -> str:
 
 def _hide_value(option: re.Match[str]) -> str:
     """An option, its value in stars if a secret is meant."""
-    if not is_secret_name(option["name"]):
-        return option[0]
-    return f"{option['name']}{option['is']}{option['quote']}{'*' * len(option['value'])}{option['end']}"
+    value = option["value"]
+    hidden = "*" * len(value) if is_secret_name(option["name"]) else _mask_pairs(value)
+    return f"{option['name']}{option['is']}{option['quote']}{hidden}{option['end']}"
+
+
+def _mask_pairs(value: str) -> str:
+    """The value of an option, which may be a list of options itself: `sasl.jaas.config:x password="..."`."""
+    value = _QUOTED_OPTION.sub(_hide_value, value)
+    return _PAIR.sub(_hide_paired, value)
+
+
+def _hide_paired(pair: re.Match[str]) -> str:
+    return f"{pair['name']}{pair['is']}{'*' * len(pair['value'])}" if is_secret_name(pair["name"]) else pair[0]
 
 
 def is_secret_name(name: str) -> bool:
@@ -255,7 +269,7 @@ def masked_option(name: str | None, value: str) -> str:
     """The value of an option for display: stars if the option is a secret."""
     if name is not None and is_secret_name(name) and not re.fullmatch(_REFERENCE, value):
         return "*" * len(value)
-    return mask_passwords(value)
+    return mask_passwords(_mask_pairs(value))
 
 
 _VALUE_SHOWN = 60

@@ -160,3 +160,35 @@ def test_the_log_of_an_app_does_not_show_passwords() -> None:
 )
 def test_secrets_whose_option_is_misspelt_or_whose_quote_is_open(text: str, masked: str) -> None:
     assert mask_passwords(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'optional.configuration=\'sasl.jaas.config:x.Y required username="u" password="{}";\'',
+        'optional.configuration="""sasl.jaas.config:x password="{}";"""',
+        "optional.configuration='ssl.key.password:{},security.protocol:SSL'",
+        "pool.properties='user:u, password : {}'",
+        "headers=\"'Authorization: Bearer {}','A:b'\"",
+        "headers=\"'X-Api-Key:{}'\"",
+        "url='https://host/?access_key={}&x=1'",
+        "private.key='{}'",
+        "connection='AccountKey={}'",
+    ],
+)
+def test_secrets_inside_the_value_of_an_option(text: str) -> None:
+    assert mask_passwords(text.format("hunter2zz")) == text.format("*" * 9) or "Bearer" in text
+    assert "hunter2zz" not in mask_passwords(text.format("hunter2zz"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "optional.configuration='ssl.key.password:${sec:KEY},a:b'",
+        "headers=\"'X-Token:{{token}}'\"",
+        "file.uri='file:///data/tokens.csv'",
+        "key.deserializer='org.apache.kafka:StringDeserializer,group.id:g'",
+    ],
+)
+def test_values_of_options_without_secrets_are_shown(text: str) -> None:
+    assert mask_passwords(text) == text
