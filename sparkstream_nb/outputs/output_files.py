@@ -36,7 +36,8 @@ from .spill import UNTAKEN
 
 _DROPPED = "dropped.json"
 _DROPPED_UP_TO = "dropped-up-to.json"
-_WRITTEN = "written.json"
+WRITTEN = "written.json"
+"""The file of the number of outputs, in their folder."""
 _NAME = re.compile(r"\d+-\d+(-\d+)?", re.ASCII)
 """Names of files, without their suffix; a file of another name is somebody else's."""
 _SIZES = b"micro-batches"
@@ -215,7 +216,7 @@ class OutputFiles:
         totals = dict(known.rows)
         for stream, count in rows.items():
             totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
-        self._write(_WRITTEN, {"batch": batch, "rows": totals})
+        self._write(WRITTEN, {"batch": batch, "rows": totals})
 
     @property
     def accounted_batch(self) -> int:
@@ -225,8 +226,8 @@ class OutputFiles:
 
     def note_committed(self, batch: int) -> None:
         """Note that `batch` is the last committed micro-batch, in a folder of an earlier version, which lacks that."""
-        if batch >= 0 and not (self.folder / _WRITTEN).exists():
-            self._write(_WRITTEN, {"batch": batch, "rows": {}})
+        if batch >= 0 and not (self.folder / WRITTEN).exists():
+            self._write(WRITTEN, {"batch": batch, "rows": {}})
 
     def totals(self) -> dict[str, int]:
         """Number of outputs by stream in all committed micro-batches, dropped ones included."""
@@ -252,7 +253,7 @@ class OutputFiles:
         """
         known = self._written()
         if stream in known.rows:
-            self._write(_WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
+            self._write(WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
 
     def _there(self, stream: str, batch: int) -> int:
         """Number of outputs of a stream up to a micro-batch, dropped ones included. Raises SparkStreamError
@@ -261,7 +262,7 @@ class OutputFiles:
         return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
     def _written(self) -> _Written:
-        path = self.folder / _WRITTEN
+        path = self.folder / WRITTEN
         members = _read_members(path)
         batch = _checked_counts(path, {"batch": members.get("batch", -1)})["batch"]
         return _Written(batch, _checked_counts(path, members.get("rows", {})))

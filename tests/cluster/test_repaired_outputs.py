@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,13 @@ def test_functions_that_another_run_gives_again() -> None:
         (stream + "from every e1=S[UUID() != k] -> e2=S select e1.k as k insert into O;", ["UUID"]),
     ]:
         assert unrepeatable_functions(compile_app(text)) == names
+
+
+def test_outputs_whose_number_is_not_known(tmp_path: Path, folder: tuple[Path, dict[str, Any]]) -> None:
+    home = tmp_path / "app"
+    shutil.copytree(folder[0], home)
+    (written,) = home.glob("life-*/outputs/written.json")
+    written.unlink()
+    damage(files_of(home)[0], random.Random(1))
+    with pytest.raises(SparkStreamError, match=re.escape(f"cannot be made again: {written}, with their number, is missing")):
+        repair_folder(home, {})

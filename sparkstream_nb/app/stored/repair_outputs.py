@@ -26,7 +26,7 @@ from ...journal.private import write_private
 from ...journal.result_codec import to_ipc
 from ...journal.result_rows import StreamEvents
 from ...outputs.merging import write_merged
-from ...outputs.output_files import OutputFile, OutputFiles, in_order, sizes_of, spell_out, table_of
+from ...outputs.output_files import WRITTEN, OutputFile, OutputFiles, in_order, sizes_of, spell_out, table_of
 from ...plan.query_parts import unrepeatable_functions
 from ...recovery.batch_care import BatchCare
 from ...runners.inline import InlineNodes
@@ -89,6 +89,11 @@ def repair_folder(home: Path, variables: Mapping[str, str]) -> list[str]:
 def _repair(home: Path, life: AppRun, record: DeploymentRecord, variables: Mapping[str, str]) -> list[str]:
     folder = life.folder(home)
     outputs = OutputFiles(folder / "outputs", life.shards)
+    if outputs.accounted_batch < 0 and any(outputs.files(stream) for stream in _streams(outputs)):
+        raise SparkStreamError(
+            f"the outputs of {record.name} cannot be made again: {outputs.folder / WRITTEN}, with their number, is "
+            "missing"
+        )
     end = _committed_steps(life, folder)
     gaps = {stream: found for stream in _streams(outputs) if (found := list(_gaps(outputs, stream, end)))}
     if not gaps:
