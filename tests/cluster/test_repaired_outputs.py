@@ -172,5 +172,6 @@ def test_outputs_whose_number_is_not_known(tmp_path: Path, folder: tuple[Path, d
     (written,) = home.glob("life-*/outputs/written.json")
     written.unlink()
     damage(files_of(home)[0], random.Random(1))
-    with pytest.raises(SparkStreamError, match=re.escape(f"cannot be made again: {written}, with their number, is missing")):
+    reason = re.escape(f"cannot be made again: {written}, with their number, is missing")
+    with pytest.raises(SparkStreamError, match=reason):
         repair_folder(home, {})
