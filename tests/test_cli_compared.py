@@ -114,8 +114,9 @@ def test_progress_is_told_and_an_interrupt_ends_all(command: str, tmp_path: Path
     rows = "".join(f"c{i * 7 % 31},{i * 13 % 11}.5,{1000 * i}\n" for i in range(20_000))
     (tmp_path / "in.csv").write_text("k,v,at\n" + rows)
     code = (
-        "import sys; from sparkstream_nb import cli; from sparkstream_nb.cli import replays_shown; "
-        "replays_shown._TICK_SECONDS = replays_shown._LINE_SECONDS = 0.05; sys.exit(cli.main(sys.argv[1:]))"
+        "import sys; from sparkstream_nb import cli; from sparkstream_nb.app.results import feed_progress; "
+        "from sparkstream_nb.cli import replays_shown; "
+        "replays_shown._TICK_SECONDS = feed_progress._LINE_SECONDS = 0.05; sys.exit(cli.main(sys.argv[1:]))"
     )
     words = [command, str(tmp_path / "slow.siddhi"), "--feed", f"P={tmp_path / 'in.csv'}", "--time", "at"]
     folder = tmp_path / "temporary"

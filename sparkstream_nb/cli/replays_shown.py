@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from time import perf_counter
 
 _TICK_SECONDS = 1.0
-_LINE_SECONDS = 10.0
-"""Interval of lines about progress where there is no terminal."""
 
 
 @contextmanager
@@ -20,23 +18,15 @@ def show_replays(text: str) -> Iterator[None]:
     from ..app.results.feed_progress import ProgressLine
     from ..replay.replay_progress import follow_replays
 
-    terminal = sys.stderr.isatty()
-    if not terminal:
+    if not sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
-    line, ended, began, printed = ProgressLine(), threading.Event(), perf_counter(), perf_counter()
+    line, ended, began = ProgressLine(), threading.Event(), perf_counter()
     with follow_replays() as progress:
 
         def tick() -> None:
-            nonlocal printed
             line(text)
             while not ended.wait(_TICK_SECONDS):
-                now = perf_counter()
-                words = f"{text} · {_describe_share(progress.share, now - began)}"
-                if terminal:
-                    line(words)
-                elif now - printed >= _LINE_SECONDS:
-                    printed = now
-                    print(words, file=sys.stderr, flush=True)
+                line(f"{text} · {_describe_share(progress.share, perf_counter() - began)}")
 
         clock = threading.Thread(target=tick, daemon=True)
         clock.start()

@@ -176,17 +176,25 @@ _USUAL_FORMATS = tuple(f"{date}{time}" for date in _DATES for time in _TIMES)
 _ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d.*")
 
 
-def guess_format(text: str) -> str | None:
-    """The format in which a text is a time: "" for ISO 8601, which is read without one; None if it looks like none."""
-    if _ISO.fullmatch(text):
-        return ""
+def guess_format(*texts: str) -> str | None:
+    """The format in which most of the texts are times: "" for ISO 8601, which is read without one; None if they look
+    like none."""
+    best, most = None, sum(_ISO.fullmatch(text) is not None for text in texts)
+    if most:
+        best = ""
     for format in _USUAL_FORMATS:
-        try:
-            dt.datetime.strptime(text, format)
-        except ValueError:
-            continue
-        return format
-    return None
+        count = sum(_is_time(text, format) for text in texts)
+        if count > most:
+            best, most = format, count
+    return best
+
+
+def _is_time(text: str, format: str) -> bool:
+    try:
+        dt.datetime.strptime(text, format)
+    except ValueError:
+        return False
+    return True
 
 
 def _unknown(format: str) -> Misuse:

@@ -36,7 +36,7 @@ def _audit_grid(shown: AppAudit) -> Grid:
     rows = [
         [
             f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}",
-            WholeText(f.effect) if f.level == "known-fault" else f.effect, WholeText(f.cause),
+            WholeText(f.effect), WholeText(f.cause),
             WholeText(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
         ]
         for f in shown.findings

@@ -401,9 +401,19 @@ def test_the_line_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
         " " * 38,
         "",
     ]
-    silent = io.StringIO()
-    ProgressLine(silent)(FeedProgress("S", 1, 2, 0, 0, 1.0))
-    assert silent.getvalue() == ""
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of a long feed, or of the first compilation, was silent for minutes."""
+    now = [100.0]
+    monkeypatch.setattr("sparkstream_nb.app.results.feed_progress.time.monotonic", lambda: now[0])
+    out = io.StringIO()
+    line = ProgressLine(out)
+    for seconds in (0.0, 9.0, 1.0, 1.0, 9.0):
+        now[0] += seconds
+        line(f"{now[0]:.0f}")
+    line.close()
+    assert out.getvalue().splitlines() == ["110", "120"]
 
 
 def test_time_left() -> None:

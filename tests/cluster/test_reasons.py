@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import pytest
@@ -52,7 +52,7 @@ def test_a_row_counts_for_each_column_that_does_not_fit_and_times_come_first() -
         "preis: the text is not valid UTF-8; n: 'y' is not an int": 1,
     })  # fmt: skip
     assert [(g.count, g.words.partition(";")[0]) for g in found] == [
-        (5, "Zeit is not a time like 2024-06-01: 2 values, such as '03.06.' (--time-format says otherwise)"),
+        (5, "Zeit is not a time like 2024-06-01: 2 values, such as '03.06.'"),
         (5, "preis is not a double: 2 values, such as '8,38'"),
         (4, "n is not an int: 2 values, such as 'a"),
         (1, "preis: the text is not valid UTF-8"),
@@ -71,11 +71,29 @@ def test_a_feed_in_another_format_is_told_in_a_few_lines(run: Run) -> None:
     assert lines[1] == "  ! 2,000 of 2,000 rows did not fit the stream and are kept: %siddhi errors app"
     assert len(lines) <= 5
     assert "2,000 × Zeit is not a time: 2,000 values, such as '03.06.2024 00:00:" in "\n".join(lines)
-    assert "a time is ms since 1970, or as 2024-06-01 10:00:00 (UTC)" in "\n".join(lines)
+    assert "; they look like time_format='%d.%m.%Y %H:%M:%S'" in "\n".join(lines)
     assert "1,000 × v: '1.00 EUR' is not a double; a number is written as 1234.5" in "\n".join(lines)
     shown = text(app.errors)
     assert [line[:15] for line in shown.splitlines()[2:4]] == ["2,000  Zeit is ", "1,000  v: '1.00"]
     assert "showing 20 of 2,000 errors" in shown
+
+
+@pytest.mark.parametrize(
+    ("texts", "what", "hint"),
+    [
+        (("28.11.2026 06:00:01", "n/a"), "", "they look like --time-format '%d.%m.%Y %H:%M:%S'"),
+        (("01/02/2024", "01/31/2024"), "", "they look like --time-format '%m/%d/%Y'"),
+        (("11/28/2026 06:00:01 PM",), " like 2024-06-01", "they look like --time-format '%m/%d/%Y %I:%M:%S %p'"),
+        (("2026-11-28T06:00:01Z",), " like 06/01/2024", "without --time-format they are read"),
+        (("soon",), " like 06/01/2024", "--time-format names another format"),
+        (("soon",), "", "(--time-format and --time-zone name others)"),
+    ],
+)
+def test_the_format_of_times_is_guessed(texts: Sequence[str], what: str, hint: str) -> None:
+    """Of the values that are most: a day above 12 tells which number is the month."""
+    with speak_of_options():
+        (group,) = group_reasons({f"at: {text!r} is not a time{what}": 1 for text in texts})
+    assert group.words.endswith(hint)
 
 
 @pytest.mark.parametrize("end", ["(max_ahead)", "(--max-ahead)"])

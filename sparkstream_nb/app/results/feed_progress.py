@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
@@ -77,17 +78,26 @@ def span(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+_LINE_SECONDS = 10.0
+"""Interval of lines about progress where there is no terminal."""
+
+
 class ProgressLine:
-    """Shows a feed's progress, or a text, on one line of a terminal; prints nothing if the output is not a terminal."""
+    """Shows a feed's progress, or a text, on one line of a terminal. If the output is not a terminal, it prints a
+    further line every ten seconds, so that a log shows that the work continues."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = sys.stderr if out is None else out
         self.shown = 0
+        self._printed_at = time.monotonic()
 
     def __call__(self, progress: FeedProgress | str) -> None:
         if self.out.isatty():
             # A line that the terminal breaks could not be removed again.
             self._write(str(progress)[: shutil.get_terminal_size().columns - 1])
+        elif (now := time.monotonic()) - self._printed_at >= _LINE_SECONDS:
+            self._printed_at = now
+            print(progress, file=self.out, flush=True)
 
     def close(self) -> None:
         """Removes the line."""

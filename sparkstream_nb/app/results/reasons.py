@@ -29,6 +29,8 @@ _BY_DEFAULT = "a time is ms since 1970, or as 2024-06-01 10:00:00 or 2024-06-01T
 """The form of a time without a zone."""
 _COMMA = re.compile(r"'\s*[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+\s*'")
 """A number with a decimal comma, as messages show it."""
+_LOOKED_AT = 100
+"""Values from which a format is guessed."""
 _MEANS_NONE = frozenset({"n/a", "na", "n.a.", "nan", "null", "none", "nil", "-", "--", "?", "k.a.", "#n/a", "missing"})
 """Texts in place of a number, in small letters, that mean a missing value."""
 
@@ -120,7 +122,7 @@ def _as_argument(text: str) -> tuple[bool, str]:
 
 def _suggest_time(column: str, values: Sequence[_Value]) -> str | None:
     """The options that read a time for a long, to be appended to a reason; None where the values are no times."""
-    format = guess_format(_example(values).strip("'\" "))
+    format = _guess_format(values)
     if format is None:
         return None
     option = f"--time {shlex.quote(column)}"
@@ -129,12 +131,30 @@ def _suggest_time(column: str, values: Sequence[_Value]) -> str | None:
     return f", and looks like a time: {choose_words(options, python)}"
 
 
+def _guess_format(values: Sequence[_Value]) -> str | None:
+    """The format of times of most of the values: a day above 12 tells 31/01/2024 from 01/31/2024."""
+    example = _example(values)
+    others = (v.shown for v in values[:_LOOKED_AT] if v.shown != example)
+    return guess_format(*(text.strip("'\" ") for text in (example, *others)))
+
+
+def _suggest_time_format(values: Sequence[_Value], given: bool, time: str | None) -> str:
+    """The format of values that are no times, to be appended to a reason. `given`: in a format that was named."""
+    format = _guess_format(values)
+    if format:
+        likely = choose_words(f"--time-format '{format}'", f"time_format={format!r}")
+        return f"; they look like {likely}"
+    if given:
+        option = choose_words("--time-format", "time_format")
+        return f"; without {option} they are read" if format == "" else f"; {option} names another format"
+    options = choose_words("--time-format and --time-zone", "time_format and time_zone")
+    return f"; {time or _BY_DEFAULT} ({options} name others)"
+
+
 def _suggest_format(column: str, what: str, values: Sequence[_Value], time: str | None) -> str:
     """The expected format of a value, and the options that let others fit, to be appended to a reason."""
-    if what == _NO_TIME:
-        return f"; {time or _BY_DEFAULT} (--time-format and --time-zone say otherwise)"
     if what.startswith(_NO_TIME):
-        return " (--time-format says otherwise)"
+        return _suggest_time_format(values, what != _NO_TIME, time)
     if what not in _NUMBERS:
         return ""
     if what == _LONG and (times := _suggest_time(column, values)):
