@@ -102,7 +102,7 @@ class Options(argparse.ArgumentParser):
             attribute, column = maps[-1]
             quoted = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
             raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {quoted}")
-        raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line()}")
+        raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line(self.example)}")
 
     @property
     def _choices(self) -> set[str]:
@@ -128,10 +128,11 @@ class Options(argparse.ArgumentParser):
             message = f"{option} needs a value: {option} {metavar}"
         raise Misuse(f"{self.prog}: {message}. See {self.prog} --help")
 
-    def _usage_line(self) -> str:
-        """`Write sparkstream check APP.siddhi`: the words that a call needs."""
+    def _usage_line(self, example: str = "") -> str:
+        """`Write sparkstream check APP.siddhi`: the words that a call needs, and an example of one."""
         words = [f"[{a.metavar}]" if a.nargs == "?" else str(a.metavar) for a in self._actions if not a.option_strings]
-        return f"Write {' '.join([self.prog, *words])}; {self.prog} --help lists the options"
+        such = f", such as {example}" if example else ""
+        return f"Write {' '.join([self.prog, *words])}{such}; {self.prog} --help lists the options"
 
     def print_help(self, file: Any = None) -> None:
         raise HelpAsked(self.format_help())

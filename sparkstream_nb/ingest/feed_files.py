@@ -32,7 +32,7 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
     path and the cause, if it cannot be read.
     """
     if path.suffix not in (".csv", ".parquet"):
-        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.")
+        raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.{_suggest_name(path)}")
     try:
         return list(CsvFile.of(path, wanted).header if path.suffix == ".csv" else _dataset(path).schema.names)
     except FileNotFoundError:
@@ -46,6 +46,15 @@ def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
         raise SparkStreamError(f"{path.name} is not a parquet file, or it is not complete.") from None
     except ValueError:  # NUL, or half of a surrogate pair
         raise SparkStreamError(f"{path} is not the name of a file.") from None
+
+
+def _suggest_name(path: Path) -> str:
+    """The way out for a file of another kind; empty if none is known."""
+    if path.suffix == ".gz":
+        return f" It is compressed: gunzip {path.name} first."
+    if path.is_file() and path.suffix in ("", ".dat", ".log", ".tab", ".tsv", ".txt"):
+        return f" A table as text, with , ; | or tabs between its columns, is read as {path.stem}.csv."
+    return ""
 
 
 def header_of_file(path: Path) -> list[str]:

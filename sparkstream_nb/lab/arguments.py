@@ -380,5 +380,6 @@ def overview(commands: dict[str, Options]) -> str:
 
 def _entry(call: str, description: str) -> str:
     """A call with its description beside it, in as many lines as it takes."""
-    lead = f"{call:<{_COMMAND_WIDTH}} "
-    return textwrap.fill(description, WIDTH, initial_indent=lead, subsequent_indent=" " * (_COMMAND_WIDTH + 1))
+    indent = " " * (_COMMAND_WIDTH + 1)
+    lines = textwrap.fill(description, WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return f"{call}\n{lines}" if len(call) > _COMMAND_WIDTH else f"{call:<{_COMMAND_WIDTH}} {lines.lstrip()}"

@@ -533,6 +533,7 @@ def with_body(lines: list[str]) -> list[str]:
 _OTHER_NAMES = {
     **dict.fromkeys(("delete", "drop", "rm", "undeploy"), "remove"),
     **dict.fromkeys(("show", "ls", "ps"), "list"),
+    **dict.fromkeys(("kill", "crash", "cut"), "fault"),
     **dict.fromkeys(("load", "import", "read"), "feed"),
     **dict.fromkeys(("insert", "publish"), "send"),
     **dict.fromkeys(("select", "sql"), "query"),
