@@ -223,8 +223,8 @@ _SHARED: dict[str, dict[str, Any]] = {
         "default": [],
         "type": attribute_and_column,
         "metavar": "ATTRIBUTE=COLUMN",
-        "help": "the source column of an attribute that has another name; ATTRIBUTE= alone: it is null; may be given "
-        "several times",
+        "help": "the source column of an attribute that has another name; STREAM.ATTRIBUTE=COLUMN for one of several "
+        "streams; ATTRIBUTE= alone: it is null; may be given several times",
     },
     "--decimal": {
         "type": decimal_separator,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sparkstream_nb import cli
 from sparkstream_nb.app.results.reasons import group_reasons
-from sparkstream_nb.app.running.source_reading import Reading
-from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.app.running.source_reading import Reading, readings_of
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.ingest.column_matching import match_columns
 from sparkstream_nb.ingest.ingest import type_rows
 from sparkstream_nb.ingest.time_formats import guess_format
@@ -98,6 +98,41 @@ def test_a_guess_is_said_in_the_words_of_the_reader() -> None:
     assert "cardId from 'Card Id', event times from 'Booked At'; columns={" in note
     with speak_of_options():
         assert "; --map ATTRIBUTE=COLUMN" in fitted.describe_guesses()[0]
+
+
+PAY, OK = (Schema.of(("card", Type.STRING), (own, Type.STRING), ("ts", Type.LONG)) for own in ("amount", "code"))
+
+
+def test_a_column_of_one_of_several_streams() -> None:
+    """Two streams have an attribute `ts`, and their files other columns for it: one `--map` was of both."""
+    streams = {"Pay": PAY, "Ok": OK}
+    columns = {"Ok.ts": "when", "ts": "at", "code": None}
+    found = readings_of(streams, columns=columns)
+    assert {s: r.columns for s, r in found.items()} == {"Pay": {"ts": "at"}, "Ok": {"ts": "when", "code": None}}
+    assert readings_of({"Pay": PAY}, columns={"Pay.ts": "at"})["Pay"].columns == {"ts": "at"}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("O.ts", "columns: no stream 'O' is fed. Did you mean 'Ok'?"),
+        ("Pay.code", "columns: stream Pay has no attribute 'code'. Known: amount, card, ts"),
+        ("tss", "columns: no stream that is fed has an attribute 'tss'. Did you mean 'ts'?"),
+    ],
+)
+def test_a_column_of_an_attribute_that_no_stream_has(name: str, message: str) -> None:
+    with pytest.raises(Misuse) as error:
+        readings_of({"Pay": PAY, "Ok": OK}, columns={name: "at"})
+    assert str(error.value) == message
+
+
+def test_a_column_that_is_of_another_stream_is_told() -> None:
+    shape = Reading(columns={"ts": "when"}).shape("Pay", PAY)
+    frame = pd.DataFrame({"card": ["a"], "amount": ["1"], "ts": [1]})
+    with pytest.raises(SparkStreamError, match=r"'when' for stream Pay\. .*write columns=\{'STREAM\.ts': 'when'\}"):
+        check_source(frame, shape)
+    with speak_of_options(), pytest.raises(SparkStreamError, match=r'write --map STREAM\.ts="when"\.'):
+        check_source(frame, shape)
 
 
 def test_an_attribute_without_a_column_is_null() -> None:

@@ -39,6 +39,8 @@ def check_source(source: Any, shape: Shape) -> Shape:
         raise SparkStreamError(_describe_several(name, columns, missing, probable, shape.stream))
     for attribute, column in wanted.items():
         if column != NO_COLUMN:
+            if attribute in columns and column not in columns and attribute in shape.columns:
+                raise SparkStreamError(_describe_other_stream(name, columns, attribute, column, shape.stream))
             _check_column(name, columns, column, f"for stream {shape.stream}", attribute, probable.get(attribute))
     return shape
 
@@ -75,6 +77,15 @@ def _describe_mapping(attribute: str, column: str | None) -> str:
         return f"To feed null: {null}."
     given = choose_words(f'--map {attribute}="{column}"', f"columns={{{attribute!r}: {column!r}}}")
     return f"Write {given}; {null} feeds null."
+
+
+def _describe_other_stream(source: str, columns: list[str], attribute: str, column: str, stream: str) -> str:
+    """The message for an attribute whose column was named, where the source has one of the attribute's own name."""
+    one = choose_words(f'--map STREAM.{attribute}="{column}"', f"columns={{'STREAM.{attribute}': {column!r}}}")
+    return (
+        f"{source} has no column '{column}' for stream {stream}. {columns_for(column, columns)} It has '{attribute}': "
+        f"to name the column for another stream alone, write {one}."
+    )
 
 
 def _describe_several(

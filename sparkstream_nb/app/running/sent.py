@@ -9,6 +9,7 @@ from typing import Any
 from ...errors import Misuse, SparkStreamError, did_you_mean, nearest
 from ...ingest.column_matching import NO_COLUMN
 from ...types import Schema
+from ...wording import choose_words
 
 
 def source_columns(schema: Schema, columns: Mapping[str, str | None] | Sequence[str] | None) -> dict[str, str]:
@@ -26,12 +27,24 @@ def source_columns(schema: Schema, columns: Mapping[str, str | None] | Sequence[
 def columns_of_streams(
     streams: Mapping[str, Schema], columns: Mapping[str, str | None] | None
 ) -> dict[str, dict[str, str | None]]:
-    """By stream, the source columns of those attributes that it has. Raises `Misuse` for one that none has."""
+    """By stream, the source columns of those attributes that it has. `Stream.attribute` is of one stream, and counts
+    before `attribute`, which is of all. Raises `Misuse` for one that none has."""
     names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
-    for name in columns or {}:
-        if name not in names:
-            raise Misuse(nearest(f"--map: no stream that is fed has an attribute '{name}'", name, names))
-    return {s: {n: c for n, c in (columns or {}).items() if n in schema.names} for s, schema in streams.items()}
+    own: dict[str, dict[str, str | None]] = {s: {} for s in streams}
+    option = choose_words("--map", "columns")
+    for name, column in sorted((columns or {}).items(), key=lambda item: "." in item[0]):
+        stream, dot, attribute = name.rpartition(".")
+        if not dot and name not in names:
+            raise Misuse(nearest(f"{option}: no stream that is fed has an attribute '{name}'", name, names))
+        if dot and stream not in streams:
+            raise Misuse(nearest(f"{option}: no stream '{stream}' is fed", stream, streams))
+        if dot and attribute not in streams[stream].names:
+            known = streams[stream].names
+            raise Misuse(nearest(f"{option}: stream {stream} has no attribute '{attribute}'", attribute, known))
+        for s in [stream] if dot else streams:
+            if attribute in streams[s].names:
+                own[s][attribute] = column
+    return own
 
 
 def recording_path(given: Any) -> Path | None:

@@ -52,7 +52,7 @@ class Reading:
     def by_stream(self, schemas: Mapping[str, Schema]) -> dict[str, Reading]:
         """The reading of a source of each stream, with the `columns` of the attributes that the stream has. Raises
         `Misuse` for an attribute that no stream has."""
-        if isinstance(self.columns, Mapping) and len(schemas) > 1:
+        if isinstance(self.columns, Mapping) and (len(schemas) > 1 or any("." in str(name) for name in self.columns)):
             own = columns_of_streams(schemas, self.columns)
             return {s: replace(self, columns=own[s]) for s in schemas}
         return dict.fromkeys(schemas, self)
@@ -65,8 +65,8 @@ def readings_of(
     **formats: Any,
 ) -> dict[str, Reading]:
     """The reading of a source of each stream. `time` names the column of event times, for all or by stream, `columns`
-    the columns of attributes, each for the streams that have it, and `formats` are other fields of `Reading`. Raises
-    `Misuse` for a stream that is not fed, and an attribute that none has."""
+    the columns of attributes, each for the streams that have it or as `Stream.attribute` for one, and `formats` are
+    other fields of `Reading`. Raises `Misuse` for a stream that is not fed, and an attribute that none has."""
     if isinstance(time, Mapping):
         for name in time:
             if name not in schemas:
