@@ -86,6 +86,13 @@ def test_mistakes_are_one_line(command: str, tmp_path: Path, capsys: pytest.Capt
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
+def test_a_failover_takes_the_deployment_files_of_two_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "deployment.yaml").write_text("wso2.carbon:\n  id: one\n")
+    assert cli.main([*words_of(tmp_path, "failover"), "--conf", str(tmp_path / "deployment.yaml")]) == 2
+    message = "--conf: a failover has two nodes: name the deployment files of both, or leave --conf out"
+    assert capsys.readouterr().err == f"sparkstream: {message}\n"
+
+
 def test_tables_fit_a_terminal() -> None:
     grid = Grid(["line", "cause"], [[1, "many words " * 5], [2, "few"]])
     assert max(map(len, grid.text(footer=False).splitlines())) > 40

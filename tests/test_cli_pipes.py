@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
+import sys
+import threading
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 
 from sparkstream_nb import cli
+from sparkstream_nb.cli import running
 from sparkstream_nb.cli.command_line import BROKEN_PIPE
+from sparkstream_nb.cli.printing import printable_output
 
 APP = "@app:name('Piped') define stream S (a int); from S[a > 1]#window.length(2) select a insert into Out;"
 COMMANDS = next(a.choices for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction))
@@ -55,3 +61,39 @@ def broken_pipe() -> TextIO:
     reader, writer = os.pipe()
     os.close(reader)
     return os.fdopen(writer, "w")
+
+
+def test_colours_are_reset_at_the_exit_and_control_characters_are_spelt_out_before() -> None:
+    """`\\u001b[0m` was the last line of a run in a terminal: colorama writes to the stream that it met."""
+    terminal = io.StringIO()
+    with contextlib.redirect_stdout(terminal), printable_output():
+        met = sys.stdout
+        print("\x1b[31mred")
+    met.write("\x1b[0m")
+    assert terminal.getvalue() == "\\u001b[31mred\n\x1b[0m"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 30.0])
+def test_an_interrupt_that_waits_for_events_says_so(
+    seconds: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(running, "_PATIENCE_SECONDS", seconds)
+    closed: list[str] = []
+
+    class Slow:
+        name = "Slow"
+
+        def stop(self) -> None:
+            closed.append("stop")
+
+        def close(self) -> None:
+            closed.append("close")
+            for thread in threading.enumerate():
+                if isinstance(thread, threading.Timer) and not seconds:
+                    thread.join()
+
+    app: Any = Slow()
+    with pytest.raises(KeyboardInterrupt), running.close_at_end(app):
+        raise KeyboardInterrupt
+    assert closed == ["stop", "close"]
+    assert capsys.readouterr().err.count("Ctrl-C once more ends at once") == (not seconds)

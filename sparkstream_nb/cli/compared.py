@@ -17,7 +17,7 @@ from .app_texts import compile_plan
 from .commands import Commands
 from .replays_shown import show_replays
 from .results import report_feed
-from .running import check_feeds
+from .running import check_feeds, close_at_end
 
 if TYPE_CHECKING:
     from ..app import App
@@ -104,8 +104,20 @@ def failover(options: Any) -> int:
         assert isinstance(result, Failover)  # of mode ha
         return result
 
+    _check_pair(options)
     how = {"mode": "ha", "faults": options.faults or "random", "seed": options.seed or 0}
     return _compare(options, how, compare)
+
+
+def _check_pair(options: Any) -> None:
+    """Raises `Misuse` for the deployment file of one node alone, as failovers need two."""
+    from ..app.config.conf import HA, node_files
+    from ..app.config.secrets import References
+
+    if options.conf:
+        references = References(dict(options.param), tuple(options.allow_env))
+        if len(node_files(options.conf, ("", HA), references)) == 1:
+            raise Misuse("--conf: a failover has two nodes: name the deployment files of both, or leave --conf out")
 
 
 def _compare(options: Any, how: dict[str, Any], compare: Callable[[App], Comparison]) -> int:
@@ -145,11 +157,8 @@ def _deploy_offline(plan: Plan, options: Any, how: dict[str, Any]) -> Iterator[A
             variables=dict(options.param), conf=options.conf, allow_env=options.allow_env,
             allow_scripts=options.allow_scripts, max_ahead=None, **how,
         )  # fmt: skip
-        try:
+        with close_at_end(app):
             yield app
-        finally:
-            app.stop()
-            app.close()
 
 
 def _feed(app: App, options: Any) -> int:

@@ -15,10 +15,15 @@ class PrintableStream:
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
+        self.is_over = False
+        """Set when the command has printed all. A library that resets the terminal's colours at the exit of Python
+        writes to the stream that it met."""
 
     def write(self, text: str) -> int:
         """Write `text`; returns the number of its characters."""
-        if text.startswith("\r"):  # a line of progress that is drawn again
+        if self.is_over:
+            self.stream.write(text)
+        elif text.startswith("\r"):  # a line of progress that is drawn again
             self.stream.write("\r".join(map(escape_controls, text.split("\r"))))
         else:
             self.stream.write(escape_controls(text))
@@ -31,9 +36,14 @@ class PrintableStream:
 @contextlib.contextmanager
 def printable_output() -> Iterator[None]:
     """Spell out control characters of what is printed meanwhile."""
-    out, err = (cast(TextIO, PrintableStream(s)) for s in (sys.stdout, sys.stderr))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        yield
+    streams = [PrintableStream(s) for s in (sys.stdout, sys.stderr)]
+    out, err = (cast(TextIO, s) for s in streams)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            yield
+    finally:
+        for stream in streams:
+            stream.is_over = True
 
 
 def print_exactly(text: str) -> None:

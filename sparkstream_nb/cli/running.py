@@ -5,7 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from ..app import App
     from ..plan import Plan
     from ..synthetic.events import GeneratedEvents
+
+
+_PATIENCE_SECONDS = 1.0
+"""Time after an interrupt in which an app ends without a word."""
 
 
 def add_run(commands: Commands) -> None:
@@ -94,16 +100,33 @@ def run_app(options: Any) -> int:
     _check_outputs_and_queries(plan, options)
     app = _deploy(plan, options)
     _print_notes(app, options)
-    try:
+    with close_at_end(app):
         code = _feed_app(app, options, generated)
         if app.deployment.sources or options.seconds:
             follow(app, options.seconds)
         app.flush()
         print_results(app, options)
-    finally:
-        app.stop()
-        app.close()
     return code
+
+
+@contextmanager
+def close_at_end(app: App) -> Iterator[None]:
+    """Stops and closes the app at the end of the block. Where an interrupt waits for events under way, a line on
+    standard error says so."""
+    line = f"{app.name}: events that are under way are processed first; Ctrl-C once more ends at once"
+    notice = threading.Timer(_PATIENCE_SECONDS, partial(print, line, file=sys.stderr, flush=True))
+    notice.daemon = True
+    try:
+        yield
+    except KeyboardInterrupt:
+        notice.start()
+        raise
+    finally:
+        try:
+            app.stop()
+            app.close()
+        finally:
+            notice.cancel()
 
 
 def check_feeds(plan: Plan, options: Any) -> None:

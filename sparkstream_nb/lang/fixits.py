@@ -223,6 +223,12 @@ def _at_a_statement(f: SyntaxFailure) -> bool:
     return f.start == "app" and "_DEFINE" in f.expected and "_FROM" in f.expected
 
 
+def _file_name(f: SyntaxFailure) -> Advice | None:
+    if not _at_a_statement(f) or f.at or [str(t) for t in f.tokens[-2:]] != [".", "siddhi"]:
+        return None
+    return Advice("this is the name of a file, not its text", "Read the text: pathlib.Path('app.siddhi').read_text().")
+
+
 def _python(f: SyntaxFailure) -> Advice | None:
     if not _at_a_statement(f) or f.token() is None:
         return None
@@ -524,6 +530,7 @@ FIXITS: tuple[tuple[str, Callable[[SyntaxFailure], Advice | None]], ...] = (
     ("invisible character", _blank),
     ("keyword after a comma", _keyword_after_comma),
     ("SQL", _sql_statement),
+    ("the name of a file", _file_name),
     ("Python", _python),
     ("short unit", _short_unit),
     ("third of a logical state", _third_of_a_logical_state),

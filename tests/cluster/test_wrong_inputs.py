@@ -424,6 +424,7 @@ WRONG: list[Wrong] = [
     ("scale none", lambda app, folder: app.scale(), "scale takes a number of nodes, or their shard ids"),
     ("scale dup", lambda app, folder: app.scale(shard_ids=["a", "a"]), "two nodes have the same shard id: a, a"),
     ("scale ids str", lambda app, folder: app.scale(shard_ids="ab"), "shard_ids is a list of texts, not 'ab'"),
+    ("study route", lambda app, folder: app.study(routings="sticky"), "routings is a list of texts, not 'sticky'"),
     ("scale ids int", lambda app, folder: app.scale(shard_ids=[1, 2]), "each of shard_ids is a text, not 1"),
     ("div nodes", lambda app, folder: app.divergence(nodes=0), "nodes is 1 to 1,000, not 0"),
     ("div nodess", lambda app, folder: app.divergence(nodes="x"), "nodes is a whole number, not 'x'"),
@@ -442,7 +443,7 @@ WRONG: list[Wrong] = [
     ),
     (
         "study routes",
-        lambda app, folder: app.study(routings="x"),
+        lambda app, folder: app.study(routings=["x"]),
         "'x' is not a valid route. Write round_robin, hash:ATTRIBUTE, node:NUMB",
     ),
     ("study feed", lambda app, folder: app.study(feed={"Z": 1}), "wrong has no stream 'Z'. Known: O, S"),

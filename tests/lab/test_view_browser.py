@@ -122,6 +122,11 @@ def test_the_view_is_as_wide_as_its_cell(lab: Lab, page: Any) -> None:
         svg = page.locator(f"{VIEW} svg").first
         cell = page.locator(".jp-OutputArea-output", has=svg).first.bounding_box()["width"]
         assert cell - 30 < svg.bounding_box()["width"] <= cell
+    # Where the buttons need two lines, the last one has none of its own.
+    for width in range(760, 1100, 20):
+        page.set_viewport_size({"width": width, "height": 1600})
+        beside, last = (page.locator(f"{VIEW} .{name}").bounding_box() for name in ("as-wso2", "refresh"))
+        assert beside["y"] == last["y"]
     lab.picture(page, "narrow")
     page.set_viewport_size({"width": 1280, "height": 1600})
 

@@ -247,6 +247,8 @@ def test_other_advice(text: str, message: str) -> None:
         (S + "from S#window.time(10 m) select v insert into O;", "'m' is not a unit of time", "Write '10 min'."),
         (S + "from S#window.time(10s) select v insert into O;", "'s' is not a unit of time", "Write '10 sec'."),
         ("import pandas as pd", "this is Python, not SiddhiQL", "without %%siddhi"),
+        ("apps/trades.siddhi", "this is the name of a file, not its text", "pathlib.Path('app.siddhi').read_text()"),
+        ("/trades.siddhi", "this is the name of a file, not its text", "pathlib.Path('app.siddhi').read_text()"),
         ("df = pd.read_csv('x')", "this is Python, not SiddhiQL", "without %%siddhi"),
         ("app.send('S', [1])", "this is Python, not SiddhiQL", "without %%siddhi"),
         ("@Plan:name('x') define stream S (v int);", "'@Plan:name' is Siddhi 3", "Write '@app:name(...)'."),

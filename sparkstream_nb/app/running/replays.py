@@ -224,6 +224,7 @@ class Replays:
         self._app.check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             argument_checks.optional_int("nodes", count, 1, MOST_NODES)
+        argument_checks.optional_str_list("routings", routings)
         replayed = replace(self._replayed_nodes(), led=None)
         disorders = [disorder] if isinstance(disorder, Disorder) else [*disorder]
         for given in disorders:

@@ -3,6 +3,7 @@
 const STYLE = `
 .sparkstream-aggregation { color: var(--jp-ui-font-color1, #444); font: 13px system-ui, sans-serif; position: relative; }
 .sparkstream-aggregation .controls { display: flex; flex-wrap: wrap; gap: 6px; align-items: center; margin: 2px 0 6px; }
+.sparkstream-aggregation .last { display: flex; gap: 6px; }
 .sparkstream-aggregation .durations { display: flex; }
 .sparkstream-aggregation button, .sparkstream-aggregation select {
   font: inherit; color: inherit; background: var(--jp-layout-color2, #eee); height: 28px; padding: 0 8px;
@@ -59,6 +60,7 @@ function create(root, send, width) {
   const stacked = button("stacked", "stacked", "the shards' bars stand on one another, or side by side");
   const asWso2 = button("as-wso2", "as WSO2", "hatches what WSO2's servers would not show, as it is still open on a node");
   const refresh = button("refresh", "↻", "read the aggregation again");
+  make("div", "last", controls).append(asWso2, refresh); // ↻ has no line of its own
   make("div", "busy", controls, { title: "reading" });
   const failed = make("div", "failed", view, { role: "status" });
   const picture = make("div", "picture", view);
