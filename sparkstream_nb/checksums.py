@@ -131,6 +131,10 @@ def _note(key: tuple[str, int, int, int, str]) -> None:
         _known.popitem(last=False)
 
 
+class NestedTooDeep(ValueError):
+    """A JSON document that Python cannot read for its depth: nothing of an app's is nested so."""
+
+
 def to_json(members: Mapping[str, Any], indent: int | None = None) -> str:
     """A JSON document with its sum. `members` have names that are texts."""
     read = json.loads(json.dumps(members))  # as `from_json` meets them: names in dicts inside may be numbers
@@ -139,7 +143,7 @@ def to_json(members: Mapping[str, Any], indent: int | None = None) -> str:
 
 def from_json(text: str | bytes) -> Any:
     """The members of a document of `to_json`, or of an earlier version, without a sum. Raises ValueError, with the
-    place in words, if it is changed.
+    place in words, if it is changed, `NestedTooDeep` if it never was one.
     """
     try:
         members = json.loads(text.decode() if isinstance(text, bytes) else text)
@@ -148,7 +152,7 @@ def from_json(text: str | bytes) -> Any:
     except UnicodeDecodeError as error:
         raise ValueError(f"not what was written, at byte {error.start:,}") from None
     except RecursionError:
-        raise ValueError("not what was written: nested too deep") from None
+        raise NestedTooDeep("not what was written: nested too deep") from None
     if isinstance(members, dict) and _SUM in members and members.pop(_SUM) != _sum_of_members(members):
         raise ValueError("its checksum is another one")
     return members

@@ -321,8 +321,8 @@ def test_a_feed_in_local_times_with_columns_of_other_names(run: Run, tmp_path: P
     assert pd.to_datetime(found["timestamp"], unit="ms").astype(str).tolist() == [
         "2024-06-03 03:00:01", "2024-06-03 03:00:03",
     ]  # fmt: skip
-    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00 (--time-format" in text(report)
-    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00 (--time-format" in text(app.errors)
+    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00; time_format names another format" in text(report)
+    assert "Zeit: 'später' is not a time like 01.06.2024 10:00:00; time_format names another format" in text(app.errors)
 
 
 def test_a_feed_says_that_it_starts_a_stopped_app(run: Run) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...checksums import from_json, to_json
+from ...checksums import NestedTooDeep, from_json, to_json
 from ...errors import Misuse
 from ...journal.mirror import retire
 from ...journal.private import private_folder, write_private
@@ -151,7 +151,7 @@ def has_app(home: Path) -> bool:
     """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` if that cannot be read."""
     try:
         found = _read(home)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, NestedTooDeep):
         return False
     except ValueError:
         return True
@@ -159,7 +159,7 @@ def has_app(home: Path) -> bool:
 
 
 def _read(home: Path) -> Any:
-    """The contents of `app.json`. Raises ValueError if it was cut off, RecursionError if it is nested too deep,
+    """The contents of `app.json`. Raises ValueError if it was cut off, `NestedTooDeep` if it is of something else,
     OSError if there is none, and `Misuse` if it may not be read.
     """
     try:
