@@ -73,6 +73,12 @@ def a_third(values: Iterable[Any]) -> list[Any]:
     return [pytest.param(v, marks=_marks(i)) for i, v in enumerate(values)]
 
 
+def a_sixth(values: Iterable[Any]) -> list[Any]:
+    """As `a_third`, of a test whose thirds take ten seconds and more: a sixth for any run."""
+    return [pytest.param(v, marks=[] if i % SIXTHS == seed() % SIXTHS else [pytest.mark.thorough])
+            for i, v in enumerate(values)]  # fmt: skip
+
+
 def one_of(values: Iterable[Any]) -> list[Any]:
     """Values of a parameter of a test that takes minutes: one of them, drawn by the commit, and all in `night`."""
     every = list(values)

@@ -97,6 +97,7 @@ def libraries() -> list[str]:
     return sorted(name for name in found if name not in UNIX and name.partition(".")[0] != PACKAGE.name)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_without_what_unix_alone_has(tmp_path: Path) -> None:
     pd.DataFrame({"k": ["a", "b"] * 50, "v": range(100)}).to_csv(tmp_path / "feed.csv", index=False)

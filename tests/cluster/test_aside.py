@@ -47,6 +47,7 @@ def test_streams_that_feed_each_other_without_end(nodes: int, run: Callable[...,
     assert len(app.errors.frame) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.contract(thorough=True)
 def test_streams_without_end_beside_a_table_in_a_database(run: Callable[..., App], tmp_path: Path) -> None:
     table = "@primaryKey('k') define table T (k string, n int);"

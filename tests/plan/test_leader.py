@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.compose import AREAS, Composer
-from profiles import a_third, examples
+from profiles import a_sixth, examples
 from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.cases import input_batch
@@ -36,7 +36,7 @@ from sparkstream_nb.replay.replay import (
 
 from .shards import NODES, app_and_events, one_by_one
 
-PARTS = 10
+PARTS = 12
 SHARE = int(os.environ.get("SPARKSTREAM_SHARE", "4"))
 """One case of so many is run."""
 ROUTES = ("round_robin", "random:1")
@@ -95,7 +95,7 @@ def wrong(case: Case) -> list[str]:
     return [f"{case['id']} {what}\n{case['app']}" for what in differing(*found, case.get("start") or 0)]
 
 
-@pytest.mark.parametrize("part", a_third(range(PARTS)))
+@pytest.mark.parametrize("part", a_sixth(range(PARTS)))
 def test_with_a_leader_the_cases_are_right_on_three_nodes(part: int) -> None:
     failing(replay.siddhi_cases()[1::SHARE][part::PARTS], lambda case: "\n".join(wrong(case)) or None)
 

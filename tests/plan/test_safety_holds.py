@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.compose import AREAS, Composer
-from profiles import a_third, examples
+from profiles import a_sixth, examples
 from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.cases import input_batch
@@ -23,7 +23,7 @@ from sparkstream_nb.types import Type
 from . import shards
 from .shards import app_and_events, wrong_claims
 
-PARTS = 10
+PARTS = 12
 SHARE = int(os.environ.get("SPARKSTREAM_SHARE", "4"))
 """One case of so many is run."""
 
@@ -44,7 +44,7 @@ def wrong(case: Case) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("part", a_third(range(PARTS)))
+@pytest.mark.parametrize("part", a_sixth(range(PARTS)))
 def test_claims_about_the_cases_hold(part: int) -> None:
     failing(replay.siddhi_cases()[::SHARE][part::PARTS], lambda case: "\n".join(wrong(case)) or None)
 
@@ -53,7 +53,7 @@ def in_a_database(case: Case) -> Case:
     return {**case, "id": f"{case['id']} (stored)", "app": shards.in_a_database(case["app"])}
 
 
-@pytest.mark.parametrize("part", a_third(range(PARTS)))
+@pytest.mark.parametrize("part", a_sixth(range(PARTS)))
 def test_claims_about_the_cases_with_tables_in_a_database_hold(part: int) -> None:
     with_tables = [c for c in replay.siddhi_cases() if "define table" in c["app"] and "@store" not in c["app"].lower()]
     cases = list(map(in_a_database, with_tables))
