@@ -71,7 +71,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int]]:
     return seen
 
 
-@pytest.mark.contract
+@pytest.mark.contract(thorough=True)
 def test_one_event_at_a_time_as_all_in_one_micro_batch(run: Run, tmp_path: Any, master: str | None) -> None:
     rows = feed(60 if master == INLINE else 20)
     whole = run(TEXT, name="whole", home=tmp_path / "whole", nodes=5, routing="hash:k")
