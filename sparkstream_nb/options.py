@@ -11,6 +11,8 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -66,6 +68,12 @@ class TimeColumns(argparse.Action):
         setattr(namespace, self.dest, {**(former or {}), stream: column})
 
 
+def _refuse_value(flag: str, value: str) -> str:
+    """The message about a value after an option that has none."""
+    to_file = f". To write a file: {flag} > {value}" if flag == "--json" else ""
+    return f"{flag} has no value: leave '{value}' out{to_file}"
+
+
 class Options(argparse.ArgumentParser):
     """An argument parser that raises `Misuse` with the nearest name on errors, and `HelpAsked` for help."""
 
@@ -97,12 +105,23 @@ class Options(argparse.ArgumentParser):
             if "--decimal" in names and word in READ_OTHERWISE:
                 raise Misuse(f"{self.prog}: unknown option {word}. {READ_OTHERWISE[word]}")
             raise Misuse(nearest(f"{self.prog}: unknown option {word}", word, names))
+        flag = self._flag_before(unknown[0], args or ())
+        if flag is not None and not unknown[0].endswith(".siddhi"):
+            raise Misuse(f"{self.prog}: {_refuse_value(flag, unknown[0])}")
         maps = getattr(found, "map", None)
         if maps:
             attribute, column = maps[-1]
             quoted = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
             raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {quoted}")
         raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line(self.example)}")
+
+    def _flag_before(self, value: str, words: Sequence[str]) -> str | None:
+        """The option without a value that stands before this word; None for none."""
+        for option, word in pairwise(words):
+            action = self._option_string_actions.get(option)
+            if word == value and action is not None and action.nargs == 0:
+                return option
+        return None
 
     @property
     def _choices(self) -> set[str]:
@@ -122,6 +141,8 @@ class Options(argparse.ArgumentParser):
                 f"{self.prog}: {_list_words(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
         message = message.removeprefix("argument ")
+        if joined := re.fullmatch(r"(--\S+): ignored explicit argument '(.*)'", message):
+            raise Misuse(f"{self.prog}: {_refuse_value(joined[1], joined[2])}")
         if message.endswith(": expected one argument"):
             option = message.split(":")[0].split("/")[-1]
             metavar = self._option_string_actions[option].metavar if option in self._option_string_actions else "VALUE"

@@ -12,6 +12,7 @@ from ..plan.nodes import Plan
 from ..plan.reports.query_routing import describe_parts
 from ..plan.reports.repair import routes
 from .display import html, text
+from .drawings.pictures import DARK_PICTURE
 from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
 from .graph import graph_drawing
 
@@ -112,8 +113,9 @@ td { white-space: normal !important; overflow-wrap: anywhere; min-width: 7em; }
 td:first-child { min-width: 0; }
 body { overflow-x: auto; }
 h2 { overflow-wrap: anywhere; }
+@media screen and (prefers-color-scheme: dark) { DARK_PICTURE }
 </style></head><body>
-"""
+""".replace("DARK_PICTURE", DARK_PICTURE)
 
 
 def page(report: AuditReport) -> str:

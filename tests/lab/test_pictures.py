@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from sparkstream_nb.lab.drawings.pictures import INK, embed_svg
 from sparkstream_nb.lab.drawings.roles import Bar, Lanes, svg
 from sparkstream_nb.lab.graph import graph_drawing
+from sparkstream_nb.lab.plans_shown import page_of
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.reports.app_graph import graph_of
 
@@ -37,6 +38,10 @@ def test_a_picture_that_is_saved_has_a_ground_that_its_ink_is_read_on() -> None:
         assert (ground.tag, ground.attrib["width"], ground.attrib["height"]) == (f"{SVG}rect", "100%", "100%")
         assert ground.attrib["fill"] == "#fff"
     assert 1.05 / (luminance(INK) + 0.05) >= 7  # WCAG, AAA
+
+
+def test_a_page_of_its_own_is_dark_with_its_pictures_where_the_reader_chose_that() -> None:
+    assert "@media screen and (prefers-color-scheme: dark) { .sparkstream-picture{filter:" in page_of("<t>", "")
 
 
 def test_every_fault_has_its_words() -> None:

@@ -21,6 +21,8 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
 from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 
+from .test_pictures import luminance
+
 SECONDS = 1_717_200_000_000 + 1000 * np.arange(6)
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -85,6 +87,24 @@ def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
     )
     cells = [t.text for t in ElementTree.fromstring(heatmap.svg(study)).iter(f"{SVG}text") if t.get("class") == "cell"]
     assert cells == ["·", "1", "·", "1", "·", "·", "·", "·"]
+
+
+def test_a_title_is_no_wider_than_its_picture(divergence: Divergence) -> None:
+    assert whole(divergence, "O").title.startswith("q: 6 outputs of one node, and")
+    many = replace(divergence, queries={"O": ", ".join(f"query-{i}" for i in range(9))})
+    assert whole(many, "O").title.startswith("O (9 queries): 6 outputs of one node, and")
+
+
+def test_numbers_of_a_heat_map_are_read_on_each_of_its_colours() -> None:
+    wrong = [0, 1, 2500, 5000]
+    outcomes = [RoutingOutcome(Way(i + 1, "x"), {"O": Tally(5000 - n, n, 0)}, (1,)) for i, n in enumerate(wrong)]
+    study = Study("A", outcomes, {"O": "q"})
+    drawn = ElementTree.fromstring(heatmap.svg(study))
+    fills = [r.attrib["fill"] for r in drawn.iter(f"{SVG}rect")]
+    inks = [(t.text, t.attrib["fill"]) for t in drawn.iter(f"{SVG}text") if t.get("class") == "cell"]
+    assert [t for t, _ in inks[:4]] == ["·", "1", "2,500", "5,000"]
+    for fill, (_, ink) in zip(fills, inks, strict=True):
+        assert (luminance(fill) + 0.05) / (luminance(ink) + 0.05) >= 4.5  # WCAG, AA
 
 
 def test_the_query_that_lost_most_is_drawn_first() -> None:

@@ -56,19 +56,21 @@ def svg(study: Study, width: int = WIDTH) -> str:
 
 _PALE, _FULL, _NONE = (251, 230, 216), (213, 94, 0), "#d5efe6"
 """Colours of few and of all outputs (red, green, blue), and of none. They cover the page's own, light or dark."""
+_CELL_INK = "#111111"
+"""Reads better than white on each of them."""
 
 
 def _cell(x: float, y: float, wide: float, wrong: int, of: int) -> str:
     """Orange by the share of one node's outputs; none is a point."""
     share = min(1.0, wrong / of) if of else float(wrong > 0)
-    fill, ink = _NONE, "#111"
+    fill = _NONE
     if wrong:
         fill = "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in zip(_PALE, _FULL, strict=True))
-        ink = "#fff" if share > 0.7 else "#111"
-    label = "·" if wrong == 0 else short(wrong)
+    label = "·" if wrong == 0 else f"{wrong:,}" if wrong < 10_000 else short(wrong)
     return (
         f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" width="{wide - 2:.1f}" height="{_ROW - 2:.0f}" rx="2" fill="{fill}"/>'
-        f'<text x="{x + wide / 2:.1f}" y="{y + 16:.0f}" text-anchor="middle" fill="{ink}" class="cell">{label}</text>'
+        f'<text x="{x + wide / 2:.1f}" y="{y + 16:.0f}" text-anchor="middle" fill="{_CELL_INK}" '
+        f'class="cell">{label}</text>'
     )
 
 

@@ -23,10 +23,11 @@ def on_white(picture: str) -> str:
     return f'{begin}{end}<rect width="100%" height="100%" rx="4" fill="#fff"/>{rest}'
 
 
+DARK_PICTURE = ".sparkstream-picture{filter:invert(.93) hue-rotate(180deg)}"
+"""The style that turns pictures dark."""
 _IN_THE_DARK = (
     "<style>@media screen{:is([data-jp-theme-light=false],[data-md-color-scheme=slate],.vscode-dark,"
-    ".vscode-high-contrast,html[theme=dark]) "
-    ".sparkstream-picture{filter:invert(.93) hue-rotate(180deg)}}</style>"
+    f".vscode-high-contrast,html[theme=dark]) {DARK_PICTURE}}}</style>"
 )
 """Turns pictures dark where the page is: JupyterLab and pages of nbconvert, this project's site, VS Code, Colab. An
 untrusted notebook is stripped of it, and has pictures on white."""

@@ -20,6 +20,7 @@ _CELL = 10.0  # px: marks are at least so far apart
 _ROW = 14.0  # px
 _LEFT = 20.0
 _TICK_ROOM = 86.0
+_TITLE = 1.3  # the width of a letter of the title to that of others
 _LISTED = 3
 
 # Okabe and Ito's colours, which the colour-blind tell apart; the shapes differ as well.
@@ -63,15 +64,17 @@ class Timeline:
 
     @property
     def title(self) -> str:
-        """The title, with the number of outputs of one node and the number of nodes they are compared with."""
+        """The title, with the number of outputs of one node and the number of nodes they are compared with. Where the
+        names of the queries would be wider than the picture, it has their number."""
         d = self.divergence
         true = sum(m.true is not None for m in d.matches[self.stream])
         on = f"{d.nodes} node{'s' if d.nodes > 1 else ''}"
         routed = f" under {d.way.route}" if d.way.route else ""
-        return (
-            f"{d.queries[self.stream]}: {format_count(true, 'output')} of one node, "
-            f"and their counterparts on {on}{routed}"
-        )
+        rest = f": {format_count(true, 'output')} of one node, and their counterparts on {on}{routed}"
+        queries = d.queries[self.stream]
+        if _TITLE * text_width(queries + rest) <= self.width or ", " not in queries:
+            return queries + rest
+        return f"{self.stream} ({queries.count(', ') + 1} queries){rest}"
 
     @cached_property
     def counts(self) -> Counter[Verdict]:
