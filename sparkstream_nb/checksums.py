@@ -153,8 +153,16 @@ def from_json(text: str | bytes) -> Any:
         raise ValueError(f"not what was written, at byte {error.start:,}") from None
     except RecursionError:
         raise NestedTooDeep("not what was written: nested too deep") from None
-    if isinstance(members, dict) and _SUM in members and members.pop(_SUM) != _sum_of_members(members):
-        raise ValueError("its checksum is another one")
+    if not isinstance(members, dict) or not members:
+        return members
+    if _SUM in members:
+        if members.pop(_SUM) != _sum_of_members(members):
+            raise ValueError("its checksum is another one")
+        return members
+    *others, last = members
+    sum = members[last]
+    if isinstance(sum, str) and sum == _sum_of_members({name: members[name] for name in others}):
+        raise ValueError("the name of its checksum is another one")
     return members
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from .. import checksums
 from ..checksums import sums_of
 from ..engine.state.node_batch import InputBatch
 from ..errors import SparkStreamError
@@ -59,7 +59,7 @@ class InboxPosition:
 
     def line(self) -> bytes:
         """The first line of a segment that begins here."""
-        return json.dumps({"position": asdict(self)}, separators=(",", ":")).encode() + b"\n"
+        return checksums.to_json({"position": asdict(self)}).encode() + b"\n"
 
     def copy(self) -> InboxPosition:
         """A position of its own."""
@@ -76,12 +76,12 @@ class InboxPosition:
         if not line.startswith(b"{") and int(file.name) == 0:
             return InboxPosition()
         try:
-            found = json.loads(line)["position"]
+            found = checksums.from_json(line)["position"]
             clocks = {int(app): ms for app, ms in found["clocks"].items()}
             sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
             return InboxPosition(**{**found, "clocks": clocks, "sinks": sinks})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise damaged_error(file.parent.parent, f"the beginning of its file {file.name} is damaged") from None
+            raise damaged_error(file, "its beginning is damaged") from None
 
 
 class _CommitGroup:

@@ -101,21 +101,25 @@ def entries_of(folder: Path, at: int, line: bytes) -> list[Entry]:
             raise ValueError
         return from_json(text if tab else line)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged_error(folder, f"the line at byte {at:,} is damaged") from None
+        raise _damaged_line(folder, at, "is damaged") from None
 
 
 def check_order(folder: Path, at: int, entry: Entry, seq: int) -> None:
     """Raises SparkStreamError if the line at offset `at` has another entry than the one of number `seq`, which is
     due: a line is there twice, or one is missing."""
     if entry.seq != seq:
-        raise damaged_error(folder, f"the line at byte {at:,} has entry {entry.seq:,}, where entry {seq:,} is due")
+        raise _damaged_line(folder, at, f"has entry {entry.seq:,}, where entry {seq:,} is due")
 
 
-def damaged_error(folder: Path, what: str) -> SparkStreamError:
-    """The error for a journal of which `what` is true."""
-    return SparkStreamError(
-        f"The journal {folder / JOURNAL} cannot be read: {what}. Put it back from a copy; {BEGIN_ANEW}."
-    )
+def _damaged_line(folder: Path, at: int, what: str) -> SparkStreamError:
+    """The error for a line at offset `at`, which is or has what the words say."""
+    first, file = next((s for s in reversed(segments(folder)) if s[0] <= at), (0, segment(folder, 0)))
+    return damaged_error(file, f"the line at byte {at - first:,} {what}")
+
+
+def damaged_error(file: Path, what: str) -> SparkStreamError:
+    """The error for a segment of a journal of which `what` is true."""
+    return SparkStreamError(f"The journal {file} cannot be read: {what}. Put it back from a copy; {BEGIN_ANEW}.")
 
 
 def entries_from(folder: Path, offset: dict[str, int] | None = None) -> Iterator[tuple[Entry, dict[str, int]]]:

@@ -9,6 +9,8 @@ from ..engine.state.content_chunking import pieces
 from ..errors import SparkStreamError
 from .node_spec import PieceStore
 
+ITS_CHECKPOINT = "its checkpoint"
+
 
 def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Sequence[str]) -> tuple[list[str], int]:
     """Write the parts of an engine's state: (digests of its pieces, bytes in all). Pieces among `former`, the last
@@ -28,18 +30,20 @@ def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Se
     return now, size
 
 
-def read_piece(state: PieceStore, digest: str) -> bytes:
-    """A piece that has to be there. Raises SparkStreamError if it is missing or not what was written."""
+def read_piece(state: PieceStore, digest: str, place: str = ITS_CHECKPOINT) -> bytes:
+    """A piece that has to be there. Raises SparkStreamError, with the `place` of the state in words, if it is missing
+    or not what was written.
+    """
     data = state.piece(digest)
     if not isinstance(data, bytes | bytearray | memoryview) or digest_of(data) != digest:
         what = "is missing" if data is None else "is not what was written"
-        raise damaged_state(f"piece {digest} {what}")
+        raise damaged_state(f"piece {digest} {what}", place)
     return data
 
 
-def damaged_state(what: str) -> SparkStreamError:
+def damaged_state(what: str, place: str = ITS_CHECKPOINT) -> SparkStreamError:
     """The error for a node's stored state of which `what` is true."""
     return SparkStreamError(
-        f"The state of a node in its checkpoint is damaged: {what}. Put the checkpoint back from a copy, or begin with "
-        "a new one (an app: fresh=True)."
+        f"The state of a node in {place} is damaged: {what}. Put the checkpoint back from a copy, or begin with a new "
+        "one (an app: fresh=True)."
     )

@@ -48,7 +48,7 @@ from ..recovery.batch_care import DIED, BatchCare, alone, steps_of, with_care
 from ..recovery.quarantine import taken
 from ..simulation.faults import fault_of
 from .node_spec import NodeSpec, NodeState, NodeWork
-from .node_state import damaged_state, read_piece, save_pieces
+from .node_state import ITS_CHECKPOINT, damaged_state, read_piece, save_pieces
 
 if TYPE_CHECKING:
     from .database_tables import NodeTables
@@ -187,7 +187,7 @@ def _with_care(p: NodeWork, state: NodeState, key: int, given: _NodeInput) -> li
     with alone(p.folder):
         pieces, version = {}, state.version()
         if version is not None:
-            pieces = {d: read_piece(state, d) for d in parse_digests(version[1])[0]}
+            pieces = dict(_read_state(p, state, version[1]))
         trial = NodeTrial(
             replace(p, check=None, outputs=None, keep=False), key, given.entries, given.parts, version, pieces
         )
@@ -239,9 +239,21 @@ def _restore_engine(p: NodeWork, state: NodeState, key: int) -> _LiveEngine:
         kept = _LiveEngine("", _engine(spec), [], spec)
         if stored is not None:
             kept.restored = True
-            kept.pieces, kept.last = parse_digests(stored[1])
-            kept.engine.restore(b"".join(read_piece(state, d) for d in kept.pieces))
+            kept.pieces, kept.last = parse_digests(stored[1], _place_of_state(p))
+            kept.engine.restore(b"".join(piece for _, piece in _read_state(p, state, stored[1])))
     return kept
+
+
+def _read_state(p: NodeWork, state: NodeState, note: str) -> Iterator[tuple[str, bytes]]:
+    """(digest, piece) of a stored state's pieces, in order."""
+    place = _place_of_state(p)
+    for digest in parse_digests(note, place)[0]:
+        yield digest, read_piece(state, digest, place)
+
+
+def _place_of_state(p: NodeWork) -> str:
+    """The place of the nodes' states, for messages: with a shared address, the workers do not see the folder."""
+    return ITS_CHECKPOINT if p.shared is not None else f"the checkpoint {p.folder.parent / 'checkpoint'}"
 
 
 def _run(
@@ -479,15 +491,15 @@ def _aside(p: NodeWork, engine: Engine, spec: NodeSpec, entry: Entry) -> list[Ro
     raise TypeError(f"a node cannot process an entry of kind '{entry.kind}'")
 
 
-def parse_digests(text: str) -> tuple[list[str], int | None]:
+def parse_digests(text: str, place: str = ITS_CHECKPOINT) -> tuple[list[str], int | None]:
     """The digests of a state's pieces, and the last entry that its node took note of: former versions wrote the digests
-    alone, as no node was left out."""
+    alone, as no node was left out. `place`: of the state, in words."""
     try:
         note = checksums.from_json(text)
         return (note, None) if isinstance(note, list) else (note["pieces"], note["last"])
     except (ValueError, KeyError, TypeError) as error:
         what = error if isinstance(error, ValueError) else "not what was written"
-        raise damaged_state(f"the list of its pieces: {what}") from None
+        raise damaged_state(f"the list of its pieces: {what}", place) from None
 
 
 def _answer_retrieval(engine: Engine, spec: NodeSpec, entry: Ask) -> list[Row]:

@@ -24,6 +24,7 @@ from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..system import put_in_place, runs
 from ..types import Type
 from .address import MEMORY
+from .duckdb_blocks import check_blocks
 from .layout import (
     DROPPED,
     EVENT_TIMESTAMP,
@@ -129,13 +130,14 @@ def quote_name(name: str) -> str:
 
 
 def read_all_tables(path: Path) -> int:
-    """Read all columns of all tables of a store, whose blocks have checksums; returns the number of tables. Raises
-    StoreError if the file is damaged, or in use.
+    """Read all blocks of a store, which have checksums, and all columns of all tables; returns the number of tables.
+    Raises StoreError or DamagedFile if the file is damaged, StoreError if it is in use.
     """
     with contextlib.closing(DuckDBStore(path, read_only=True)) as store, store._usable():
         tables = store._db.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         for (name,) in tables:
             store._db.execute(f"SELECT count(hash(t)) FROM {quote_name(name)} t").fetchall()
+        check_blocks(path)
     return len(tables)
 
 

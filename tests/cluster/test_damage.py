@@ -92,6 +92,23 @@ def test_a_changed_byte_is_told_or_changes_nothing(folder: tuple[Path, list[Any]
         assert str(copy) in told_by_start or "state" in told_by_start.lower() or not told_by_start
 
 
+def test_verify_names_each_file_with_a_changed_byte(folder: tuple[Path, list[Any]], tmp_path: Path) -> None:
+    """In all that a file holds: of an SQLite database only a part is in use, and marks are for display."""
+    home = tmp_path / "app"
+    shutil.copytree(folder[0], home)
+    draw = random.Random(2)
+    for file in changed_files(home):
+        if file.suffix == ".sqlite" or file.name == "lock":
+            continue
+        data = file.read_bytes()
+        blocks = range(12_288 + 5_000, len(data), 262_144) if file.suffix == ".duckdb" else ()
+        for at in [*blocks, *(draw.randrange(len(data)) for _ in range(1 if blocks else 6))]:
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1 << draw.randrange(8)]) + data[at + 1 :])
+            assert str(file) in str(verify_folder(home).damage), (file, at)
+        file.write_bytes(data)
+    assert not verify_folder(home).damage
+
+
 def open_copy(copy: Path, right: list[Any]) -> str:
     """The error of an app that goes on with a copy; empty if all is right."""
     try:
@@ -224,6 +241,7 @@ def test_a_changed_row_of_the_checkpoint_is_told(folder: tuple[Path, list[Any]],
         assert database.execute(change).rowcount > 0
     assert str(file.parent) in str(verify_folder(home).damage)
     told = open_copy(home, folder[1])
+    assert str(home) in told
     assert re.search(r"Put (the checkpoint|it) back from a copy", told)
     assert "Error" not in told
 

@@ -165,7 +165,7 @@ def test_a_damaged_journal_is_refused(
     app.close()
     (life,) = (tmp_path / "home").glob("life-*")
     damage(life)
-    with pytest.raises(SparkStreamError, match=f"journal cannot be read: {said}. Put it back from a copy; fresh=True"):
+    with pytest.raises(SparkStreamError, match=f"/0+ cannot be read: {said}. Put it back from a copy; fresh=True"):
         run(APP)
 
 

@@ -98,7 +98,7 @@ DAMAGES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "zeros": (lambda found: [*found[:1], b"\0" * 50 + b"\n", *found[1:]], "the line at byte [0-9,]+ is damaged"),
     "members": (lambda found: [*found, b'[{"kind":"steps","x":1}]\n'], "the line at byte [0-9,]+ is damaged"),
     "nested": (lambda found: [*found, b"[" * 100_000 + b"\n"], "the line at byte [0-9,]+ is damaged"),
-    "position": (lambda found: [b'{"position"\n', *found], "the beginning of its file 0+ is damaged"),
+    "position": (lambda found: [b'{"position"\n', *found], "0+ cannot be read: its beginning is damaged"),
 }
 
 
@@ -120,8 +120,21 @@ def test_a_segment_without_its_position_is_an_error(tmp_path: Path) -> None:
     inbox.close()
     file = segments(tmp_path)[-1][1]
     file.write_bytes(file.read_bytes().partition(b"\n")[2])
-    with pytest.raises(SparkStreamError, match=f"the beginning of its file {file.name} is damaged"):
+    with pytest.raises(SparkStreamError, match=f"{file.name} cannot be read: its beginning is damaged"):
         Inbox(tmp_path)
+
+
+def test_a_changed_position_of_a_segment_is_an_error(tmp_path: Path) -> None:
+    inbox = filled(tmp_path, 1, 1)
+    inbox._roll()
+    inbox.append([inbox.batch(batch(9, 1), "round_robin")])
+    inbox.close()
+    file = segments(tmp_path)[-1][1]
+    file.write_bytes(file.read_bytes().replace(b'"seq": 2', b'"seq": 1', 1))
+    with pytest.raises(SparkStreamError, match=f"{file.name} cannot be read: its beginning is damaged"):
+        Inbox(tmp_path)
+    with pytest.raises(SparkStreamError, match=f"{file.name} cannot be read: its beginning is damaged"):
+        entries_in(tmp_path)
 
 
 @pytest.mark.parametrize("log", [b"", b'v1\n{"a"', b"v1\n{}\n3", b'v1\n{}\n{"seq":null}'])

@@ -13,7 +13,8 @@ from ...checksums import check_sealed
 from ...engine.columnar.blocks import digest_of
 from ...errors import Misuse, SparkStreamError
 from ...journal.checkpoints import SparkCheckpoint
-from ...journal.journal import entries_from
+from ...journal.inbox import InboxPosition
+from ...journal.journal import entries_from, segments
 from ...journal.segments import check_files
 from ...outputs.output_files import OutputFiles
 from ...recovery.batch_care import BatchCare
@@ -99,6 +100,9 @@ class _Verifier:
     def _journal(self, life: Path) -> None:
         BatchCare.of(life / "inbox")
         entries = 0
+        for _, file in segments(life / "inbox"):
+            with self._reports(), contextlib.suppress(FileNotFoundError):
+                InboxPosition.of(file)
         for entry, _ in entries_from(life / "inbox"):
             entries = entry.seq + 1
             self._count("entries of the journal")
@@ -146,7 +150,7 @@ class _Verifier:
             raise SparkStreamError(f"the file {file} is damaged: {error}") from None
 
     def _state(self, file: Path, database: sqlite3.Connection, node: int, digests: str) -> None:
-        for digest in dict.fromkeys(parse_digests(digests)[0]):
+        for digest in dict.fromkeys(parse_digests(digests, f"the file {file}")[0]):
             row = database.execute("SELECT piece FROM pieces WHERE node = ? AND digest = ?", (node, digest)).fetchone()
             if row is None or not isinstance(row[0], bytes) or digest_of(row[0]) != digest:
                 what = "is missing" if row is None else "is not what was written"
