@@ -6,6 +6,7 @@ pytest loads it in every run where the package is installed, so that it imports 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ class SiddhiItem(pytest.Item):
         """Raises `_Failed` with the report of what is different."""
         from .suite_runner import RunOptions, run_test
 
+        _compile_ahead(self.config)
         result = run_test(*self._of, RunOptions(allow_scripts=self.config.getini("siddhi_allow_scripts"))).result
         if not result.has_passed:
             raise _Failed("\n".join(result.details()))
@@ -78,6 +80,16 @@ class _Failed(Exception):
     """A test did not pass."""
 
 
+def _compile_ahead(config: pytest.Config) -> None:
+    """Compiles the engine's loops where that is not done, outside of pytest's capture: the first test would be silent
+    for minutes."""
+    from ..app.results.first_use import prepare
+
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+        prepare(["engine.warm"])
+
+
 @pytest.fixture
 def siddhi(request: pytest.FixtureRequest) -> Iterator[AppFactory]:
     """Deploys apps for a test: `app = siddhi("fraud.siddhi")`, a path from the test's folder; or the text itself.
@@ -87,6 +99,7 @@ def siddhi(request: pytest.FixtureRequest) -> Iterator[AppFactory]:
     """
     from .python_api import AppFactory
 
+    _compile_ahead(request.config)
     factory = AppFactory(request.path.parent, request.config.getini("siddhi_allow_scripts"))
     try:
         yield factory

@@ -112,3 +112,19 @@ def test_the_plugin_loads_nothing_of_the_package_where_it_is_not_used(tmp_path: 
     )
     found = run_pytest(tmp_path, "-q")
     assert found.returncode == 0, found.stdout
+
+
+def test_compiling_the_loops_is_shown_though_pytest_captures(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import sys\nfrom sparkstream_nb.app.results import first_use\n"
+        "first_use.prepare = lambda steps: print('ahead:', *steps, file=sys.stderr)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "s.siddhitest").write_text(
+        "app:\n  define stream S (v int);\n  from S select v insert into O;\ntest: one\nsend S\nv\n1\nexpect O\nv\n1\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "test_s.py").write_text("def test_nothing(siddhi):\n    pass\n", encoding="utf-8")
+    for name in ("s.siddhitest", "test_s.py"):
+        found = run_pytest(tmp_path, "-q", name)
+        assert "ahead: engine.warm" in found.stderr, found.stdout
