@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Misuse, NotInThisBuild, SparkStreamError, escape_controls
-from ..option_values import stream_and_file
+from ..option_values import names, stream_and_file
 from ..options import CannotRead, add, add_reading, read_text, reading_of, write_text
 from .app_texts import describe_error, many, text_of
 from .commands import Commands
@@ -212,6 +212,7 @@ def add_trace(commands: Commands) -> None:
     c.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
     c.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
     add(c, "--limit", help="only the first N events (200)")
+    c.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
     add(c, "--param")
     add(c, "--allow-scripts")
     c.add_argument("--svg", metavar="FILE", help="draw it instead, into this file; - is standard output")
@@ -226,7 +227,12 @@ def trace(options: Any) -> int:
     if not options.feed or any(not stream for stream, _ in options.feed):
         raise Misuse("sparkstream trace: name the events to trace the app with: --feed STREAM=FILE")
     how = TraceOptions.of(
-        reading_of(options), options.start, options.until, options.limit, allow_scripts=options.allow_scripts
+        reading_of(options),
+        options.start,
+        options.until,
+        options.limit,
+        labels=options.labels,
+        allow_scripts=options.allow_scripts,
     )
     from ..plan.open_names import compile_open
 

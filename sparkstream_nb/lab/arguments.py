@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..option_values import counts, error_ids, positive, stream_and_source, variable
+from ..option_values import counts, error_ids, names, positive, stream_and_source, variable
 from ..options import RANDOM_RATE, WIDTH, Options, add, add_deployment, add_pace, add_reading, add_seed
 from ..request import ROUTES
 
@@ -269,6 +269,7 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
     p.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
     add(p, "--limit", help="only the first N events (200)")
+    p.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
     _add_out(p, "store the trace in this variable")
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")

@@ -81,8 +81,8 @@ class _Failed(Exception):
 
 
 def _compile_ahead(config: pytest.Config) -> None:
-    """Compiles the engine's loops where that is not done, outside of pytest's capture: the first test would be silent
-    for minutes."""
+    """Compiles the engine's loops unless they are compiled. pytest's capture is off meanwhile: the first test would be
+    silent for minutes."""
     from ..app.results.first_use import prepare
 
     capture = config.pluginmanager.getplugin("capturemanager")

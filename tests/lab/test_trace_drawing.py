@@ -11,6 +11,7 @@ import pytest
 
 from sparkstream_nb import trace
 from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
+from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.lab.drawings import pattern_trace_drawing, window_trace_drawing
 from sparkstream_nb.lab.drawings.trace_parts import Axis, moment_text, short_duration
@@ -164,3 +165,35 @@ def test_ticks_of_clocks_of_today() -> None:
     assert [label for _, label in Axis(0, 90_000, 100).ticks()][:2] == ["0 s", "15 s"]
     assert moment_text(noon, noon) == "2023-11-14 22:13:20"
     assert [short_duration(ms) for ms in (0, 250, 60_000, 5_400_000)] == ["0 s", "0.25 s", "1 min", "1 h 30 min"]
+
+
+PAYMENTS = (
+    "define stream S (card string, amount double, country string, at long); @info(name = 'q') "
+    "from every e1=S -> e2=S[card == e1.card] select e1.card as card, e2.amount as amount, e2.at as at insert into Out;"
+    "@info(name = 'w') from S#window.length(2) select * insert into Last;"
+)
+NOON = 1_700_000_000_000
+PAID = [(NOON + 1000 * i, [f"card-{i % 2}", 1.5 * i, "germany", NOON + 1000 * i]) for i in range(8)]
+
+
+def test_labels_leave_out_the_time_and_end_after_whole_values() -> None:
+    assert "card-1, 1.5, germany" in words(parsed(draw(trace(PAYMENTS, "w", PAID))))
+    said = [w for w in words(parsed(draw(trace(PAYMENTS, "q", PAID)))) if w.startswith("card-")]
+    assert said[0] == "card-0, 0.0…"
+    assert not [w for w in said if w.endswith(",…") or "germany" in w]
+
+
+def test_labels_are_chosen() -> None:
+    said = words(parsed(draw(trace(PAYMENTS, "q", PAID, labels=["amount"]))))
+    assert {"0.0", "1.5", "3.0"} <= set(said)
+    assert "1.5  " in text(trace(PAYMENTS, "w", PAID, labels="amount"))
+    with pytest.raises(Misuse, match=r"labels: q has no attribute 'amont'\. Did you mean 'amount'\?"):
+        trace(PAYMENTS, "q", PAID, labels=["amont"])
+
+
+def test_a_long_title_has_two_lines() -> None:
+    state = (
+        "e2=S[card == e1.card and amount > e1.amount and country != e1.country and e1.amount > 100.0 and amount > 1]"
+    )
+    said = words(parsed(draw(trace(PAYMENTS.replace("e2=S[card == e1.card]", state), "q", PAID))))
+    assert f"{said[0]} {said[1]}" == f"q: every e1=S -> {state}"

@@ -81,12 +81,14 @@ class TracedWindow:
 
 @dataclass(frozen=True)
 class TracedFeed:
-    """The feed of a trace: its first and last moment (ms), and how many of its events were used, of how many."""
+    """The feed of a trace: its first and last moment (ms), how many of its events were used, of how many, and the
+    attributes that were chosen for the labels of a drawing (empty: none were)."""
 
     start: int
     end: int
     events: int
     given: int
+    labels: tuple[str, ...] = ()
 
     @property
     def cut(self) -> bool:

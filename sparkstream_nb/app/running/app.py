@@ -533,12 +533,13 @@ class App(Displayed):
         start: int | str | datetime | None = None,
         until: int | str | datetime | None = None,
         limit: int | None = None,
+        labels: str | Sequence[str] | None = None,
     ) -> WindowTrace | PatternTrace:
         """Shows what a window of the app holds over a feed, or the partial matches of a pattern: `sparkstream_nb.trace`
         of this app, with the same arguments. A private node takes the events; the app does not see them.
         """
         scripts = self.deployment.allow_scripts
-        options = TraceOptions.of({"time": time}, start, until, limit, allow_scripts=scripts)
+        options = TraceOptions.of({"time": time}, start, until, limit, labels=labels, allow_scripts=scripts)
         return trace_plan(self.plan, query, feed, options)
 
     # ------------------------------------------------------------------------------------------------------ the past

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +29,7 @@ def trace(
     start: int | str | datetime | None = None,
     until: int | str | datetime | None = None,
     limit: int = MOST_EVENTS,
+    labels: str | Sequence[str] | None = None,
     variables: Mapping[str, str] | None = None,
     allow_scripts: bool = False,
 ) -> WindowTrace | PatternTrace:
@@ -42,12 +43,13 @@ def trace(
     values is sent at once; or a frame or file for the query's stream; or a dict of these by stream. `time`: the column
     of event times of frames and files, for all or by stream; without it, events are 1 s apart. `start`: when the clock
     starts (default: with the first event). `until`: when the trace ends (default: when the window is empty, or no timer
-    is awaited). `limit`: only this many events. `variables`: values of `${NAME}`.
+    is awaited). `limit`: only this many events. `labels`: an attribute, or several, for the labels of
+    events (default: all but one that repeats the event's time). `variables`: values of `${NAME}`.
 
     Raises `SiddhiError` if the text is wrong, `Misuse` for an unknown query, one without a window or pattern, and a
     feed that does not fit.
     """
-    options = TraceOptions.of({"time": time}, start, until, limit, allow_scripts=allow_scripts)
+    options = TraceOptions.of({"time": time}, start, until, limit, labels=labels, allow_scripts=allow_scripts)
     plan, _ = compile_open(text, {"shardId": "node-1"}, dict(variables or {}))
     return trace_plan(plan, query, feed, options)
 
@@ -55,12 +57,13 @@ def trace(
 @dataclass(frozen=True)
 class TraceOptions:
     """The other arguments of `trace`: how its feed is read (as `readings_of` takes it), the start of the clock and the
-    end (ms), and bounds."""
+    end (ms), bounds, and the attributes that labels show."""
 
     reading: Mapping[str, Any]
     start: int | None = None
     until: int | None = None
     limit: int = MOST_EVENTS
+    labels: tuple[str, ...] = ()
     allow_scripts: bool = False
 
     @staticmethod
@@ -70,6 +73,7 @@ class TraceOptions:
         until: int | str | datetime | None = None,
         limit: int | None = None,
         *,
+        labels: str | Sequence[str] | None = None,
         allow_scripts: bool = False,
     ) -> TraceOptions:
         """The options as `trace` takes them. Raises `Misuse` for times that are none, and a limit out of range."""
@@ -77,9 +81,9 @@ class TraceOptions:
         if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= _MOST_LIMIT:
             raise Misuse(f"limit is a number of events from 1 to {_MOST_LIMIT:,}, not {shown(most)}")
         first = None if start is None else milliseconds(start, "start")
-        return TraceOptions(
-            reading, first, None if until is None else milliseconds(until, "until"), most, allow_scripts
-        )
+        last = None if until is None else milliseconds(until, "until")
+        chosen = (labels,) if isinstance(labels, str) else tuple(labels or ())
+        return TraceOptions(reading, first, last, most, chosen, allow_scripts)
 
 
 def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions) -> WindowTrace | PatternTrace:
@@ -94,14 +98,27 @@ def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOpt
     if not steps:
         raise Misuse(f"{subject.name}: the feed has no events: there is nothing to trace")
     used = TraceFeed(steps[: options.limit], sum(len(s.rows) for s in steps), options.start, options.until)
+    _check_labels(options.labels, plan, subject)
     node = TracedNode(plan, subject.watched, subject.name, start=options.start, allow_scripts=options.allow_scripts)
     if subject.is_pattern:
         from .pattern_traces import trace_pattern
 
-        return trace_pattern(node, subject.name, used)
+        partials = trace_pattern(node, subject.name, used)
+        return replace(partials, feed=replace(partials.feed, labels=options.labels))
     from .window_traces import trace_windows
 
-    return trace_windows(node, subject.name, used)
+    stays = trace_windows(node, subject.name, used)
+    return replace(stays, feed=replace(stays.feed, labels=options.labels))
+
+
+def _check_labels(labels: Sequence[str], plan: nodes.Plan, subject: Subject) -> None:
+    """Raises `Misuse` for a label that is no attribute of the subject's inputs and outputs."""
+    read = [plan.streams[s].source.schema for s in subject.streams]
+    written = [q.select.schema for q in plan.queries if q.name == subject.name]
+    known = dict.fromkeys(name for schema in (*read, *written) for name in schema.names)
+    for label in labels:
+        if label not in known:
+            raise Misuse(nearest(f"labels: {subject.name} has no attribute '{label}'", label, known))
 
 
 @dataclass(frozen=True)

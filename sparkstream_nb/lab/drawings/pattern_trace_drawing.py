@@ -17,6 +17,7 @@ from .trace_parts import (
     OUTPUT_HEIGHT,
     RED,
     Axis,
+    EventLabels,
     Heading,
     LabelRow,
     cut_text,
@@ -52,7 +53,7 @@ class _PatternDrawing:
         end = max(ends, default=t.feed.end) if cut else max([t.feed.end, *ends])
         starts = [t.feed.start, *(p.start for p in self.partials)]
         names = [*t.streams, "outputs", *(self._label(p) for p in self.partials)]
-        left = 26 + min(max(map(text_width, names)), LABEL_WIDTH, width / 3)
+        left = 32 + min(max(map(text_width, names)), LABEL_WIDTH, width / 3)
         self.axis = Axis(min(starts), max(end, t.feed.start + 1), left, width)
         self.events = [e for e in t.events if e.time <= self.axis.end]
         self.outputs = [o for o in t.outputs if o.time <= self.axis.end]
@@ -81,7 +82,7 @@ class _PatternDrawing:
         guides += self._guides(events_end, y)
         y += 4
         if self.outputs:
-            parts += output_lane(self.axis, self.outputs, y)
+            parts += output_lane(self.axis, self.outputs, y, self.t.feed.labels)
             y += OUTPUT_HEIGHT
         grid = list(self.axis.draw(top - 4, y))
         y += AXIS_HEIGHT
@@ -104,6 +105,7 @@ class _PatternDrawing:
         axis, middle = self.axis, y + _EVENT_ROW / 2
         name = escape_text(cut_text(stream, axis.left - 18))
         yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">{name}</text>'
+        labels = EventLabels(self.t.feed.labels, [(e.timestamp, e.values) for e in events])
         row = LabelRow(middle + 4, axis.left)
         for i, e in enumerate(events):
             x = axis.x(e.time)
@@ -111,7 +113,7 @@ class _PatternDrawing:
             fill = 'fill="currentColor"' if e.number in used else 'fill="none" stroke="currentColor" stroke-width="1.4"'
             yield f'<g><title>{told}</title><circle cx="{x:.1f}" cy="{middle:.1f}" r="4.2" {fill}/>'
             following = axis.x(events[i + 1].time) if i + 1 < len(events) else float(axis.width)
-            yield row.place(values_text(e.values), x, following) + "</g>"
+            yield row.place(labels.text(e.values), x, following) + "</g>"
 
     def _lane(self, p: PartialTrace, y: float) -> Iterator[str]:
         axis, middle = self.axis, y + _ROW / 2 + 5

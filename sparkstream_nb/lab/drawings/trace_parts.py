@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,7 +26,7 @@ _STEPS = (
 _TICK_ROOM = 96.0
 _RIGHT = 30.0
 """Room (px) behind the last moment, for arrows."""
-LABEL_WIDTH = 190.0
+LABEL_WIDTH = 250.0
 """Width (px) of the labels of lanes at most."""
 BLUE, ORANGE, GREEN, RED = "#1E88D2", "#E69F00", "#009E73", "#D55E00"
 """Okabe and Ito's colours, which the colour-blind tell apart; the blue is lighter, so that it reads on dark too."""
@@ -52,6 +53,23 @@ def values_text(values: Mapping[str, Any]) -> str:
     return ", ".join(text_of(v, name) for name, v in values.items())
 
 
+class EventLabels:
+    """The texts of labels of events: their chosen attributes, else all but those that repeat the event's own time.
+
+    `rows` are the times (ms) and values of the events that are drawn.
+    """
+
+    def __init__(self, chosen: Sequence[str], rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+        self._chosen = chosen
+        names = {name for _, values in rows for name in values}
+        self._repeated = {n for n in names if all(at >= _DAY and values.get(n, at) == at for at, values in rows)}
+
+    def text(self, values: Mapping[str, Any]) -> str:
+        """The label of an event with these values; all of them where none would be left."""
+        names = [n for n in self._chosen if n in values] or [n for n in values if n not in self._repeated]
+        return values_text({n: values[n] for n in names or values})
+
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -65,6 +83,13 @@ def cut_text(text: str, room: float) -> str:
     while len(text) > 1 and text_width(text) > room:
         text = text[:-2] + "…"
     return text
+
+
+def cut_values(text: str, room: float) -> str:
+    """The first values of a label that fit into a width (px); of the first one its beginning."""
+    cut = cut_text(text, room)
+    whole = cut.rfind(",")
+    return cut if cut == text or whole < 0 else f"{cut[:whole]}…"
 
 
 @dataclass
@@ -82,7 +107,7 @@ class LabelRow:
         begin, self.free = self.free, max(self.free, x + 5)
         if right < min(full, 40) and left > full and x - full > begin:
             return self._text(text, x - 8, "end")
-        label = cut_text(text, right / 0.93)
+        label = cut_values(text, right / 0.93)
         if right < 10 or label in ("", "…") or (len(label) < len(text) and right < 40):
             return ""
         self.free = x + 8 + 0.93 * text_width(label)
@@ -153,8 +178,10 @@ class Axis:
 AXIS_HEIGHT = 40.0
 
 
-def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float) -> Iterator[str]:
-    """Marks of the query's outputs, one mark for each moment, and their values where there is room."""
+def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float, chosen: Sequence[str] = ()) -> Iterator[str]:
+    """Marks of the query's outputs, one mark for each moment, and their values where there is room; of the `chosen`
+    attributes alone, if there are any."""
+    labels = EventLabels(chosen, [(o.time, o.values) for o in outputs])
     middle = top + 12
     yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">outputs</text>'
     groups = [(time, list(own)) for time, own in groupby(outputs, key=lambda o: o.time)]
@@ -167,7 +194,7 @@ def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float) -> Iter
         fill = f'fill="none" stroke="{ORANGE}" stroke-width="1.6"' if hollow else f'fill="{ORANGE}"'
         many = f"{len(own)}×" if len(own) > 1 else ""
         yield (f'<path d="M{x:.1f} {middle - 5:.1f}l5 9h-10z" {fill}><title>{escape_text(told)}</title></path>')
-        yield row.place(many or values_text(own[0].values), x, following)
+        yield row.place(many or labels.text(own[0].values), x, following)
 
 
 OUTPUT_HEIGHT = 26.0
@@ -189,19 +216,33 @@ HEAD_HEIGHT = 58.0
 def picture(heading: Heading, width: int, height: float, parts: Sequence[str], ink: str = INK) -> str:
     """The whole SVG element. `ink`: the colour of texts; `currentColor` for the colour of the page around it."""
     title, described = escape_text(heading.title), escape_text(heading.description)
-    head = escape_text(cut_text(heading.title, 0.86 * width))
+    lines = _title_lines(heading.title, width)
+    below = 18 * (len(lines) - 1)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" width="{width}" '
-        f'height="{height:.0f}" role="img" aria-label="{title}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + below:.0f}" width="{width}" '
+        f'height="{height + below:.0f}" role="img" aria-label="{title}" '
         f'style="font:12px system-ui,sans-serif;color:{ink};max-width:100%;height:auto" fill="currentColor">'
         f"<title>{title}</title><desc>{described}</desc>"
-        f'<text x="8" y="18" font-size="14" font-weight="600">{head}</text>'
     ]
+    out += [
+        f'<text x="8" y="{18 + 18 * i}" font-size="14" font-weight="600">{escape_text(line)}</text>'
+        for i, line in enumerate(lines)
+    ]
+    out.append(f'<g transform="translate(0 {below})">')
     x = 14.0
     for mark, words in heading.legend:
         out.append(f'<g transform="translate({x:.0f} 40)">{mark}</g><text x="{x + 16:.0f}" y="44">{words}</text>')
         x += 42 + text_width(words)
-    return "".join([*out, *parts, "</svg>"])
+    return "".join([*out, *parts, "</g></svg>"])
+
+
+def _title_lines(title: str, width: int) -> list[str]:
+    """A title in one line or two of a picture that is `width` px wide; what does not fit is cut."""
+    room = (width - 16) / 1.3  # its letters are wider than others
+    if text_width(title) <= room:
+        return [title]
+    first = textwrap.wrap(title, max(8, int(room / text_width("x"))), break_on_hyphens=False)[0]
+    return [first, cut_text(title[len(first) :].strip(), room)]
 
 
 def note_lines(notes: Sequence[str], top: float) -> list[str]:

@@ -15,8 +15,9 @@ from .trace_parts import (
     OUTPUT_HEIGHT,
     RED,
     Axis,
+    EventLabels,
     Heading,
-    cut_text,
+    cut_values,
     escape_text,
     feed_notes,
     moment_text,
@@ -33,10 +34,17 @@ _CHART = 48
 """Characters of a bar in plain text."""
 
 
-def label_of(stay: Stay) -> str:
-    """The values of an event, after the key of its partition, unless that is one of them."""
+def labels_of(t: WindowTrace) -> EventLabels:
+    """The labels of its events."""
+    events = [s.event for w in t.windows for s in w.stays]
+    return EventLabels(t.feed.labels, [(e.timestamp, e.values) for e in events])
+
+
+def label_of(stay: Stay, labels: EventLabels | None = None) -> str:
+    """An event's label, by default all of its values, after the key of its partition, unless that is one of them."""
     key, values = stay.event.key, stay.event.values
-    return values_text(values) if key in ("", *map(text_of, values.values())) else f"{key}: {values_text(values)}"
+    label = values_text(values) if labels is None else labels.text(values)
+    return label if key in ("", *map(text_of, values.values())) else f"{key}: {label}"
 
 
 def title_of(t: WindowTrace) -> str:
@@ -49,11 +57,12 @@ class _WindowDrawing:
     def __init__(self, t: WindowTrace, width: int) -> None:
         self.t, self.width = t, width
         self.shown = [(w, list(w.stays)[:MOST_BARS]) for w in t.windows]
+        self.labels = labels_of(t)
         stays = [s for _, own in self.shown for s in own]
         total = sum(len(w.stays) for w in t.windows)
         ends = [t.feed.end if s.left is None else s.left for s in stays]
         end = max(ends, default=t.feed.end) if len(stays) < total else t.feed.end
-        widest = max((text_width(label_of(s)) for s in stays), default=0.0)
+        widest = max((text_width(label_of(s, self.labels)) for s in stays), default=0.0)
         left = 24 + min(max(widest, text_width("outputs")), LABEL_WIDTH, width / 3)
         self.axis = Axis(t.feed.start, max(end, t.feed.start + 1), left, width)
         self.outputs = [o for o in t.outputs if o.time <= self.axis.end]
@@ -74,7 +83,7 @@ class _WindowDrawing:
                 parts += self._bar(stay, y + _ROW * i)
             y = bottom + 6
         if self.outputs:
-            parts += output_lane(self.axis, self.outputs, y)
+            parts += output_lane(self.axis, self.outputs, y, self.t.feed.labels)
             y += OUTPUT_HEIGHT
         grid = list(self.axis.draw(top - 4, y))
         y += AXIS_HEIGHT
@@ -93,7 +102,7 @@ class _WindowDrawing:
 
     def _bar(self, s: Stay, y: float) -> Iterator[str]:
         axis, middle = self.axis, y + _ROW / 2
-        label = escape_text(cut_text(label_of(s), axis.left - 18))
+        label = escape_text(cut_values(label_of(s, self.labels), axis.left - 18))
         told = escape_text(self._describe(s))
         yield f'<g><title>{told}</title><text x="8" y="{middle + 4:.0f}">{label}</text>'
         first, last = axis.x(s.entry), axis.x(axis.end if s.left is None else s.left)
@@ -193,14 +202,19 @@ def text(t: WindowTrace) -> str:
     lines = [title_of(t)]
     start, end = t.feed.start, max(t.feed.end, t.feed.start + 1)
     total = sum(len(w.stays) for w in t.windows)
+    labels = labels_of(t)
     shown = 0
     for w in t.windows:
         stays = list(w.stays)[:MOST_BARS]
         shown += len(stays)
         if len(t.windows) > 1:
             lines.append(f"{w.stream}: {w.text}")
-        wide = min(max((len(label_of(s)) for s in stays), default=0), 30)
-        lines += [f"{label_of(s)[:wide]:<{wide}}  {_chart(s, start, end)}  {_span(s, start)}" for s in stays]
+        names = [label_of(s, labels) for s in stays]
+        wide = min(max(map(len, names), default=0), 30)
+        lines += [
+            f"{name[:wide]:<{wide}}  {_chart(s, start, end)}  {_span(s, start)}"
+            for name, s in zip(names, stays, strict=True)
+        ]
         if w.resets:
             lines.append(f"reset at {', '.join(moment_text(r, start) for r in w.resets)}")
     lines += _outputs_text(t, start)
