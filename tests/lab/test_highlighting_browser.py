@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -63,6 +63,7 @@ CELLS = [
     Markdown(f"A fence:\n\n```siddhi\n{QUERY}\n```\n"),
     "",
     SENT,
+    f"y = 5\n{SENT.splitlines()[0]}\ntext = '''\n{SENT.splitlines()[0]}'''",
 ]
 PYTHON_TOKENS = "x =/operator 'a'/string # a comment/comment"
 
@@ -120,6 +121,37 @@ def check_notebook(page: Any) -> None:
     highlighted(page, cell(page, 2), PYTHON_TOKENS)
     highlighted(page, cell(page, 3).locator("code.language-siddhi"), TOKENS[QUERY])
     highlighted(page, cell(page, 5), SENT_TOKENS)
+
+
+# Characters of a line with their colours and weights.
+COLOURS_OF = """line => {
+  const pieces = [];
+  const texts = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+  for (let n = texts.nextNode(); n; n = texts.nextNode()) {
+    const { color, fontWeight } = getComputedStyle(n.parentElement);
+    for (const c of n.data) if (c.trim()) pieces.push([c, `${color} ${fontWeight}`]);
+  }
+  return pieces;
+}"""
+
+
+def colours(page: Any, number: int, line: int) -> list[list[str]]:
+    """The colour and weight of each character of a line of a cell."""
+    return cast(list[list[str]], cell(page, number).locator(".cm-line").nth(line).evaluate(COLOURS_OF))
+
+
+def test_a_line_between_python_has_the_colours_of_one_alone(lab: Lab, page: Any) -> None:
+    highlighted(page, cell(page, 5), SENT_TOKENS)
+    alone = colours(page, 5, 0)
+    assert len({colour for _, colour in alone}) >= 4
+    for _ in range(100):
+        if colours(page, 6, 1) == alone:
+            break
+        page.wait_for_timeout(50)
+    assert colours(page, 6, 1) == alone
+    assert colours(page, 6, 3)[: len(alone)] != alone
+    assert len({colour for _, colour in colours(page, 6, 3)}) == 1  # a text of Python
+    lab.picture(page, "highlighting-mixed")
 
 
 def check_colours(page: Any) -> dict[str, str]:

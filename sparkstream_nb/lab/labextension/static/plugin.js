@@ -2,6 +2,7 @@
 // that can be sorted.
 
 import { followNotebooks } from './cells.js';
+import { colourLines } from './lines.js';
 import { siddhi, siddhiLines } from './siddhi.js';
 import { followTables } from './tables.js';
 
@@ -19,19 +20,26 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 22
 
 /** The plugin. `shared(name)` gives a package that JupyterLab shares. */
 export async function makePlugin(shared) {
-  const [{ IEditorLanguageRegistry }, { INotebookTracker }, { LanguageSupport, StreamLanguage }, { LabIcon }] =
-    await Promise.all(
-      ['@jupyterlab/codemirror', '@jupyterlab/notebook', '@codemirror/language', '@jupyterlab/ui-components'].map(
-        shared,
-      ),
-    );
+  const [codemirror, { INotebookTracker }, { LabIcon }, language, view, state, highlight] = await Promise.all(
+    [
+      '@jupyterlab/codemirror',
+      '@jupyterlab/notebook',
+      '@jupyterlab/ui-components',
+      '@codemirror/language',
+      '@codemirror/view',
+      '@codemirror/state',
+      '@lezer/highlight',
+    ].map(shared),
+  );
+  const { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } = codemirror;
+  const { LanguageSupport, StreamLanguage } = language;
   return {
     id: 'sparkstream-nb:siddhi',
     description: 'SiddhiQL in %%siddhi cells, .siddhi files and fences of Markdown; tables that can be sorted.',
     autoStart: true,
-    requires: [IEditorLanguageRegistry],
+    requires: [IEditorLanguageRegistry, IEditorExtensionRegistry],
     optional: [INotebookTracker],
-    activate: (app, languages, notebooks) => {
+    activate: (app, languages, extensions, notebooks) => {
       languages.addLanguage({
         name: 'SiddhiQL',
         alias: ['siddhi'],
@@ -50,6 +58,13 @@ export async function makePlugin(shared) {
         extensions: ['.siddhi'],
         mimeTypes: [MIME],
         icon: new LabIcon({ name: 'sparkstream-nb:siddhi', svgstr: ICON }),
+      });
+      const lines = EditorExtensionRegistry.createImmutableExtension(
+        colourLines({ view, state, language, highlight }),
+      );
+      extensions.addExtension({
+        name: 'sparkstream-nb:lines',
+        factory: ({ inline }) => (inline ? lines : null), // cells, not files
       });
       if (notebooks) followNotebooks(notebooks, languages, { text: MIME, lines: LINES });
       followTables();
