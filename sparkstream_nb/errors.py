@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .edit_distance import edit_distance
+from .masking import mask_passwords
+
 
 @dataclass(frozen=True, order=True)
 class Span:
@@ -188,90 +191,6 @@ def excerpt(source: str, span: Span, lines_before: int = 0) -> str:
     return f"{row + lines_before:>4} | {text}\n     | {lead}{'^' * width}"
 
 
-_REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
-_NAMES = (
-    r"(?:password|passwd|pwd|passphrase|secret|token|credentials?|authorization|(?:api|access|account|private)[-_.]?key)"
-)
-_SECRET_NAME = re.compile(rf"(?i){_NAMES}")
-_QUOTED_OPTION = re.compile(
-    r"(?m)(?<![\w.-])(?P<name>[\w.-]++)(?P<is>(?:['\"]?\s*=|['\"]\s*:)\s*)"
-    rf"(?P<quote>\"\"\"|['\"])(?!{_REFERENCE}(?:(?P=quote)|$))"
-    r"(?P<value>.*?)(?P<end>(?P=quote)|$)"
-)
-"""An option with its value; a quote that is not closed reaches to the end of the line."""
-_SECRET_WORDS = ("password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey")
-_SHORT_SECRETS = frozenset(["pass", "pw", "pwd"])
-_PLAIN_SECRETS = tuple(
-    re.compile(rf"(?i)({before}[\w.-]*{_NAMES}\s*=(?!=\s)\s*)([^{ends}\s'\"]+)")
-    for before, ends in ((r"[?&]", "&"), (";", ";"), (r"(?<![?&;\w.-])", "&;"))
-)
-"""Options of an address, by their separators there, and elsewhere."""
-_PAIR = re.compile(r"(?<![\w.-])(?P<name>[\w.-]++)(?P<is>\s*:\s*)(?!\$\{|\{\{|//)(?P<value>[^,;\s'\"][^,;'\"]*)")
-"""A pair `name:value` in the value of an option: a property of a client, or a header."""
-_WORD = re.compile(r"""(?:[^\s'"]|['"](?![\s,;.:)\]}'"]|\Z))+""")
-"""Text around an address: a quote is part of the address if more follows it."""
-
-
-def mask_passwords(text: str) -> str:
-    """`text` with the passwords in it replaced by as many stars: in options (`password='...'`) and in addresses. A
-    reference (`password='${sec:NAME}'`) is none.
-
-    A password may have `@`, `:` and `/` in it, so a word up to its last `@` is treated as one.
-    """
-    text = _QUOTED_OPTION.sub(_hide_value, text)
-    for pattern in _PLAIN_SECRETS:
-        text = pattern.sub(lambda m: m[1] + "*" * len(m[2]), text)
-    return _WORD.sub(lambda m: _without_password(m[0]), text) if "//" in text and "@" in text else text
-
-
-def _hide_value(option: re.Match[str]) -> str:
-    """An option, its value in stars if a secret is meant."""
-    value = option["value"]
-    hidden = "*" * len(value) if is_secret_name(option["name"]) else _mask_pairs(value)
-    return f"{option['name']}{option['is']}{option['quote']}{hidden}{option['end']}"
-
-
-def _mask_pairs(value: str) -> str:
-    """The value of an option, which may be a list of options itself: `sasl.jaas.config:x password="..."`."""
-    value = _QUOTED_OPTION.sub(_hide_value, value)
-    return _PAIR.sub(_hide_paired, value)
-
-
-def _hide_paired(pair: re.Match[str]) -> str:
-    return f"{pair['name']}{pair['is']}{'*' * len(pair['value'])}" if is_secret_name(pair["name"]) else pair[0]
-
-
-def is_secret_name(name: str) -> bool:
-    """True if a secret's option has this name, or is meant by it: `pasword` is misspelt."""
-    if _SECRET_NAME.search(name):
-        return True
-    for word in re.split(r"[._-]", name.lower()):
-        if word in _SHORT_SECRETS:
-            return True
-        for secret in _SECRET_WORDS:
-            limit = 2 if len(secret) > 7 else 1
-            if _edit_distance(word, secret, limit) is not None:
-                return True
-    return False
-
-
-def _without_password(word: str) -> str:
-    """`word` with stars between the `:` behind its first `//` and its last `@`."""
-    address, at, rest = word.rpartition("@")
-    start = address.find("//")
-    colon = address.find(":", start + 2)
-    if start < 0 or colon < 0:
-        return word
-    return f"{address[: colon + 1]}{'*' * (len(address) - colon - 1)}{at}{rest}"
-
-
-def masked_option(name: str | None, value: str) -> str:
-    """The value of an option for display: stars if the option is a secret."""
-    if name is not None and is_secret_name(name) and not re.fullmatch(_REFERENCE, value):
-        return "*" * len(value)
-    return mask_passwords(_mask_pairs(value))
-
-
 _VALUE_SHOWN = 60
 
 
@@ -300,7 +219,7 @@ def near_to(name: str, candidates: Iterable[str]) -> list[str]:
     for candidate in sorted(set(candidates)):
         bare = _bare(candidate)
         longer = min(max(len(wanted), len(bare)), len(_MAX_DISTANCE) - 1)
-        far: float | None = _edit_distance(wanted, bare, _MAX_DISTANCE[longer])
+        far: float | None = edit_distance(wanted, bare, _MAX_DISTANCE[longer])
         if far != 0 and len(wanted) >= 3 and bare.startswith(wanted):
             far = 0.5  # --node is --nodes, and not --mode
         elif far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
@@ -326,23 +245,6 @@ def _abbreviates(short: str, long: str) -> bool:
     return long.startswith(short) or (
         (short[0], short[-1]) == (long[0], long[-1]) and 2 * len(short) > len(long) and all(c in rest for c in short)
     )
-
-
-def _edit_distance(one: str, other: str, most: int) -> int | None:
-    """The edit distance with transpositions (optimal string alignment); None if above `most`."""
-    if abs(len(one) - len(other)) > most:
-        return None
-    before: list[int] = []
-    last = list(range(len(other) + 1))
-    for i, a in enumerate(one):
-        now = [i + 1]
-        for j, b in enumerate(other):
-            cost = min(last[j + 1] + 1, now[j] + 1, last[j] + (a != b))
-            if i and j and a == other[j - 1] and one[i - 1] == b:
-                cost = min(cost, before[j - 1] + 1)
-            now.append(cost)
-        before, last = last, now
-    return last[-1] if last[-1] <= most else None
 
 
 def nearest(message: str, name: str, known: Iterable[str]) -> str:

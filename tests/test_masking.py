@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.errors import (
-    Misuse,
-    SiddhiBindError,
-    SiddhiError,
-    SparkStreamError,
-    SparkUnavailable,
-    mask_passwords,
-)
+from sparkstream_nb.app.config.conf_yaml import load_yaml
+from sparkstream_nb.app.config.grants import server_of
+from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, SparkUnavailable
 from sparkstream_nb.lang.parser import parse
+from sparkstream_nb.masking import mask_passwords
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources
@@ -39,7 +36,32 @@ ADDRESSES = [
     ("jdbc:mysql://host/db?user={user}&password={password}&ssl=1", "&"),
     ("password = {password}", ";&"),
     ("@store(password='{password}')", ""),
-    ('{{"password": "{password}"}}', ""),
+    ('{{"password": "{password}"}}', "\\"),
+    ("@sink(userpass='{password}', topic='t')", ""),
+    ("nats://{password}@host:4222", "@:"),
+    ("https://{password}@host/path", "@:/?#"),
+    ("nats://{user}@one:4222,nats://{password}@two:4222", "@:"),
+    ("amqp://{user}:{password}@host:5672/%2f", ""),
+    ("https://host/box?sv=2024&sig={password}&se=1", "&"),
+    ("https://host/?X-Amz-Signature={password}&a=b", "&"),
+    ("https://host/?%74oken={password}", "&"),
+    ("jdbc:oracle:thin:{user}/{password}@host:1521:db", ""),
+    ("jdbc:oracle:thin:{user}/{password}@//host:1521/db", ""),
+    ("jdbc:sqlserver://host:1433;user={user};password={password};x=1", ";"),
+    ("jdbc:sqlserver://host:1433;password={{;{password}}};x=1", "}"),
+    ("SharedAccessKeyName={user};SharedAccessKey={password};EntityPath=x", ";"),
+    ("Server=h;User Id={user}; Pwd={password};", ";"),
+    ("sent Authorization: Basic {password} to host", ";,$"),
+    ("sent authorization:bearer {password} to host", ";,$"),
+    ("x-api-key: {password}", ";,$"),
+    ("Cookie: a=b; session={password}", ""),
+    ("{{'Authorization': 'Basic {password}'}}", "\\"),
+    ("[('X-Auth-Token', '{password}')]", ""),
+    ("x:\n    password: {password}\n    user: u", "$[{|>&*#"),
+    ("<ns:password>{password}</ns:password>", "<>"),
+    ('sasl.jaas.config="""login\n  username=u password={password};"""', "&;"),
+    ('password="""{user}\n{password}"""', ""),
+    ("export DB_PASSWORD={password}", "&;"),
 ]
 
 
@@ -77,6 +99,17 @@ def test_an_error_looks_as_if_the_password_were_stars(
         ("api.key='abc'", "api.key='***'"),
         ("T.token == 5", "T.token == 5"),
         ("abfs://box@account/x and http://h:80/x, me@h", "abfs://box@account/x and http://h:80/x, me@h"),
+        ("postgresql://me@h/db and https://h/@me", "postgresql://me@h/db and https://h/@me"),
+        ("jdbc:oracle:thin:@//h:1521/db", "jdbc:oracle:thin:@//h:1521/db"),
+        ("http://h/x?city=Rome&key=abc#top", "http://h/x?city=Rome&key=*******"),
+        ("basic authentication; Bearer TOKEN", "basic authentication; Bearer TOKEN"),
+        ("sent Bearer eyJhbGciOi.J9", "sent Bearer *************"),
+        ("send Authorization: Bearer TOKEN", "send Authorization: Bearer TOKEN"),
+        ("bypass='true', compass='n', passive='x'", "bypass='true', compass='n', passive='x'"),
+        ("partition.key='k', key='v', routing.key='r'", "partition.key='k', key='v', routing.key='r'"),
+        ('{"password": 12345, "port": 5}', '{"password": *****, "port": 5}'),
+        ("password: ${env:DB}", "password: ${env:DB}"),
+        ("the password: it does not belong here", "the password: it does not belong here"),
     ],
 )
 def test_what_of_a_text_is_masked(text: str, shown: str) -> None:
@@ -84,6 +117,8 @@ def test_what_of_a_text_is_masked(text: str, shown: str) -> None:
 
 
 def test_a_text_without_end_is_masked_in_time() -> None:
+    for text in ("x-key" * 100_000, "oracle:a:" * 50_000, "?a=" * 100_000, 'p="""' * 50_000, "<a>" * 100_000):
+        mask_passwords(text)
     for text in ("//a:" * 100_000, "token" * 100_000, "//:@" * 100_000, "a" * 400_000, "password=" * 50_000):
         mask_passwords(text)
 
@@ -192,3 +227,19 @@ def test_secrets_inside_the_value_of_an_option(text: str) -> None:
 )
 def test_values_of_options_without_secrets_are_shown(text: str) -> None:
     assert mask_passwords(text) == text
+
+
+@pytest.mark.parametrize("text", ["u:s3cret@h:1", "s3cret@h:1", "tcp://s3cret@h:1", "h:1?token=s3cret"])
+def test_a_secret_in_the_place_of_a_server(text: str) -> None:
+    with pytest.raises(Misuse) as caught:
+        server_of(text, "allow: tcp")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["*s3cret", "!s3cret", "[s3cret", "'s3cret", "&s3cret 1", "@s3cret", '"\\s3cret"'])
+def test_a_secret_that_is_no_yaml(tmp_path: Path, value: str) -> None:
+    file = tmp_path / "deployment.yaml"
+    file.write_text(f"a:\n  password: {value}\n  b: &s3cret 1\n  c: &s3cret 2\n")
+    with pytest.raises(Misuse) as caught:
+        load_yaml(file)
+    assert "s3cret" not in str(caught.value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -149,9 +148,10 @@ def _compare(options: Any, how: dict[str, Any], compare: Callable[[App], Compari
 def _deploy_offline(plan: Plan, options: Any, how: dict[str, Any]) -> Iterator[App]:
     """The app on one node, in this process, in a folder that is removed."""
     from ..app import deploy
+    from ..journal.temporary import temporary_folder
 
     name = plan.name or ("app" if options.app == "-" else Path(options.app).stem)
-    with tempfile.TemporaryDirectory(prefix="sparkstream-compared-") as home:
+    with temporary_folder("compared") as home:
         app = deploy(
             plan.text, name=name, home=home, master="inline", offline=True, retention="recording=1TB",
             variables=dict(options.param), conf=options.conf, allow_env=options.allow_env,

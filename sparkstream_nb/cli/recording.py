@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,6 +47,7 @@ def record_app(options: Any) -> int:
     """`sparkstream record`. The recording is written at the end, with the time in its name."""
     from ..app import deploy
     from ..app.running.recorder import sources_only
+    from ..journal.temporary import temporary_folder
     from ..lab import connect
 
     connect()
@@ -56,7 +56,7 @@ def record_app(options: Any) -> int:
     name = options.name or compile_plan(options, text).name or file.stem
     folder = Path(options.into)
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="sparkstream-record-") as home:
+    with temporary_folder("record") as home:
         app = deploy(
             sources_only(text, dict(options.param)), name=name, home=home, master="inline",
             retention="recording=1TB", allow=options.allow, allow_env=options.allow_env,

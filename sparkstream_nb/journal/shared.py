@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from ..errors import Misuse, SparkStreamError, mask_passwords, printable
+from ..errors import Misuse, SparkStreamError, printable
+from ..masking import mask_passwords
 from ..system import put_in_place
 from .marks import MARKS
 from .parts import PARTS

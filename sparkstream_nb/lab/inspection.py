@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import app as api
-from ..errors import mask_passwords
 from ..lang.partial import lex_text, statements
+from ..masking import mask_passwords
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS, Signature
 from ..plan.signatures.help import Kind, help_of
 from .arguments import deploy_options, line_options, overview

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import NOWHERE, Span, masked_option
+from ..errors import NOWHERE, Span
+from ..masking import masked_option
 from ..types import Type
 
 

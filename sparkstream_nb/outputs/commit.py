@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from ..engine.aggregation import storable
 from ..engine.state.node_batch import RetrievalAnswer
-from ..errors import mask_passwords
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
 from ..journal.result_codec import QueryFailed, errors_of
@@ -37,6 +36,7 @@ from ..journal.result_rows import (
 )
 from ..journal.shared import Shared
 from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
+from ..masking import mask_passwords
 from ..plan.nodes import Plan
 from ..stores.several import StoreSet
 from ..stores.store_protocol import ErrorRow, Store

@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.columnar.column_data import Array
-from ..errors import DamagedFile, mask_passwords, printable, shown
+from ..errors import DamagedFile, printable, shown
 from ..journal.result_codec import column_values
 from ..mapping import Message
+from ..masking import mask_passwords
 from ..outputs.commit import Progress
 from ..outputs.output_files import OutputFiles, OutputsMoved
 from ..pauses import Pauses

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import has_surrogate, mask_passwords, printable, shown
+from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
+from ..masking import mask_passwords
 from ..plan.query_parts import template_attributes
 from .target import OutputPlace, TargetUnavailable, Undeliverable
 

@@ -18,12 +18,13 @@ import numpy as np
 
 from ..engine.state.node_batch import InputBatch, StreamRows
 from ..engine.state.node_batch import taken as rows_of
-from ..errors import SparkStreamError, mask_passwords, printable, shown
+from ..errors import SparkStreamError, printable, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
 from ..journal.result_codec import error_lines
 from ..mapping.decoding import Decoded, RejectedMessage
+from ..masking import mask_passwords
 from ..outputs.commit import Progress
 from ..pauses import Pauses
 from ..types import Schema

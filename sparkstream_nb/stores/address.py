@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from ..errors import StoreError, mask_passwords
+from ..errors import StoreError
+from ..masking import mask_passwords
 
 SERVERS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 """Database servers that can hold a store, with their default ports."""

@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import StoreError, mask_passwords
+from ..errors import StoreError
+from ..masking import mask_passwords
 
 _AHEAD = 1_000
 """Events that wait to be taken."""

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ..errors import StoreError, mask_passwords
+from ..errors import StoreError
+from ..masking import mask_passwords
 from ..pauses import Pauses
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 from ..types import Type

@@ -13,7 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import StoreError, mask_passwords
+from ..errors import StoreError
+from ..masking import mask_passwords
 
 _ANSWER_SECONDS = 10.0
 """The server ends a connection that does not answer for `wal_sender_timeout`, a minute by default."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -20,6 +19,7 @@ from ..engine.state.node_batch import InputBatch, StreamRows
 from ..errors import Misuse, nearest
 from ..ingest.ingest import columns_of
 from ..journal.entries import Entry
+from ..journal.temporary import temporary
 from ..lang.tree import Annotation, AnnotationElement
 from ..outputs.output_files import frame_rows
 from ..plan.connectors.without_connections import check_variables, disconnect_streams, move_stores_to_memory
@@ -78,13 +78,13 @@ class AppUnderTest:
 
     def __init__(self, setup: AppUnderTestSetup) -> None:
         """Raises SiddhiError for a wrong app, and what `deploy` raises."""
-        self._folder = tempfile.TemporaryDirectory(
-            prefix="sparkstream-test-", dir=_folder_in_memory(), ignore_cleanup_errors=True
-        )
+        self._folder = temporary("test", _folder_in_memory())
         try:
-            self._app = _deploy(setup, Path(self._folder.name))
+            home = self._folder / "home"
+            home.mkdir(0o700)
+            self._app = _deploy(setup, home)
         except BaseException:
-            self._folder.cleanup()
+            shutil.rmtree(self._folder, ignore_errors=True)
             raise
         self._timers = list_recurring_timers(self._app.plan, setup.timezone)
         self.begin = setup.start or 0
@@ -208,7 +208,7 @@ class AppUnderTest:
         """Stops the app and removes its folder. Again without effect."""
         if not self._app.closed:
             close_app(self._app.name)
-        self._folder.cleanup()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 ERRORS = Schema.of(("stream", Type.STRING), ("reason", Type.STRING), ("at", Type.LONG), ("values", Type.OBJECT))

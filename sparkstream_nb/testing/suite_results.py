@@ -37,17 +37,48 @@ class Failure:
     rows: tuple[DiffLine, ...] = ()
 
     def lines(self) -> list[str]:
-        """The failure as text: `FILE:LINE: expect S: 1 row missing`, then a table with + and − rows."""
+        """The failure as text: `FILE:LINE: expect S: 1 row missing`, then a table with + and − rows. Of a long one the
+        first differences are shown, with the equal rows beside them.
+        """
         out = [f"{self.file}:{self.line}: {self.title}: {self.said}"]
-        cells = [self.columns, *(r.cells for r in self.rows)] if self.columns else []
+        shown = self._rows_to_show() if self.columns else []
+        cells = [self.columns, *(self.rows[i].cells for i in shown)] if self.columns else []
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        for sign, row in zip([" ", *(r.sign for r in self.rows)], cells, strict=bool(cells)):
-            shown = " | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True))
-            out.append(f"  {_SIGNS[sign]} {shown}".rstrip())
+        table = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
+        out += [f"    {head}".rstrip() for head in table[:1]]
+        for before, i, row in zip([-1, *shown], shown, table[1:], strict=False):
+            if i > before + 1:
+                out.append(f"    … {_count(i - before - 1, 'equal row')}")
+            out.append(f"  {_SIGNS[self.rows[i].sign]} {row}".rstrip())
+        rest = [r.sign != " " for r in self.rows[shown[-1] + 1 :]] if shown else []
+        if any(rest):
+            out.append(f"    … and {_count(sum(rest), 'more difference')}")
+        elif rest:
+            out.append(f"    … {_count(len(rest), 'equal row')}")
         return [printable(line) for line in out]
+
+    def _rows_to_show(self) -> list[int]:
+        """The numbers of the rows that are shown, in order."""
+        if len(self.rows) <= _MOST_WHOLE:
+            return list(range(len(self.rows)))
+        different = [i for i, r in enumerate(self.rows) if r.sign != " "]
+        shown = different[:_MOST_DIFFERENCES]
+        end = different[_MOST_DIFFERENCES] if len(different) > _MOST_DIFFERENCES else len(self.rows)
+        near = {j for i in shown for j in range(i - _BESIDE, i + _BESIDE + 1) if 0 <= j < end}
+        return sorted(near)
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' if number > 1 else ''}"
 
 
 _SIGNS = {" ": " ", "-": "−", "+": "+"}
+_MOST_WHOLE = 50
+"""Rows of a difference that is shown whole."""
+_MOST_DIFFERENCES = 20
+"""Missing and unexpected rows that are shown of a longer one."""
+_BESIDE = 3
+"""Equal rows that are shown on each side of a difference."""
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sparkstream_nb.errors import SiddhiSyntaxError, mask_passwords
+from sparkstream_nb.errors import SiddhiSyntaxError
 from sparkstream_nb.lang.fixits import FIXITS
 from sparkstream_nb.lang.parser import parse, parse_expression, parse_on_demand
 from sparkstream_nb.lang.tree import Variable
+from sparkstream_nb.masking import mask_passwords
 from sparkstream_nb.plan import compile_app
 
 S = "define stream S (k string, v int);\n"

@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from sparkstream_nb.errors import SiddhiBindError, masked_option
+from sparkstream_nb.errors import SiddhiBindError
+from sparkstream_nb.masking import masked_option
 from sparkstream_nb.plan import compile_app, gaps
 from sparkstream_nb.plan.connectors.connector_options import (
     TABLES,

@@ -64,3 +64,20 @@ def test_all_that_spark_writes_beside_an_app_is_swept(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", script], env=environment, check=True)
         left = [p.name for p in here.iterdir() if not p.name.startswith(("sparkstream-warehouse", "hsperfdata_"))]
     assert left == []
+
+
+def test_a_folder_goes_where_sigterm_ends_its_process(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom sparkstream_nb.journal.temporary import temporary_folder\n"
+        "with temporary_folder('x') as folder:\n    print(folder, flush=True)\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        assert folder.is_dir()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == -signal.SIGTERM
+    assert not list(tmp_path.iterdir())

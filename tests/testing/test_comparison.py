@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from sparkstream_nb.testing.cell_values import is_equal, read_value, write_value
 from sparkstream_nb.testing.comparison import compare_rows, count_signs
 from sparkstream_nb.testing.model import Cell
 from sparkstream_nb.testing.siddhitest_errors import AppTestError
+from sparkstream_nb.testing.suite_results import DiffLine, Failure
 from sparkstream_nb.types import Type
 
 
@@ -82,3 +84,17 @@ def test_a_written_value_is_read_as_an_equal_one(value: object, type: Type) -> N
     quoted = text.startswith('"')
     cell = Cell(text if not quoted else json.loads(text), quoted, Span(0, 1, 1, 0))
     assert is_equal(read_value(cell, type), value, type)
+
+
+def test_of_a_long_difference_the_first_part_is_shown() -> None:
+    rows = [DiffLine(" " if i % 10 else "+", (str(i),)) for i in range(1, 1_000)]
+    head, names, *table = Failure(Path("f"), 7, "expect O", "99 unexpected", ("v",), tuple(rows)).lines()
+    assert (head, names) == ("f:7: expect O: 99 unexpected", "    v")
+    assert [line for line in table if line.startswith("  +")] == [f"  + {i}" for i in range(10, 201, 10)]
+    assert table[:2] == ["    … 6 equal rows", "    7"]
+    assert table[-2:] == ["    203", "    … and 79 more differences"]
+
+
+def test_a_short_difference_is_shown_whole() -> None:
+    rows = tuple(DiffLine("+", (str(i),)) for i in range(50))
+    assert len(Failure(Path("f"), 7, "expect O", "50 unexpected", ("v",), rows).lines()) == 52

@@ -4,7 +4,6 @@ started."""
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ from ...ingest.feed_files import tables_of
 from ...ingest.ingest import type_rows
 from ...journal.inbox import Inbox
 from ...journal.segments import merge
+from ...journal.temporary import temporary_folder
 from ...plan import compile_app
 from ...plan.connectors.without_connections import disconnect_streams, move_stores_to_memory
 from ...plan.nodes import Plan
@@ -52,8 +52,9 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
     batch, rejected, notes = (
         (InputBatch(np.empty(0, np.int64)), 0, []) if recordings else _read_files(plan, feeds, shapes)
     )
-    with tempfile.TemporaryDirectory(prefix="sparkstream-audit-") as folder:
-        inbox = Inbox(Path(folder) / "inbox")
+    with temporary_folder("audit") as home:
+        folder = str(home)
+        inbox = Inbox(home / "inbox")
         for recording in recordings:
             recording.fill_inbox(inbox, {s: d.source.schema for s, d in plan.streams.items()})
         if len(batch.clock):

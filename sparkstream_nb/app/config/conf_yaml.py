@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -39,12 +40,18 @@ def load_yaml(path: Path) -> Any:
         return yaml.load(text, _Loader)  # a SafeLoader
     except yaml.constructor.ConstructorError as e:
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark is not None else ""
-        raise Misuse(f"{path}{line}: {e.problem}") from None
+        raise Misuse(f"{path}{line}: {_without_values(e.problem)}") from None
     except yaml.MarkedYAMLError as e:
         line = f", line {e.problem_mark.line + 1}" if e.problem_mark is not None else ""
-        raise Misuse(f"{path}{line} is not YAML: {e.problem or e.context}") from None
+        raise Misuse(f"{path}{line} is not YAML: {_without_values(e.problem or e.context)}") from None
     except yaml.YAMLError as e:
         raise Misuse(f"{path} is not YAML: {str(e).splitlines()[0]}") from None
+
+
+def _without_values(problem: str | None) -> str:
+    """A problem of PyYAML's without the alias or tag that it quotes: a secret may begin with `*` or `!`."""
+    text, hidden = re.subn(r" ['\"][^'\"]{2,}['\"]", "", problem or "")
+    return f"{text}: a text is in quotes" if hidden else text
 
 
 def _check_size(path: Path, text: str) -> None:

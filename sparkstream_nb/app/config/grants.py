@@ -15,7 +15,8 @@ from pathlib import Path
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from ... import argument_checks
-from ...errors import Misuse, StoreError, mask_passwords, nearest, shown
+from ...errors import Misuse, StoreError, nearest, shown
+from ...masking import mask_passwords, mask_server
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 
 SERVERS = ("kafka", "nats", "smtp", "tcp")
@@ -250,5 +251,5 @@ def server_of(text: str, what: str) -> tuple[str, int]:
     """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
     found = _HOST_PORT.fullmatch(text)
     if found is None or not 0 < int(found["port"]) < 65_536:
-        raise Misuse(f"{what}: {shown(mask_passwords(text))} is not HOST:PORT, such as localhost:9092")
+        raise Misuse(f"{what}: {shown(mask_server(text))} is not HOST:PORT, such as localhost:9092")
     return found["host"].lower(), int(found["port"])

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import mask_passwords
 from ...limits import Limits
+from ...masking import mask_passwords
 from ...request import DeployRequest, Recorded, parameters
 from ...retention import Retention
 from ...simulation.faults import Fault, fault_of, members_of

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from ...connections.nats_client import NatsServers
-from ...errors import Misuse, mask_passwords, shown
+from ...errors import Misuse, shown
+from ...masking import mask_server
 from ...plan.connectors.connector_options import options_of
 from ...plan.query_parts import template_attributes
 from ...sinks.nats_sink import SUBJECT, NatsPlace, NatsTarget
@@ -52,10 +53,11 @@ class NatsGate:
         if find_spec("nats") is None:
             raise Misuse(f"{self.what} needs nats-py: pip install 'sparkstream-nb[nats]'")
         addresses = []
-        for text in o.first("server.urls", "bootstrap.servers").split(","):
+        urls = o.first("server.urls", "bootstrap.servers")
+        for text in urls.split(","):
             found = _URL.fullmatch(text.strip())
             if found is None:
-                wrong = shown(mask_passwords(text))
+                wrong = shown(mask_server(urls))
                 raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {wrong}")
             server = found["server"] + (found["port"] or ":4222")
             addresses.append(self.grants.check_server("nats", server, f"{self.what} {does}"))

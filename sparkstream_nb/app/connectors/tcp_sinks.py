@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...errors import Misuse, mask_passwords, shown
+from ...errors import Misuse, shown
+from ...masking import mask_passwords
 from ...sinks.target import Target
 from ...sinks.tcp_sink import TcpServer, TcpTarget
 from ..config.grants import Grants

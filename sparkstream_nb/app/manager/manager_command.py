@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...errors import Misuse, mask_passwords
+from ...errors import Misuse
+from ...masking import mask_passwords
 from ..config.conf import DISTRIBUTED
 from ..config.manager_conf import ManagerFile, deployment_files, read_manager
 from ..config.secrets import References

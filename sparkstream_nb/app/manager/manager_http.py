@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from ...errors import Misuse, SiddhiError, SparkStreamError, mask_passwords, printable, shown
+from ...errors import Misuse, SiddhiError, SparkStreamError, printable, shown
 from ...logins import Logins
+from ...masking import mask_passwords
 from ...serving import Answer, Listener, Request, ServerLimits
 from ..results.prometheus_text import CONTENT_TYPE
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp

@@ -13,7 +13,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import Misuse, SparkStreamError, mask_passwords, printable
+from ...errors import Misuse, SparkStreamError, printable
+from ...masking import mask_passwords
 from ...system import PLAINLY
 from .manager import MOST_BYTES, Manager, ManagerClosed, NameTaken, NoSuchApp
 

@@ -8,7 +8,6 @@ then has as many outputs as were written.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -25,6 +24,7 @@ from ...journal.journal import entries_from
 from ...journal.private import write_private
 from ...journal.result_codec import to_ipc
 from ...journal.result_rows import StreamEvents
+from ...journal.temporary import temporary_folder
 from ...outputs.merging import write_merged
 from ...outputs.output_files import WRITTEN, OutputFile, OutputFiles, in_order, sizes_of, spell_out, table_of
 from ...plan.query_parts import unrepeatable_functions
@@ -212,10 +212,10 @@ def _reason_against(life: AppRun, folder: Path, *, tables: bool) -> str | None:
 
 def _outputs_again(job: NodesJob) -> Iterator[StreamEvents]:
     """The outputs of all nodes over the whole journal."""
-    with tempfile.TemporaryDirectory(prefix="sparkstream-repair-") as scratch:
-        checkpoint = InlineCheckpoint(Path(scratch) / "checkpoint")
+    with temporary_folder("repair") as scratch:
+        checkpoint = InlineCheckpoint(scratch / "checkpoint")
         checkpoint.open()
-        nodes = InlineNodes(job, checkpoint, BatchCare.of(job.home / "inbox"), Path(scratch) / "outputs", lambda: None)
+        nodes = InlineNodes(job, checkpoint, BatchCare.of(job.home / "inbox"), scratch / "outputs", lambda: None)
         try:
             while (planned := nodes.plan()) is not None:
                 rows, states = nodes.work(planned)

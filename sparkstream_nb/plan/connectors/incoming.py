@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ...errors import SiddhiBindError, Span, did_you_mean, mask_passwords
+from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang.tree import Annotation
+from ...masking import mask_passwords
 from ...types import Type
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type
