@@ -1,8 +1,8 @@
 """Secrets in texts that people see: replaced by as many stars.
 
-Each rule is about a way of writing, and all share one answer to the question which names are those of secrets
-(`is_secret_name`): options, members of documents, parameters of addresses, headers, lines of configuration files. Two
-rules need no name: what stands before the `@` of an address, and what follows `Basic` or `Bearer`.
+Each pattern is for one way of writing: options, members of documents, parameters of addresses, headers, lines of
+configuration files. `is_secret_name` tells for all of them which names belong to secrets. Two patterns need no name:
+the part of an address before its `@`, and a word after `Basic` or `Bearer`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _hide(found: re.Match[str]) -> str:
 
 
 def _stars(value: str) -> str:
-    """As many stars as `value` has characters; a reference and a word that stands for a value stay as they are."""
+    """As many stars as `value` has characters; references and placeholders stay as they are."""
     if re.fullmatch(_REFERENCE, value) or value.removeprefix("Bearer ") in ("TOKEN", "NAME", "VALUE"):
         return value
     return "\n".join("*" * len(line) for line in value.split("\n"))
