@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
 
@@ -24,6 +25,13 @@ def speak_of_options(*, shell: bool = False) -> Iterator[None]:
 def is_in_shell() -> bool:
     """True for a person at a command line, where there are no magics and a command's process is over after it."""
     return _in_a_shell.get()
+
+
+def has_magics() -> bool:
+    """True in IPython and in notebooks, where a person may write magics; False in plain Python and on the command
+    line."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and ipython.get_ipython() is not None
 
 
 def choose_words(options: str, python: str) -> str:

@@ -37,7 +37,7 @@ from ..app.results.feed_progress import span
 from ..app.results.reasons import group_reasons
 from ..app.running.input_recording import AppRecording
 from ..ingest.ingest import TEXT_OF_ROW
-from ..wording import is_in_shell
+from ..wording import has_magics, is_in_shell
 from .card import card_html, card_text
 from .chart_shown import chart_html, chart_text
 from .cluster_shown import cluster_html, cluster_text
@@ -88,9 +88,11 @@ def _(shown: Apps) -> str:
 def _no_apps() -> str:
     before = attachable_names()
     if not before:
-        return "No app yet. %%siddhi NAME deploys the text of a cell."
-    named = ", ".join(before[:5]) + (" ..." if len(before) > 5 else "")
-    return f"No app in this kernel. Deployed before: {named}. %siddhi attach NAME continues one."
+        magic, call = "%%siddhi NAME deploys the text of a cell", "sparkstream_nb.deploy(text) deploys one"
+        return f"No app yet. {magic if has_magics() else call}."
+    named = ", ".join(before[:5]) + (f" and {len(before) - 5:,} more" if len(before) > 5 else "")
+    here, attach = ("kernel", "%siddhi attach NAME") if has_magics() else ("process", "sparkstream_nb.attach(NAME)")
+    return f"No app in this {here}. Deployed before: {named}. {attach} continues one."
 
 
 @html.register
@@ -119,7 +121,7 @@ def _list_rejected(shown: FeedReport) -> list[str]:
     known = sum(shown.reasons.values())
     there = known if shown.kept is None else min(known, shown.kept)
     kept = " and are kept" if there >= shown.rejected else f"; {there:,} of them {'is' if there == 1 else 'are'} kept"
-    where = "" if is_in_shell() else f": %siddhi errors {shown.app}"
+    where = "" if is_in_shell() else f": %siddhi errors {shown.app}" if has_magics() else ": app.errors"
     kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}{where}"
     part = [f"of the first {known:,}:"] if known < shown.rejected else []
     found = group_reasons(shown.reasons, shown.time)
@@ -368,6 +370,8 @@ def _errors_notes(shown: Errors) -> list[str]:
             f"app = sparkstream_nb.attach('{shown.app}'), then app.replay(), or app.replay(FRAME) with corrected rows "
             "of app.errors.frame; where --home was given, attach(..., home=FOLDER)."
         ]
+    elif not has_magics():
+        mend = ["app.replay() sends them again; app.replay(frame) sends mended rows of app.errors.frame."]
     else:
         again = f"%siddhi errors {shown.app} --replay sends them again"
         mend = [f"{again}; mended rows of {app}.errors.frame: .replay(frame)."]

@@ -124,6 +124,10 @@ def test_figures_go_on_and_an_app_that_is_not_here_is_known(tmp_path: Path, monk
     stop_all()
     with pytest.raises(Misuse, match=r"^'Totals' was deployed before, and is not in this process: %siddhi attach T"):
         get("Totals")
+    monkeypatch.setattr("sparkstream_nb.lab.results_shown.has_magics", lambda: False)
+    attach_again = "sparkstream_nb.attach(NAME) continues one."
+    assert text(apps()) == f"No app in this process. Deployed before: Totals. {attach_again}"
+    monkeypatch.setattr("sparkstream_nb.lab.results_shown.has_magics", lambda: True)
     assert text(apps()) == "No app in this kernel. Deployed before: Totals. %siddhi attach NAME continues one."
     again = attach("Totals")
     assert (again.stats().outputs, again.stats().errors) == (before.outputs, before.errors)

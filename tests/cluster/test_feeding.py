@@ -334,15 +334,17 @@ def test_a_feed_says_that_it_starts_a_stopped_app(run: Run) -> None:
     assert "stopped" not in text(app.feed("S", frame))
 
 
-def test_more_rows_that_do_not_fit_than_are_kept(run: Run) -> None:
+def test_more_rows_that_do_not_fit_than_are_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report said that 25,000 rows are kept, and 10,000 were."""
+    monkeypatch.setattr("sparkstream_nb.lab.results_shown.has_magics", lambda: False)
     app = run("define stream S (v int); from S select v insert into O;", retention="errors=4")
     report = app.feed("S", pd.DataFrame({"v": [*"abcdefghij", "7"]}))
     assert text(report).splitlines()[2:] == [
-        "  ! 10 of 11 rows did not fit the stream; 3 of them are kept: %siddhi errors app",
+        "  ! 10 of 11 rows did not fit the stream; 3 of them are kept: app.errors",
         "    of the first 3:",
         "    3 × v is not an int: 3 values, such as 'a'; a whole number is written as 1234",
     ]
+    assert "app.replay() sends them again; app.replay(frame) sends mended rows of app.errors.frame." in text(app.errors)
     errors = app.errors.frame
     assert errors["reason"].tolist()[-1] == "7 more rows did not fit, and are not kept: feed them again"
     assert len(errors) == 4

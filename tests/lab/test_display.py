@@ -298,6 +298,12 @@ SHOWN: list[tuple[Displayed, str, str]] = [
 ]  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def _magics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts of a notebook."""
+    monkeypatch.setattr("sparkstream_nb.lab.results_shown.has_magics", lambda: True)
+
+
 @pytest.mark.parametrize(("shown", "text", "markup"), SHOWN, ids=lambda s: type(s).__name__)
 def test_each_result_in_text_and_html(
     shown: Displayed, text: str, markup: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -27,13 +27,14 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
     [
         ({"time": "when"}, "time: the frame of 'Payments' has no column 'when'"),
         ({"time": "card"}, "time: column 'card' of 'Payments' is string. An event time is a timestamp, a date, or"),
+        ({"time": "card"}, "milliseconds: frame.withColumn('card', to_timestamp('card'))"),
         ({"key": "crad"}, "key: the frame of 'Payments' has no column 'crad'. Did you mean 'card'?"),
         (
             {"columns": {**COLUMNS, "tags": "array<string>"}},
             "Payments: column 'tags' is array<string>, which SiddhiQL has no type for. Leave it out "
-            "(frame.drop('tags')) or convert it, for example to a string",
+            "(frame.drop('tags')) or convert it: frame.withColumn('tags', frame['tags'].cast('string'))",
         ),
-        ({"columns": {**COLUMNS, "price": "decimal(10,2)"}}, "column 'price' is decimal(10,2), which SiddhiQL"),
+        ({"columns": {**COLUMNS, "price": "decimal(10,2)"}}, "frame.withColumn('price', frame['price'].cast('double'))"),
         ({"columns": {**COLUMNS, "a`b": "int"}}, "SiddhiQL cannot express the column name 'a`b'"),
         (
             {"streaming": True},

@@ -207,9 +207,11 @@ def _definition(frame: InputFrame) -> tree.StreamDefinition:
     for name, spark_type in frame.columns.items():
         type_ = type_of_column(spark_type)
         if type_ is None:
+            other = "double" if spark_type.startswith("decimal") else "string"
             raise Misuse(
                 f"{frame.stream}: column '{name}' is {spark_type}, which SiddhiQL has no type for. Leave it out "
-                f"(frame.drop('{name}')) or convert it, for example to a string"
+                f"(frame.drop('{name}')) or convert it: "
+                f"frame.withColumn('{name}', frame['{name}'].cast('{other}'))"
             )
         if "`" in name:
             raise Misuse(
@@ -249,9 +251,11 @@ def _check_columns(frame: InputFrame) -> None:
             said = f"{what}: the frame of '{frame.stream}' has no column {shown(column)}"
             raise Misuse(nearest(said, column, frame.columns))
     if type_of_column(frame.columns[frame.time]) not in (Type.LONG, Type.INT):
+        is_text = type_of_column(frame.columns[frame.time]) is Type.STRING
+        convert = f": frame.withColumn('{frame.time}', to_timestamp('{frame.time}'))" if is_text else ""
         raise Misuse(
             f"time: column '{frame.time}' of '{frame.stream}' is {frame.columns[frame.time]}. An event time is a "
-            "timestamp, a date, or a whole number of milliseconds"
+            f"timestamp, a date, or a whole number of milliseconds{convert}"
         )
 
 
