@@ -470,6 +470,8 @@ def _divergence_head(shown: Divergence) -> str:
     head = f"{shown.app} on {format_count(shown.nodes, 'node')}, {routed}, against one node"
     if not shown.events:
         return f"{head}: no events yet"
+    if not any(shown.matches.values()) and not shown.merged:
+        return f"{head}: no query has an output, on one node or on several"
     return head if shown.diverges else f"{head}: nothing differs"
 
 

@@ -98,6 +98,9 @@ def test_every_rule_is_told_the_routing_that_repairs_it() -> None:
 def test_without_events_a_study_recommends_nothing() -> None:
     none = Study("A", [RoutingOutcome(Way(n, r), {}, (0,) * n) for n in (1, 2) for r in ("sticky", "hash:id")], {})
     assert none.recommendation == "No events yet: feed the app, or give a feed."
+    silent = Study("A", [RoutingOutcome(Way(n, "sticky"), {"O": Tally(0, 0, 0)}, (5, 0)) for n in (1, 2)], {"O": "q"})
+    nothing = "No query has an output, on one node or on several: there is nothing to compare."
+    assert silent.recommendation == nothing
 
 
 STORED = """define stream S (k string);

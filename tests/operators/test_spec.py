@@ -34,7 +34,10 @@ def plan(text: str = SPREES, **given: Any) -> OperatorSpec:
             "Payments: column 'tags' is array<string>, which SiddhiQL has no type for. Leave it out "
             "(frame.drop('tags')) or convert it: frame.withColumn('tags', frame['tags'].cast('string'))",
         ),
-        ({"columns": {**COLUMNS, "price": "decimal(10,2)"}}, "frame.withColumn('price', frame['price'].cast('double'))"),
+        (
+            {"columns": {**COLUMNS, "price": "decimal(10,2)"}},
+            "frame.withColumn('price', frame['price'].cast('double'))",
+        ),
         ({"columns": {**COLUMNS, "a`b": "int"}}, "SiddhiQL cannot express the column name 'a`b'"),
         (
             {"streaming": True},

@@ -144,7 +144,7 @@ class OutputFrames:
         gone = self._app.outputs.dropped_events.get(name, 0)
         if gone:
             title = f"{self._app.name}.{name}"
-            warnings.warn(f"{gone:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=4)
+            warnings.warn(f"{gone:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=5)
 
 
 def _after(spec: OutputFrameSpec, after: int, last: int | None = None) -> OutputFrameSpec:

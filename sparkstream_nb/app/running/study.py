@@ -95,6 +95,8 @@ class Study(Displayed):
         """The routing that repairs most, the rest that it does not repair, and its cost in skew."""
         if not any(sum(o.events) for o in self.outcomes):
             return "No events yet: feed the app, or give a feed."
+        if not any(any(_counts(o)) for o in self.outcomes):
+            return "No query has an output, on one node or on several: there is nothing to compare."
         if not self.routings:
             return "One node alone gives its own outputs: study several."
         best = self.routings[0]

@@ -211,7 +211,7 @@ def _tell_of_compilation(session: SparkSession) -> None:
         warnings.warn(
             "the engine's loops are not compiled yet, which the first micro-batches do: they take a minute or more. "
             "python -m sparkstream_nb.engine.warm compiles all of them once",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -370,11 +370,11 @@ def _check_stream(session: SparkSession, spec: OperatorSpec) -> None:
         )
     if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
         session.conf.set(_PROVIDER, _ROCKSDB)
-        warnings.warn(f"siddhi() has set {_PROVIDER} to RocksDB, which Spark's stateful operators need", stacklevel=4)
+        warnings.warn(f"siddhi() has set {_PROVIDER} to RocksDB, which Spark's stateful operators need", stacklevel=5)
     tasks = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     if tasks > 4 * spec.nodes:
         warnings.warn(
             f"each micro-batch starts {tasks} tasks for {spec.nodes} nodes. Before the query's first start, set "
             f"spark.sql.shuffle.partitions to {spec.nodes} or less",
-            stacklevel=4,
+            stacklevel=5,
         )
