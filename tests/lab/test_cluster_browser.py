@@ -91,6 +91,11 @@ def test_a_kill_waits_for_the_clock_and_the_other_node_takes_over(lab: Lab, page
     lab.idle(page)
     page.locator(CLUSTER).scroll_into_view_if_needed()
     lab.picture(page, "cluster-after-the-kill")
+    page.set_viewport_size({"width": 1000, "height": 1400})
+    log = page.locator(f"{CLUSTER} .log")
+    log.scroll_into_view_if_needed()
+    assert log.evaluate("l => l.scrollWidth <= l.clientWidth"), "long incidents are wrapped"
+    lab.picture(page, "cluster-narrow")
 
 
 def test_a_restart_a_cut_and_a_pause(lab: Lab, page: Any) -> None:

@@ -22,6 +22,7 @@ const STYLE = `
 .sparkstream-cluster .said:empty, .sparkstream-cluster .failed:empty { display: none; }
 .sparkstream-cluster .stretch, .sparkstream-cluster .clock { display: flex; gap: 6px; align-items: center; margin-top: 8px; }
 .sparkstream-cluster .log, .sparkstream-cluster .tables { overflow-x: auto; }
+.sparkstream-cluster .log td:last-child { white-space: normal !important; min-width: 18em; }
 .sparkstream-cluster.waiting .map, .sparkstream-cluster.waiting .timeline { opacity: .55; }
 .sparkstream-ended .controls, .sparkstream-ended .clock, .sparkstream-ended .stretch { display: none; }
 `;
