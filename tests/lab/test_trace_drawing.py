@@ -14,7 +14,8 @@ from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.lab.drawings import pattern_trace_drawing, window_trace_drawing
-from sparkstream_nb.lab.drawings.trace_parts import Axis, moment_text, short_duration
+from sparkstream_nb.lab.drawings.pictures import text_width
+from sparkstream_nb.lab.drawings.trace_parts import Axis, cut_values, moment_text, short_duration
 
 WINDOW = (
     "define stream S (k string, v int); @info(name = 'q') "
@@ -179,8 +180,33 @@ PAID = [(NOON + 1000 * i, [f"card-{i % 2}", 1.5 * i, "germany", NOON + 1000 * i]
 def test_labels_leave_out_the_time_and_end_after_whole_values() -> None:
     assert "card-1, 1.5, germany" in words(parsed(draw(trace(PAYMENTS, "w", PAID))))
     said = [w for w in words(parsed(draw(trace(PAYMENTS, "q", PAID)))) if w.startswith("card-")]
-    assert said[0] == "card-0, 0.0…"
-    assert not [w for w in said if w.endswith(",…") or "germany" in w]
+    assert {"card-0, 0.0, germany", "card-1, 10.5, germany"} <= set(said)
+    assert [cut_values("card-0, 1.5, germany", room) for room in (30, 60, 95, 500)] == [
+        "car…", "card-0…", "card-0, 1.5…", "card-0, 1.5, germany",
+    ]  # fmt: skip
+
+
+def test_labels_of_close_neighbours_are_in_rows_below() -> None:
+    close = [(NOON + at, [f"customer-{at:04d}", 1.0, "x", NOON + at]) for at in range(0, 7000, 500)]
+    root = parsed(draw(trace(PAYMENTS, "q", close, labels="card")))
+    rows = [e.get("y") for e in root.iter() if re.fullmatch(r"customer-\d{4}", e.text or "")]
+    assert len(rows) >= len(close) - 1  # the last one has no room before the edge
+    assert len(set(rows)) == 3
+
+
+@pytest.mark.parametrize("labels", [["card"], ["card", "amount"], ["amount"]])
+def test_no_label_covers_a_mark(labels: list[str]) -> None:
+    times = [0, 900, 1000, 2500, 2600, 2700, 5000, 7000, 9900, 10_000]
+    paid = [(NOON + at, [f"card-{at}", 1.0, "x", NOON + at]) for at in times]
+    root = parsed(draw(trace(PAYMENTS, "q", paid, labels=labels)))
+    marks = [e for e in root.iter() if e.get("r") == "4.2"]
+    places, row = [float(m.get("cx", 0)) for m in marks], f"{float(marks[0].get('cy', 0)) + 4:.0f}"
+    beside = [e for e in root.iter() if e.get("font-size") == "11" and e.get("y") == row]
+    assert beside
+    for label in beside:
+        x, wide = float(label.get("x", 0)), 0.93 * text_width(label.text or "")
+        begin = x - wide if label.get("text-anchor") == "end" else x
+        assert not [place for place in places if begin < place < begin + wide]
 
 
 def test_labels_are_chosen() -> None:

@@ -56,7 +56,7 @@ def svg(study: Study, width: int = WIDTH) -> str:
 
 _PALE, _FULL, _NONE = (251, 230, 216), (213, 94, 0), "#d5efe6"
 """Colours of few and of all outputs (red, green, blue), and of none. They cover the page's own, light or dark."""
-_CELL_INK = "#111111"
+_CELL_INK = "#111"
 """Reads better than white on each of them."""
 
 

@@ -32,7 +32,9 @@ from .trace_parts import (
 
 MOST_LANES = 40
 """Partial matches that are drawn at most."""
-_ROW, _EVENT_ROW = 30.0, 24.0
+_ROW, _EVENT_ROW, _LABEL_ROW = 30.0, 24.0, 12.0
+_ROWS_BELOW = 3
+"""Rows of labels below the events of a stream at most."""
 _COLOURS = {"match": GREEN, "expired": ORANGE, "dropped": RED, "waiting": BLUE}
 _WORDS = {
     "match": "match", "expired": "expired: within passed", "dropped": "dropped", "waiting": "still waits at the end",
@@ -70,8 +72,9 @@ class _PatternDrawing:
         used = {c.event.number for p in self.partials for c in p.captures if c.event is not None}
         for stream in self.t.streams:
             own = [e for e in self.events if e.stream == stream]
-            parts += self._stream(stream, own, used, y)
-            y += _EVENT_ROW
+            drawn, height = self._stream(stream, own, used, y)
+            parts += drawn
+            y += height
         events_end = y
         y += 8
         for i, p in enumerate(self.partials):
@@ -101,19 +104,29 @@ class _PatternDrawing:
                 'stroke-opacity=".35" stroke-dasharray="1 3"/>'
             )
 
-    def _stream(self, stream: str, events: Sequence[TracedEvent], used: set[int], y: float) -> Iterator[str]:
+    def _stream(self, stream: str, events: Sequence[TracedEvent], used: set[int], y: float) -> tuple[list[str], float]:
+        """The lane of a stream, and its height. A label that does not fit before the next event is in a row below."""
         axis, middle = self.axis, y + _EVENT_ROW / 2
         name = escape_text(cut_text(stream, axis.left - 18))
-        yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">{name}</text>'
+        parts = [f'<text x="8" y="{middle + 4:.0f}" font-weight="600">{name}</text>']
         labels = EventLabels(self.t.feed.labels, [(e.timestamp, e.values) for e in events])
-        row = LabelRow(middle + 4, axis.left)
-        for i, e in enumerate(events):
-            x = axis.x(e.time)
+        beside, *below = (LabelRow(middle + 4 + _LABEL_ROW * i, axis.left) for i in range(1 + _ROWS_BELOW))
+        places, end = [axis.x(e.time) for e in events], float(axis.width)
+        used_below = 0
+        for x, following, e in zip(places, [*places, end][1:], events, strict=True):
             told = escape_text(f"{e.stream} at {moment_text(e.time, self.t.feed.start)}\n{values_text(e.values)}")
             fill = 'fill="currentColor"' if e.number in used else 'fill="none" stroke="currentColor" stroke-width="1.4"'
-            yield f'<g><title>{told}</title><circle cx="{x:.1f}" cy="{middle:.1f}" r="4.2" {fill}/>'
-            following = axis.x(events[i + 1].time) if i + 1 < len(events) else float(axis.width)
-            yield row.place(labels.text(e.values), x, following) + "</g>"
+            label = labels.text(e.values)
+            roomy = next((i for i, row in enumerate(below) if row.has_room(label, x, end)), None)
+            if roomy is None or beside.has_room(label, x, following):
+                drawn = beside.place(label, x, following)
+            else:
+                drawn = below[roomy].place(label, x, end)
+                beside.free = max(beside.free, x + 5)  # no label covers the mark
+                used_below = max(used_below, roomy + 1)
+            circle = f'<circle cx="{x:.1f}" cy="{middle:.1f}" r="4.2" {fill}/>'
+            parts.append(f"<g><title>{told}</title>{circle}{drawn}</g>")
+        return parts, _EVENT_ROW + _LABEL_ROW * used_below
 
     def _lane(self, p: PartialTrace, y: float) -> Iterator[str]:
         axis, middle = self.axis, y + _ROW / 2 + 5

@@ -100,12 +100,17 @@ class LabelRow:
     y: float
     free: float
 
+    def has_room(self, text: str, x: float, following: float) -> bool:
+        """True if the whole label of the mark at `x` fits beside it."""
+        full = 0.93 * text_width(text)
+        return (x + 8 >= self.free and following - x - 16 >= full) or x - self.free - 14 > full
+
     def place(self, text: str, x: float, following: float) -> str:
         """A label of the mark at `x`, if there is room: to its right as far as the `following` mark, cut if need be,
         else to its left."""
         full, right, left = 0.93 * text_width(text), following - x - 16, x - self.free - 14
         begin, self.free = self.free, max(self.free, x + 5)
-        if right < min(full, 40) and left > full and x - full > begin:
+        if right < full < left and x - full > begin:
             return self._text(text, x - 8, "end")
         label = cut_values(text, right / 0.93)
         if right < 10 or label in ("", "…") or (len(label) < len(text) and right < 40):
@@ -228,12 +233,13 @@ def picture(heading: Heading, width: int, height: float, parts: Sequence[str], i
         f'<text x="8" y="{18 + 18 * i}" font-size="14" font-weight="600">{escape_text(line)}</text>'
         for i, line in enumerate(lines)
     ]
-    out.append(f'<g transform="translate(0 {below})">')
+    if below:
+        out.append(f'<g transform="translate(0 {below})">')
     x = 14.0
     for mark, words in heading.legend:
         out.append(f'<g transform="translate({x:.0f} 40)">{mark}</g><text x="{x + 16:.0f}" y="44">{words}</text>')
         x += 42 + text_width(words)
-    return "".join([*out, *parts, "</g></svg>"])
+    return "".join([*out, *parts, "</g></svg>" if below else "</svg>"])
 
 
 def _title_lines(title: str, width: int) -> list[str]:
