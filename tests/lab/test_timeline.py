@@ -101,7 +101,11 @@ def test_numbers_of_a_heat_map_are_read_on_each_of_its_colours() -> None:
     study = Study("A", outcomes, {"O": "q"})
     drawn = ElementTree.fromstring(heatmap.svg(study))
     fills = [r.attrib["fill"] for r in drawn.iter(f"{SVG}rect")]
-    inks = [(t.text, t.attrib["fill"].replace("#111", "#111111")) for t in drawn.iter(f"{SVG}text") if t.get("class") == "cell"]
+    inks = [
+        (t.text, t.attrib["fill"].replace("#111", "#111111"))
+        for t in drawn.iter(f"{SVG}text")
+        if t.get("class") == "cell"
+    ]
     assert [t for t, _ in inks[:4]] == ["·", "1", "2,500", "5,000"]
     for fill, (_, ink) in zip(fills, inks, strict=True):
         assert (luminance(fill) + 0.05) / (luminance(ink) + 0.05) >= 4.5  # WCAG, AA
