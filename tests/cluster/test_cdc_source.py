@@ -157,7 +157,7 @@ def test_a_row_has_the_time_of_a_column(run: Callable[..., App], server: servers
     run_sql(server, "INSERT INTO trades VALUES (1, '2024-01-01 00:00:00'), (2, '2300-01-01 00:00:00')")
     until(app, lambda: rows(app, "O") == 1 and len(app.errors.frame) == 1)
     assert app.output("O").frame["timestamp"].tolist() == [1704067200000]
-    assert "max-ahead" in app.errors.frame["reason"].tolist()[0]
+    assert "(max_ahead)" in app.errors.frame["reason"].tolist()[0]
 
 
 @pytest.mark.timeout(300)
