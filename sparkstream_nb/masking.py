@@ -101,7 +101,7 @@ def _hide(found: re.Match[str]) -> str:
 
 
 def _stars(value: str) -> str:
-    """As many stars as `value` has characters; references and placeholders stay as they are."""
+    """A star for each character of `value`; references and placeholders stay as they are."""
     if re.fullmatch(_REFERENCE, value) or value.removeprefix("Bearer ") in ("TOKEN", "NAME", "VALUE"):
         return value
     return "\n".join("*" * len(line) for line in value.split("\n"))

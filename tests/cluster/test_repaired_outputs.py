@@ -17,6 +17,7 @@ from sparkstream_nb.app.stored.repair_outputs import repair_folder
 from sparkstream_nb.app.stored.verify_folder import verify_folder
 from sparkstream_nb.checksums import is_sealed
 from sparkstream_nb.errors import Misuse, SparkStreamError
+from sparkstream_nb.journal import division
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.query_parts import unrepeatable_functions
 
@@ -175,3 +176,20 @@ def test_outputs_whose_number_is_not_known(tmp_path: Path, folder: tuple[Path, d
     reason = re.escape(f"cannot be made again: {written}, with their number, is missing")
     with pytest.raises(SparkStreamError, match=reason):
         repair_folder(home, {})
+
+
+def test_a_repair_leaves_nothing_in_the_inbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the parts of nodes are files, as those of large feeds."""
+    monkeypatch.setattr(division, "INLINE_STEPS", 0)
+    home = tmp_path / "app"
+    app = deploy(APP, name="app", home=home, master="inline", nodes=2)
+    app.send("S", [[f"k{i % 7}", i, [i]] for i in range(20)], at=1_000)
+    app.send("S", [["a", 3, [1]]], at=2_000)
+    right = outputs(app)
+    end(app)
+    before = sorted(home.rglob("inbox/**/*"))
+    damage(files_of(home)[0], random.Random(1))
+    repair_folder(home, {})
+    assert sorted(home.rglob("inbox/**/*")) == before
+    assert not verify_folder(home).damage
+    assert read_again(home, nodes=2) == right

@@ -8,6 +8,7 @@ then has as many outputs as were written.
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -21,6 +22,8 @@ from ...checksums import add_seal, check_sealed
 from ...errors import DamagedFile, Misuse, SparkStreamError
 from ...journal.checkpoints import SparkCheckpoint
 from ...journal.journal import entries_from
+from ...journal.marks import forget_tasks
+from ...journal.parts import forget_parts
 from ...journal.private import write_private
 from ...journal.result_codec import to_ipc
 from ...journal.result_rows import StreamEvents
@@ -221,9 +224,17 @@ def _outputs_again(job: NodesJob) -> Iterator[StreamEvents]:
                 rows, states = nodes.work(planned)
                 yield from (row for row in rows if isinstance(row, StreamEvents))
                 checkpoint.finish(planned, states)
+                _forget_work(job.home / "inbox", planned.end["seq"])
         finally:
             nodes.release()
             checkpoint.close()
+            _forget_work(job.home / "inbox", sys.maxsize)
+
+
+def _forget_work(inbox: Path, end: int) -> None:
+    """Removes what the work on entries before number `end` left in the inbox. An app that continues makes it again."""
+    forget_parts(inbox, end)
+    forget_tasks(inbox, end)
 
 
 def _check_count(outputs: OutputFiles, stream: str, gaps: Sequence[_Gap]) -> None:
