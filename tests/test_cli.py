@@ -323,7 +323,7 @@ def test_run_warns_as_the_card_does(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["run", str(tmp_path / "rise.siddhi"), "--master", INLINE, "--home", str(tmp_path / "home")]
     feed = ["--feed", f"S={tmp_path / 's.csv'}"]
     assert cli.main([*words, *feed, "--nodes", "2"]) == 0
-    assert capsys.readouterr().err == "Rise: What rise puts out depends on which node sees which event.\n"
+    assert capsys.readouterr().err == "Rise: The outputs of rise depend on which node sees which event.\n"
     assert cli.main([*words, *feed, "--fresh"]) == 0
     assert capsys.readouterr().err == ""
 

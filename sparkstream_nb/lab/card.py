@@ -91,8 +91,7 @@ def _of_nodes(app: App) -> list[str]:
     wrong = dependent_queries(app.plan, app.routing)
     if not wrong:
         return app.warnings
-    puts = "puts" if len(wrong) == 1 else "put"
-    return [*app.warnings, f"What {', '.join(wrong)} {puts} out depends on which node sees which event."]
+    return [*app.warnings, f"The outputs of {', '.join(wrong)} depend on which node sees which event."]
 
 
 def _describe_unplaced(distributed: Distributed) -> list[str]:

@@ -54,7 +54,7 @@ def test_deploy_passes_the_options_on_and_keeps_the_app(shell: Any, app: StandIn
     }
     assert shell.user_ns["kept"] is app
     assert repr(card).startswith("Trades: running · 2 nodes, active-active · shards node-1, node-2")
-    assert "What rise puts out depends on which node sees which event." in repr(card)
+    assert "The outputs of rise depend on which node sees which event." in repr(card)
 
 
 def test_the_card_says_where_the_routing_repairs_a_query(app: StandIn) -> None:
