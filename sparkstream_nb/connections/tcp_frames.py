@@ -36,4 +36,7 @@ def open_frame(rest: bytes) -> tuple[str, bytes]:
         at += size
     if at != len(rest):
         raise ValueError("a frame is longer than its parts")
-    return parts[1].decode(), parts[2]
+    try:
+        return parts[1].decode(), parts[2]
+    except UnicodeDecodeError:
+        raise ValueError("the context in a frame is no UTF-8") from None

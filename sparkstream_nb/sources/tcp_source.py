@@ -30,6 +30,8 @@ FRAME_SECONDS = 10.0
 """Longest time for a frame to come in, once it has begun."""
 GATHER_SECONDS = 0.01
 _POLL = 0.02
+_MOST_WARNINGS = 20
+"""Connections of a port whose end is logged with its reason."""
 _GRACE = 5.0
 
 _log = logging.getLogger(__name__)
@@ -119,6 +121,7 @@ class _TcpListener:
     async def _serve(self) -> None:
         self._ended = asyncio.Event()
         self._writers: dict[asyncio.StreamWriter, bool] = {}
+        self._warnings = 0
         try:
             server = await asyncio.start_server(self._client, self.host, self.port)
         except OSError as error:
@@ -144,10 +147,18 @@ class _TcpListener:
         except (OSError, asyncio.IncompleteReadError, TimeoutError):
             pass  # a client that went away, or is too slow, is no news
         except ValueError as error:
-            _log.warning("A connection to port %d was ended: %s", self.port, shown(str(error)))
+            self._warn(str(error))
         finally:
             self._writers.pop(writer, None)
             writer.transport.abort()
+
+    def _warn(self, reason: str) -> None:
+        """Logs the reason for the end of a connection. Others may connect as often as they like: only the first
+        `_MOST_WARNINGS` are logged."""
+        self._warnings += 1
+        if self._warnings <= _MOST_WARNINGS:
+            last = "; further ones are not logged" if self._warnings == _MOST_WARNINGS else ""
+            _log.warning("A connection to port %d was ended: %s%s", self.port, shown(reason), last)
 
     async def _frame(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Read a frame; False if the client has ended. Raises ValueError for anything else."""

@@ -161,6 +161,21 @@ def test_what_is_no_frame_ends_its_connection_alone(listening: tuple[App, int], 
     assert len(app.errors.frame) == 0
 
 
+def test_the_ends_of_a_few_connections_are_logged(
+    listening: tuple[App, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    _, port = listening
+    data = framed(b"x").replace(b"trades", b"\xff\xff\xff\xff\xff\xff")
+    for _ in range(30):
+        with socket.create_connection(("127.0.0.1", port), 30) as bad, contextlib.suppress(ConnectionError):
+            bad.sendall(data)
+            assert bad.recv(10) == b""
+    told = [r.getMessage() for r in caplog.records if "was ended" in r.getMessage()]
+    assert told[0] == f"A connection to port {port} was ended: 'the context in a frame is no UTF-8'"
+    assert len(told) == 20
+    assert told[-1].endswith("; further ones are not logged")
+
+
 def test_silent_connections_keep_nobody_out(listening: tuple[App, int]) -> None:
     app, port = listening
     with contextlib.ExitStack() as stack:
