@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import Misuse, shown
+from ..errors import Misuse, has_surrogate, shown
 from ..types import Attribute, Type
 from .column import (
     NUMBERS,
@@ -92,7 +92,7 @@ class Choice(GeneratedColumn):
 
 def _fits(value: Value, type: Type) -> bool:
     if type is Type.STRING:
-        return isinstance(value, str)
+        return isinstance(value, str) and not has_surrogate(value)
     if type is Type.BOOL:
         return isinstance(value, bool)
     return is_number(value) and (type not in (Type.INT, Type.LONG) or float(value).is_integer())  # type: ignore[arg-type]
@@ -163,6 +163,7 @@ class Integers(GeneratedColumn):
         check_numbers("integers", low=self.low, high=self.high)
         if any(value != value // 1 for value in (self.low, self.high)):
             raise Misuse(f"integers: low and high are whole numbers, not {shown(self.low)} and {shown(self.high)}")
+        _check_long("integers", low=self.low, high=self.high)
         check_bounds("integers", self.low, self.high)
 
     def check(self, attribute: Attribute) -> None:
@@ -265,6 +266,8 @@ class Walk(GeneratedColumn):
 
     def __post_init__(self) -> None:
         check_numbers("walk", start=self.start, step=self.step, spread=self.spread)
+        if self.key is not None and not isinstance(self.key, str):
+            raise Misuse(f"walk: key is the name of another column, not {shown(self.key)}")
         if self.step <= 0:
             raise Misuse(f"walk: step is a number above 0, not {shown(self.step)}")
         if not 0 <= self.spread <= 1:
@@ -350,9 +353,16 @@ class Numbering(GeneratedColumn):
         return Drawn(numbers)
 
 
+def _check_long(label: str, **numbers: float) -> None:
+    """Raises `Misuse` for a number that no long can be."""
+    for name, value in numbers.items():
+        if not -(2**63) <= value < 2**63:
+            raise Misuse(f"{label}: {name} is not within a long, from -2**63 to 2**63 - 1: {shown(value)}")
+
+
 def check_prefix(label: str, prefix: object) -> None:
     """Raises `Misuse` for a prefix that is no text."""
-    if not isinstance(prefix, str):
+    if not isinstance(prefix, str) or has_surrogate(prefix):
         raise Misuse(f"{label}: prefix is a text, not {shown(prefix)}")
 
 
@@ -420,6 +430,7 @@ class Zipf(GeneratedColumn):
             raise Misuse(f"zipf: the number of keys is from 1 to {MOST_KEYS:,}, not {shown(self.distinct)}")
         if not isinstance(self.first, int) or isinstance(self.first, bool):
             raise Misuse(f"zipf: first is a whole number, not {shown(self.first)}")
+        _check_long("zipf", first=self.first, last=self.first + self.distinct - 1)
         check_numbers("zipf", exponent=self.exponent)
         if not 0 <= self.exponent <= 10:
             raise Misuse(f"zipf: exponent is from 0 (all keys alike) to 10, not {shown(self.exponent)}")

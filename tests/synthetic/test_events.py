@@ -273,6 +273,12 @@ WRONG = [
     (lambda: c.names("persn"), "names: there is no kind of name 'persn'. Did you mean 'person'?"),
     (lambda: c.bursts(0), "bursts: size is a number from 1, not 0"),
     (lambda: c.like([None]), "like: the example has no values"),
+    (lambda: c.walk(1, 1, key=5), "walk: key is the name of another column, not 5"),
+    (lambda: c.walk(1, 1, key=["k"]), "walk: key is the name of another column, not ['k']"),
+    (lambda: c.integers(0, 1e308), "integers: high is not within a long, from -2**63 to 2**63 - 1: 1e+308"),
+    (lambda: c.zipf(10, first=2**63 - 5), "zipf: last is not within a long, from -2**63 to 2**63 - 1: "),
+    (lambda: c.zipf(10, prefix="\ud800"), "zipf: prefix is a text, not '\\ud800'"),
+    (lambda: generate("define stream S (k string)", columns={"k": ["\ud800"]}), "columns['k']: '\\ud800' is a value"),
 ]
 
 
