@@ -167,6 +167,7 @@ def mariadb() -> Iterator[Server]:
             Database("mariadb", "siddhi", "127.0.0.1", port, "siddhi", Secret(password)),
             [mariadbd, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1",
              f"--socket={socket_file}", f"--pid-file={folder / 'pid'}", "--innodb-flush-log-at-trx-commit=2",
+             "--max-connections=1000",  # processes that tests kill leave theirs behind for a while
              f"--tmpdir={folder}",  # a server that starts removes the temporary tables that it finds there
              f"--log-bin={folder / 'log'}", "--binlog-format=ROW", "--server-id=1"],
             folder, user, [*admin, "ping"],

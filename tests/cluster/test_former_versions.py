@@ -96,7 +96,7 @@ def test_an_app_of_0_1_0_goes_on(tmp_path: Path) -> None:
     with tarfile.open(FOLDER_0_1_0) as archive:
         archive.extractall(tmp_path, filter="data")
     _move_spark_state(tmp_path)
-    app = attach("Old", home=tmp_path)
+    app = attach("Old", home=tmp_path, master="local[2]")  # as the session of other tests
     try:
         app.send("S", ["a", 4], at=START + 4)
         app.send("S", ["b", 5], at=START + 5)
