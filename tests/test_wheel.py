@@ -227,7 +227,7 @@ def test_jupyterlab_finds_the_extension(environment: Path, tmp_path: Path) -> No
 
 
 def test_compiled_loops_are_kept_where_the_user_may_write(environment: Path, tmp_path: Path) -> None:
-    command = "from sparkstream_nb.engine.columnar.jit import cache_folder; print(cache_folder())"
+    command = "from sparkstream_nb.engine.notation.kernels import cache_folder; print(cache_folder())"
     where = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     beside = Path(run(environment / "python", "-c", command, cwd=tmp_path, env=where).stdout.strip())
     assert beside.parent.name == "columnar"

@@ -1,9 +1,9 @@
 """Compiles the engine's loops ahead of use: `python -m sparkstream_nb.engine.warm`.
 
-The apps below run on a few events each; the loops that they use are compiled into numba's cache (see `jit.py`), which
-all processes of this machine share. `make setup` does this once, and elsewhere the first deployment does
-(`app/results/first_use.py`). A loop that no app here uses is compiled when it is first used; a loop that many apps use
-belongs in `QUERIES`. The windows are those that are declared.
+The apps below run on a few events each; the loops that they use are compiled into numba's cache
+(`notation/kernels.py`), which all processes of this machine share. `make setup` does this once, and elsewhere the
+first deployment does (`app/results/first_use.py`). A loop that no app here uses is compiled when it is first used; a
+loop that many apps use belongs in `QUERIES`. The windows are those that are declared.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ..plan.signatures.windows import DECLARATIONS
 from ..system import end_with_parent, is_locked, lock
 from ..types import Type
 from .columnar.column_data import ARROW
-from .columnar.jit import cache_folder, digests, forget_others
 from .node import NodeEngine
+from .notation.kernels import cache_folder, digests, forget_others
 from .state.node_batch import InputBatch, StreamRows
 
 WITH_PARENT = "--with-parent"

@@ -143,7 +143,7 @@ def main() -> None:
     offer_to_oom_killer()
     trial, care, suspects = pickle.load(sys.stdin.buffer)
     end_with_parent(sys.stdin.buffer)
-    from ..engine.columnar.jit import watch_compilation
+    from ..engine.notation.kernels import watch_compilation
 
     watch_compilation(lambda compiles: report.write(compiles=compiles))
     try:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine.columnar import jit
+from sparkstream_nb.engine.notation import kernels
+from sparkstream_nb.engine.notation.kernels import inlined as inlined_helper
+from sparkstream_nb.engine.notation.kernels import kernel
 
 STEP = 3
 
 
-@jit.inlined
+@inlined_helper
 def _twice(x: int) -> int:
     return 2 * x
 
@@ -27,8 +29,8 @@ def _loop(n: int, more: bool) -> int:
 
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(jit, "_kept_folder", lambda: tmp_path)
-    monkeypatch.setattr(jit, "_is_ours", lambda function: True)
+    monkeypatch.setattr(kernels, "_kept_folder", lambda: tmp_path)
+    monkeypatch.setattr(kernels, "_is_ours", lambda function: True)
     return tmp_path
 
 
@@ -36,18 +38,18 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def inlined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The loops that are inlined."""
     found: list[str] = []
-    made = jit._inline_loop
+    made = kernels._inline_loop
 
-    def noting(function: Any, fixed: Any) -> Any:
+    def noting(function: Any, structs: Any, fixed: Any) -> Any:
         found.append(function.__name__)
-        return made(function, fixed)
+        return made(function, structs, fixed)
 
-    monkeypatch.setattr(jit, "_inline_loop", noting)
+    monkeypatch.setattr(kernels, "_inline_loop", noting)
     return found
 
 
 def test_a_loop_is_inlined_once(kept: Path, inlined: list[str]) -> None:
-    first, again, other = jit.kernel(_loop, more=True), jit.kernel(_loop, more=True), jit.kernel(_loop, more=False)
+    first, again, other = kernel(_loop, more=True), kernel(_loop, more=True), kernel(_loop, more=False)
     assert inlined == ["_loop", "_loop"]
     assert (first(4), again(4), other(4)) == (36, 36, 12)
     assert first.py_func.__qualname__ == again.py_func.__qualname__ != other.py_func.__qualname__
@@ -56,20 +58,20 @@ def test_a_loop_is_inlined_once(kept: Path, inlined: list[str]) -> None:
 def test_another_constant_or_a_damaged_file_is_not_read(
     kept: Path, inlined: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = jit.kernel(_loop, more=True).py_func.__qualname__
+    name = kernel(_loop, more=True).py_func.__qualname__
     monkeypatch.setitem(globals(), "STEP", 5)
-    assert jit.kernel(_loop, more=True)(4) == 60
+    assert kernel(_loop, more=True)(4) == 60
     (file,) = kept.iterdir()
     for damaged in (b"", file.read_bytes()[:40], b"\xff" * 100):
         file.write_bytes(damaged)
-        assert jit.kernel(_loop, more=True).py_func.__qualname__ != name
+        assert kernel(_loop, more=True).py_func.__qualname__ != name
     assert inlined == ["_loop"] * 5
 
 
 def test_where_nothing_can_be_written_it_is_made_each_time(
     inlined: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(jit, "_kept_folder", lambda: tmp_path / "missing")
-    monkeypatch.setattr(jit, "_is_ours", lambda function: True)
-    assert [jit.kernel(_loop, more=False)(4) for _ in range(2)] == [12, 12]
+    monkeypatch.setattr(kernels, "_kept_folder", lambda: tmp_path / "missing")
+    monkeypatch.setattr(kernels, "_is_ours", lambda function: True)
+    assert [kernel(_loop, more=False)(4) for _ in range(2)] == [12, 12]
     assert inlined == ["_loop", "_loop"]

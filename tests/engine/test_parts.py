@@ -15,10 +15,10 @@ from profiles import examples
 from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
-from sparkstream_nb.engine.columnar.jit import inlined, kernel
 from sparkstream_nb.engine.columnar.key_ids import Keys
 from sparkstream_nb.engine.expressions.java_values import text as text_of
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.notation.kernels import inlined, kernel
 from sparkstream_nb.engine.runtime.operator_graph import OpNode, build
 from sparkstream_nb.engine.state.key_hash import TextKeys
 from sparkstream_nb.engine.state.snapshot import pack, unpack
@@ -52,7 +52,7 @@ def test_a_helper_is_written_into_the_loop() -> None:
 
 
 LOOP = """
-from sparkstream_nb.engine.columnar.jit import inlined, kernel
+from sparkstream_nb.engine.notation.kernels import inlined, kernel
 STEP = {step}
 
 @inlined

@@ -62,16 +62,16 @@ def test_what_other_versions_compiled_goes(tmp_path: Path) -> None:
     left = [f"machine.run_{'a' * 16}-7.py39.nbi", f"machine.plain-7.{own}.nbi", "machine.cpython-311.pyc"]
     program = f"""
 from pathlib import Path
-from sparkstream_nb.engine.columnar import jit
+from sparkstream_nb.engine.notation import kernels
 from sparkstream_nb.engine.columnar.arrays import *
 import sparkstream_nb.engine.columnar.bucket_hash
-folder = next(iter(Path(loop.stats.cache_path) for loop in jit._DIGESTS))
+folder = next(iter(Path(loop.stats.cache_path) for loop in kernels._DIGESTS))
 folder.mkdir(parents=True, exist_ok=True)
-live = sorted(jit.digests())[0]
+live = sorted(kernels.digests())[0]
 names = {[*stale, *left]!r} + [f"a.b_{{live}}-3.{own}.nbi"]
 for name in names:
     (folder / name).touch()
-jit.forget_others(jit.digests())
+kernels.forget_others(kernels.digests())
 print([name for name in names if not (folder / name).exists()])
 """
     done = subprocess.run(

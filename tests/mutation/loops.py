@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.core.extending import _Intrinsic
 
-from sparkstream_nb.engine.columnar import jit
+from sparkstream_nb.engine.notation import kernels
 
 
 def _load64(a: Any, at: int) -> np.uint64:
@@ -26,7 +26,7 @@ def _number_of_five(a: Any, at: int, key: int) -> np.uint64:
     return np.uint64(numbers[found[0]] if len(found) else 0)
 
 
-# What `jit.py` writes as machine code; only what loops of windows, joins and tables call.
+# What `intrinsics.py` writes as machine code; only what loops of windows, joins and tables call.
 _PLAIN: dict[str, Callable[..., Any]] = {
     "_prefetch": lambda array, index: None,
     "_either": lambda condition, one, other: one if condition else other,
@@ -40,15 +40,17 @@ def run_as_python(modules: set[str]) -> None:
     """From now on `kernel` leaves functions of these modules, which must not be imported yet, as they are."""
     warnings.filterwarnings("ignore", category=RuntimeWarning)  # numbers that overflow are meant to
     _Intrinsic.__call__ = lambda self, *args: _PLAIN[self._name](*args)
-    jit._read, jit._write = lambda *_: None, lambda *_: None  # what is kept of loops knows no faults
-    compiled = jit.kernel
+    kernels._read, kernels._write = lambda *_: None, lambda *_: None  # what is kept of loops knows no faults
+    compiled = kernels.kernel
 
-    def kernel(function: Callable[..., Any], **fixed: bool | int) -> Callable[..., Any]:
+    def kernel(
+        function: Callable[..., Any], structs: dict[str, type] | None = None, **fixed: bool | int
+    ) -> Callable[..., Any]:
         if function.__module__ not in modules:
-            return compiled(function, **fixed)
+            return compiled(function, structs, **fixed)
         return _bound(function, fixed) if fixed else function
 
-    jit.kernel = kernel
+    kernels.kernel = kernel
 
 
 def _bound(function: Callable[..., Any], fixed: dict[str, Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from ...errors import SiddhiRuntimeError, SparkStreamError
 from ...plan.binding.query_inputs import per_duration
 from ...plan.nodes import AggDuration
 from ..columnar.column_data import Array
-from ..columnar.jit import kernel
+from ..notation.kernels import kernel
 
 FIXED: dict[AggDuration, int] = {"sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
 """Length in ms of the durations that are equally long everywhere on a calendar without changes of offset."""

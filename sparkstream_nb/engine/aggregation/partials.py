@@ -17,7 +17,7 @@ import numpy as np
 from ...plan.nodes import BaseColumn
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column, concat
-from ..columnar.jit import inlined, kernel
+from ..notation.kernels import inlined, kernel
 
 
 @dataclass(slots=True)

@@ -11,8 +11,9 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask
-from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
 from ..columnar.rows import EXPIRED, RESET, FixedLagOps
+from ..notation.intrinsics import AHEAD, FAR, prefetch
+from ..notation.kernels import inlined, kernel
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)

@@ -14,8 +14,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import aligned_zeros, wider
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
+from ..notation.kernels import inlined, kernel
 from .aggregator_base import (
     NO_MASK,
     AggregateInput,

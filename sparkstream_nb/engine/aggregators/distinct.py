@@ -9,8 +9,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
+from ..notation.kernels import inlined, kernel
 from .aggregator_base import NO_MASK, AggregateInput, Grouped, as_numbers, look_ahead
 
 _NULL = np.int64(1 << 30)

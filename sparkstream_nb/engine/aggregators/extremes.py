@@ -11,8 +11,9 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import DTYPES, Array, Column
-from ..columnar.jit import eight_equal, eight_greater, eight_less, either, inlined, kernel, ones_above, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, RESET, FixedLagOps
+from ..notation.intrinsics import eight_equal, eight_greater, eight_less, either, ones_above, prefetch
+from ..notation.kernels import inlined, kernel
 from .aggregator_base import (
     NO_MASK,
     AggregateInput,

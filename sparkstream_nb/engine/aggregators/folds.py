@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.jit import kernel
+from ..notation.kernels import kernel
 
 
 @kernel

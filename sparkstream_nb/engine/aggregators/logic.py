@@ -9,8 +9,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
+from ..notation.kernels import kernel
 from .aggregator_base import NO_MASK, AggregateInput, Grouped
 
 

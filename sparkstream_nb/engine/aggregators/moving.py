@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.jit import inlined, kernel, prefetch
+from ..notation.intrinsics import prefetch
+from ..notation.kernels import inlined, kernel
 from .aggregator_base import ask
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)

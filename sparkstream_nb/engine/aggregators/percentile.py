@@ -9,8 +9,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED
+from ..notation.kernels import inlined, kernel
 from .aggregator_base import NO_INSTANCE, NO_KIND, Grouped, begins, null_rows, reset
 
 _AT_ONCE = 256

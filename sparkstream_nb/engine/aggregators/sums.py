@@ -12,9 +12,9 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import Array
 from ..columnar.column_data import Column
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED
 from ..expressions.java_arithmetic import long_minus
+from ..notation.kernels import kernel
 from .aggregator_base import NO_MASK, AggregateInput, begins, look_ahead, put_nothing, reset, shown_column
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE

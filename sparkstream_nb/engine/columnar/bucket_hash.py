@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ..notation.intrinsics import number_of_five
+from ..notation.kernels import inlined, kernel
 from .arrays import Array, aligned_zeros
-from .jit import inlined, kernel, number_of_five
 
 BLOCK = 64
 """Number of keys whose cache lines are prefetched before the first of them is looked up. Prefetching one by one, as far

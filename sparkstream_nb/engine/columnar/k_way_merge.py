@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..notation.intrinsics import either
+from ..notation.kernels import kernel
 from .arrays import Array
-from .jit import either, kernel
 
 
 @kernel

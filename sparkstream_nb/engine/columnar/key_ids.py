@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..notation.intrinsics import prefetch
+from ..notation.kernels import kernel
 from .arrays import aligned_zeros, grown
 from .bucket_hash import BLOCK, enter, found, keys_for, larger, line_of
 from .column_data import Array, Column, Mask, StringPool
 from .eventlog import EventLog
-from .jit import kernel, prefetch
 from .rows import Rows
 
 _NULL_KEY = np.int64(-(2**63))

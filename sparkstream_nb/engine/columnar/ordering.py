@@ -10,8 +10,8 @@ import numpy as np
 
 from ...plan.nodes import Select
 from ...types import Type
+from ..notation.kernels import inlined, kernel
 from .column_data import Array, Column, StringPool
-from .jit import inlined, kernel
 from .rows import CURRENT, EXPIRED, Rows
 
 _BLOCK = 16

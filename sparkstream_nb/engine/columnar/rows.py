@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...types import Type
+from ..notation.kernels import kernel, struct
 from .column_data import Array, Column, Mask, SelectionView, concat, take_columns, writable
-from .jit import kernel
 from .k_way_merge import merge_order
 
 ORDER_KEY_BITS = 16
@@ -284,6 +284,7 @@ def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
     return clock
 
 
+@struct
 @dataclass(slots=True)
 class Clock:
     """The app's clock over the steps of one `step` call.

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..notation.intrinsics import load64, prefetch
+from ..notation.kernels import inlined, kernel
 from .arrays import Array, Mask, aligned_zeros, grown
 from .blocks import Blocks, Tracked
 from .bucket_hash import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
-from .jit import inlined, kernel, load64, prefetch
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)

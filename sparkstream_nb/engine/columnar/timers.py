@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .arrays import grown
 from .column_data import Array
-from .jit import inlined, kernel
-from .rows import EVENT_PHASE, ORDER_KEY_BITS
+from .rows import EVENT_PHASE, ORDER_KEY_BITS, Clock
 
 FREE, HEAP, SPARE, BUCKETS, HELD, TURN, MAP = range(7)
 """Places in `Timers.meta`: the head of the free list, the size of the heap, the length of the free list; of Siddhi's
@@ -31,7 +31,7 @@ In the free list, `next` is one more than the place that follows; 0, where nothi
 """
 
 TICK, AT, READY, TIME, ORDER_KEY, NOW, BUSY = range(7)
-"""Places in a cursor of `next_due`: its present step, its place in the due instances and their number (-1:
+"""Places in `Schedule.cursor`: its present step, its place in the due instances and their number (-1:
 not looked up), then the time, order key, clock and instance of the timer that it found last.
 """
 
@@ -67,153 +67,6 @@ def _sift_down(heap: Array, first: Array, n: int) -> None:
 
 
 @inlined
-def notify_at(
-    instance: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, meta:
-    Array, idle: bool,
-) -> None:  # fmt: skip
-    """Appends `time` to the queue of `instance`. `idle`: the instance is not being run, so it is added to the
-    heap if necessary.
-    """
-    at = meta[FREE]
-    link = qnext[at]
-    meta[FREE] = at + 1 if link == 0 else link - 1
-    meta[SPARE] -= 1
-    qtime[at] = time
-    qnext[at] = -1
-    if qhead[instance] < 0:
-        qhead[instance] = at
-        if meta[MAP + instance] == 0:
-            if meta[HELD] > meta[BUCKETS] * 3 // 4:
-                meta[BUCKETS] *= 2
-            meta[HELD] += 1
-            meta[TURN] += 1
-            meta[MAP + instance] = meta[TURN]
-        if idle:
-            first[instance] = time
-            size = meta[HEAP]
-            heap[size] = instance
-            meta[HEAP] = size + 1
-            if size > 0:
-                _sift_up(heap, first, size)
-    else:
-        qnext[qtail[instance]] = at
-    qtail[instance] = at
-
-
-@inlined
-def enter(instance: int, qtime: Array, qhead: Array, heap: Array, first: Array, meta: Array) -> None:
-    """Adds an instance that has run to the heap again; one whose queue is empty leaves the map."""
-    if qhead[instance] < 0:
-        meta[MAP + instance] = 0
-        meta[HELD] -= 1
-    else:
-        first[instance] = qtime[qhead[instance]]
-        size = meta[HEAP]
-        heap[size] = instance
-        meta[HEAP] = size + 1
-        if size > 0:
-            _sift_up(heap, first, size)
-
-
-@inlined
-def pop_time(instance: int, qnext: Array, qhead: Array, qtail: Array, meta: Array) -> None:
-    """Removes the first time from the queue of `instance`."""
-    at = qhead[instance]
-    qhead[instance] = qnext[at]
-    if qhead[instance] < 0:
-        qtail[instance] = -1
-    qnext[at] = meta[FREE] + 1
-    meta[FREE] = at
-    meta[SPARE] += 1
-
-
-@kernel
-def due_instances(now: int, heap: Array, first: Array, hashes: Array, meta: Array, out: Array) -> int:
-    """Moves the instances that run at `now` from the heap to `out`, in order; returns how many.
-
-    Of several with the same first time only the first in the map runs; the others stay. `hashes` are the hashes of the
-    instances' keys that the map uses.
-    """
-    taken = 0
-    while meta[HEAP] > 0 and first[heap[0]] <= now:
-        out[taken] = heap[0]
-        taken += 1
-        meta[HEAP] -= 1
-        heap[0] = heap[meta[HEAP]]
-        _sift_down(heap, first, meta[HEAP])
-    if taken < 2:
-        return taken
-    runs = 0
-    i = 0
-    mask = meta[BUCKETS] - 1
-    while i < taken:
-        best = i
-        j = i + 1
-        while j < taken and first[out[j]] == first[out[i]]:
-            nearer = (hashes[out[j]] & mask) - (hashes[out[best]] & mask)
-            if nearer < 0 or (nearer == 0 and meta[MAP + out[j]] > meta[MAP + out[best]]):
-                best = j
-            j += 1
-        chosen = out[best]
-        for k in range(i, j):
-            if k != best:
-                n = meta[HEAP]
-                heap[n] = out[k]
-                meta[HEAP] = n + 1
-                _sift_up(heap, first, n)
-        out[runs] = chosen
-        runs += 1
-        i = j
-    return runs
-
-
-def timer_cursor(first: int) -> Array:
-    """A cursor for `next_due` that begins at step `first`."""
-    return np.array([first, 0, -1, 0, 0, 0, -1], np.int64)
-
-
-@inlined
-def next_due(
-    cursor: Array, limit: int, scheduler: int, base: int, now: Array, moved: Array, last: int, hashes: Array, qtime:
-    Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array, meta: Array,
-) -> int:  # fmt: skip
-    """The instance whose timer fires next, before the row with order key `limit`; -1 if none does. `cursor` holds the
-    progress.
-    """
-    found: int = -1
-    tick: int = cursor[TICK]
-    while found < 0 and tick < last and ((base + tick) << _BITS) | scheduler <= limit:
-        t = now[tick]
-        if cursor[READY] < 0:
-            cursor[READY] = 0
-            cursor[AT] = 0
-            if moved[tick] and meta[HEAP] > 0 and first[heap[0]] <= t:
-                if meta[HEAP] == 1:
-                    due[0] = heap[0]
-                    meta[HEAP] = 0
-                    cursor[READY] = 1
-                else:
-                    cursor[READY] = due_instances(t, heap, first, hashes, meta, due)
-        while found < 0 and cursor[AT] < cursor[READY]:
-            p: int = due[cursor[AT]]
-            if qhead[p] >= 0 and qtime[qhead[p]] <= t:
-                cursor[TIME] = qtime[qhead[p]]
-                pop_time(p, qnext, qhead, qtail, meta)
-                cursor[ORDER_KEY] = ((base + tick) << _BITS) | scheduler
-                cursor[NOW] = t
-                found = p
-            else:
-                enter(p, qtime, qhead, heap, first, meta)
-                cursor[AT] += 1
-        if found < 0:
-            tick += 1
-            cursor[READY] = -1
-    cursor[TICK] = tick
-    cursor[BUSY] = found
-    return found
-
-
-@inlined
 def step_before(order_key: Any, scheduler: int, base: int) -> Any:
     """The last step (from `base`) whose timers come before a row with this order key. One that a timer of an earlier
     scheduler emitted comes before this scheduler's turn of its step, in which a timer that the row schedules may be
@@ -222,59 +75,18 @@ def step_before(order_key: Any, scheduler: int, base: int) -> Any:
     return (order_key >> _BITS) - base - (1 if order_key & EVENT_PHASE < scheduler else 0)
 
 
-@inlined
-def nothing_due(
-    cursor: Array, limit: int, scheduler: int, base: int, now: Array, last: int, heap: Array, first: Array, meta: Array
-) -> bool:
-    """True if no timer can fire before the row with order key `limit`; the cursor then moves there."""
-    before = step_before(limit, scheduler, base)
-    until = min(before, last - 1)
-    quiet: bool = until < cursor[TICK] or meta[HEAP] == 0 or first[heap[0]] > now[until]
-    if quiet and until >= cursor[TICK]:
-        cursor[TICK] = until + 1
-    return quiet
-
-
-@inlined
-def notify(
-    cursor: Array, instance: int, time: int, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    first: Array, due: Array, meta: Array,
-) -> None:  # fmt: skip
-    """Schedules `time` for `instance` (`Scheduler.notifyAt`), from a row or the timer that `next_due` found last."""
-    notify_at(instance, time, qtime, qnext, qhead, qtail, heap, first, meta, cursor[BUSY] != instance)
-
-
-@kernel
-def _forget(
-    instances: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array, first: Array, due: Array,
-    meta: Array,
-) -> None:  # fmt: skip
-    """Empties the queues of `instances`, which leave the heap and the map."""
-    for i in range(len(instances)):
-        p = instances[i]
-        while qhead[p] >= 0:
-            pop_time(p, qnext, qhead, qtail, meta)
-        if meta[MAP + p] != 0:
-            meta[MAP + p] = 0
-            meta[HELD] -= 1
-    size = meta[HEAP]
-    meta[HEAP] = 0
-    for i in range(size):
-        p = heap[i]
-        if qhead[p] >= 0:
-            n = meta[HEAP]
-            heap[n] = p
-            meta[HEAP] = n + 1
-            _sift_up(heap, first, n)
-
-
 def earliest(times: Iterable[int | None]) -> int | None:
     """The least of some times, of which None are never; None if all are."""
     return min((t for t in times if t is not None), default=None)
 
 
+@struct
 class Timers:
-    """The arrays, and their growth."""
+    """The scheduled times of all instances.
+
+    `time` and `next`: the times and their links, in queues and in the free list. By instance, `head` and `tail` of its
+    queue, and the `first` time while it is in the `heap` of instances. `due`: the instances that run now.
+    """
 
     def __init__(self) -> None:
         self.time = np.zeros(0, np.int64)
@@ -299,14 +111,124 @@ class Timers:
             self.due, self._hashes = grown(self.due, instances), grown(self._hashes, instances)
             self.meta = grown(self.meta, MAP + len(self.head))
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """(time, next, head, tail, heap, first, due, meta), as the compiled loops take them."""
-        return self.time, self.next, self.head, self.tail, self.heap, self.first, self.due, self.meta
-
     def hashes(self, hashes: Array | None) -> Array:
         """The instances' hashes (`Instances.hashes`); zeros without partitions."""
         return self._hashes if hashes is None else hashes
+
+    @inlined
+    def notify_at(self, instance: int, time: int, idle: bool) -> None:
+        """Appends `time` to the queue of `instance`. `idle`: the instance is not being run, so it is added to the
+        heap if necessary.
+        """
+        at = self.meta[FREE]
+        link = self.next[at]
+        self.meta[FREE] = at + 1 if link == 0 else link - 1
+        self.meta[SPARE] -= 1
+        self.time[at] = time
+        self.next[at] = -1
+        if self.head[instance] < 0:
+            self.head[instance] = at
+            if self.meta[MAP + instance] == 0:
+                if self.meta[HELD] > self.meta[BUCKETS] * 3 // 4:
+                    self.meta[BUCKETS] *= 2
+                self.meta[HELD] += 1
+                self.meta[TURN] += 1
+                self.meta[MAP + instance] = self.meta[TURN]
+            if idle:
+                self.first[instance] = time
+                size = self.meta[HEAP]
+                self.heap[size] = instance
+                self.meta[HEAP] = size + 1
+                if size > 0:
+                    _sift_up(self.heap, self.first, size)
+        else:
+            self.next[self.tail[instance]] = at
+        self.tail[instance] = at
+
+    @inlined
+    def enter(self, instance: int) -> None:
+        """Adds an instance that has run to the heap again; one whose queue is empty leaves the map."""
+        if self.head[instance] < 0:
+            self.meta[MAP + instance] = 0
+            self.meta[HELD] -= 1
+        else:
+            self.first[instance] = self.time[self.head[instance]]
+            size = self.meta[HEAP]
+            self.heap[size] = instance
+            self.meta[HEAP] = size + 1
+            if size > 0:
+                _sift_up(self.heap, self.first, size)
+
+    @inlined
+    def pop(self, instance: int) -> None:
+        """Removes the first time from the queue of `instance`."""
+        at = self.head[instance]
+        self.head[instance] = self.next[at]
+        if self.head[instance] < 0:
+            self.tail[instance] = -1
+        self.next[at] = self.meta[FREE] + 1
+        self.meta[FREE] = at
+        self.meta[SPARE] += 1
+
+    @compiled
+    def due_instances(self, now: int, hashes: Array) -> int:
+        """Moves the instances that run at `now` from the heap to `due`, in order; returns how many.
+
+        Of several with the same first time only the first in the map runs; the others stay. `hashes` are the hashes of
+        the instances' keys that the map uses.
+        """
+        taken = 0
+        while self.meta[HEAP] > 0 and self.first[self.heap[0]] <= now:
+            self.due[taken] = self.heap[0]
+            taken += 1
+            self.meta[HEAP] -= 1
+            self.heap[0] = self.heap[self.meta[HEAP]]
+            _sift_down(self.heap, self.first, self.meta[HEAP])
+        if taken < 2:
+            return taken
+        runs = 0
+        i = 0
+        mask = self.meta[BUCKETS] - 1
+        while i < taken:
+            best = i
+            j = i + 1
+            while j < taken and self.first[self.due[j]] == self.first[self.due[i]]:
+                nearer = (hashes[self.due[j]] & mask) - (hashes[self.due[best]] & mask)
+                newer = self.meta[MAP + self.due[j]] > self.meta[MAP + self.due[best]]
+                if nearer < 0 or (nearer == 0 and newer):
+                    best = j
+                j += 1
+            chosen = self.due[best]
+            for k in range(i, j):
+                if k != best:
+                    n = self.meta[HEAP]
+                    self.heap[n] = self.due[k]
+                    self.meta[HEAP] = n + 1
+                    _sift_up(self.heap, self.first, n)
+            self.due[runs] = chosen
+            runs += 1
+            i = j
+        return runs
+
+    @compiled
+    def _drop(self, instances: Array) -> None:
+        """Empties the queues of `instances`, which leave the heap and the map."""
+        for i in range(len(instances)):
+            p = instances[i]
+            while self.head[p] >= 0:
+                self.pop(p)
+            if self.meta[MAP + p] != 0:
+                self.meta[MAP + p] = 0
+                self.meta[HELD] -= 1
+        size = self.meta[HEAP]
+        self.meta[HEAP] = 0
+        for i in range(size):
+            p = self.heap[i]
+            if self.head[p] >= 0:
+                n = self.meta[HEAP]
+                self.heap[n] = p
+                self.meta[HEAP] = n + 1
+                _sift_up(self.heap, self.first, n)
 
     def next_due(self, of: Array | None = None, not_before: Array | None = None) -> int | None:
         """The first scheduled time (ms), of the instances in the mask `of` if it is given; None if there is none. An
@@ -322,7 +244,7 @@ class Timers:
 
     def forget(self, instances: Array) -> None:
         """Drop the times scheduled for these instances."""
-        _forget(instances[instances < len(self.head)], *self.arrays)
+        self._drop(instances[instances < len(self.head)])
 
     def state(self) -> dict[str, Any]:
         """The concatenated queues of the instances, and the instances in the map in insertion order."""
@@ -353,7 +275,84 @@ class Timers:
         at = 0
         for p, n in enumerate(lengths.tolist()):
             for t in times[at : at + n].tolist():
-                notify_at(
-                    p, t, self.time, self.next, self.head, self.tail, self.heap, self.first, self.meta, True
-                )
+                self.notify_at(p, t, True)
             at += n
+
+
+@struct
+class Schedule:
+    """The timers of an operator during one run: which of them fire, and when among the rows.
+
+    `scheduler` is the number of the operator's timer phase, `hashes` the hashes of the instances' keys. `cursor` holds
+    the progress (`TICK`, ...).
+    """
+
+    def __init__(self, timers: Timers, clock: Clock, scheduler: int, hashes: Array | None) -> None:
+        self.timers, self.clock, self.scheduler = timers, clock, scheduler
+        self.hashes = timers.hashes(hashes)
+        self.cursor = np.array([clock.first, 0, -1, 0, 0, 0, -1], np.int64)
+
+    timers: Timers
+    clock: Clock
+
+    @inlined
+    def next_due(self, limit: int) -> int:
+        """The instance whose timer fires next, before the row with order key `limit`; -1 if none does."""
+        found: int = -1
+        tick: int = self.cursor[TICK]
+        while (
+            found < 0
+            and tick < self.clock.last
+            and ((self.clock.base + tick) << _BITS) | self.scheduler <= limit
+        ):
+            t = self.clock.now[tick]
+            if self.cursor[READY] < 0:
+                self.cursor[READY] = 0
+                self.cursor[AT] = 0
+                if (
+                    self.clock.moved[tick]
+                    and self.timers.meta[HEAP] > 0
+                    and self.timers.first[self.timers.heap[0]] <= t
+                ):
+                    if self.timers.meta[HEAP] == 1:
+                        self.timers.due[0] = self.timers.heap[0]
+                        self.timers.meta[HEAP] = 0
+                        self.cursor[READY] = 1
+                    else:
+                        self.cursor[READY] = self.timers.due_instances(t, self.hashes)
+            while found < 0 and self.cursor[AT] < self.cursor[READY]:
+                p: int = self.timers.due[self.cursor[AT]]
+                if self.timers.head[p] >= 0 and self.timers.time[self.timers.head[p]] <= t:
+                    self.cursor[TIME] = self.timers.time[self.timers.head[p]]
+                    self.timers.pop(p)
+                    self.cursor[ORDER_KEY] = ((self.clock.base + tick) << _BITS) | self.scheduler
+                    self.cursor[NOW] = t
+                    found = p
+                else:
+                    self.timers.enter(p)
+                    self.cursor[AT] += 1
+            if found < 0:
+                tick += 1
+                self.cursor[READY] = -1
+        self.cursor[TICK] = tick
+        self.cursor[BUSY] = found
+        return found
+
+    @inlined
+    def nothing_due(self, limit: int) -> bool:
+        """True if no timer can fire before the row with order key `limit`; the cursor then moves there."""
+        before = step_before(limit, self.scheduler, self.clock.base)
+        until = min(before, self.clock.last - 1)
+        quiet: bool = (
+            until < self.cursor[TICK]
+            or self.timers.meta[HEAP] == 0
+            or self.timers.first[self.timers.heap[0]] > self.clock.now[until]
+        )
+        if quiet and until >= self.cursor[TICK]:
+            self.cursor[TICK] = until + 1
+        return quiet
+
+    @inlined
+    def notify(self, instance: int, time: int) -> None:
+        """Schedules `time` for `instance` (`Scheduler.notifyAt`), from a row or the timer that fired last."""
+        self.timers.notify_at(instance, time, self.cursor[BUSY] != instance)

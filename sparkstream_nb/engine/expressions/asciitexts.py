@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from ...plan.nodes import Call, Const
 from ..columnar.column_data import Array, Column, Mask, StringPool, Texts
-from ..columnar.jit import kernel
 from ..columnar.string_dictionary import text_buffers
+from ..notation.kernels import kernel
 from .plainregex import never_empty, plain_regex
 from .rowwise import Whole
 from .textjoin import join_texts

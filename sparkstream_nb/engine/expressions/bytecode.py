@@ -14,8 +14,8 @@ import numpy as np
 from ...plan.nodes import Agg, Arith, Call, Compare, Const, Expr, IsNull, Logic, Not, walk
 from ...types import Type
 from ..columnar.column_data import Array
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET
+from ..notation.kernels import inlined, kernel
 from .functions.core import LARGEST, SMALLEST
 from .java_arithmetic import common_type, long_minus
 

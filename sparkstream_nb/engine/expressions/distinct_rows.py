@@ -9,7 +9,7 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.column_data import Array, Column, StringPool
-from ..columnar.jit import kernel
+from ..notation.kernels import kernel
 from .java_arithmetic import is_constant_column
 
 SMALL = 16

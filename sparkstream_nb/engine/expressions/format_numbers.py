@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from ...types import Type
 from ..columnar.column_data import Array, Column, Mask
-from ..columnar.jit import inlined, kernel, store64
 from ..columnar.string_dictionary import string_array, text_buffers
+from ..notation.intrinsics import store64
+from ..notation.kernels import inlined, kernel
 from .java_values import text
 from .shortest import FIRST, POWERS, shortest
 

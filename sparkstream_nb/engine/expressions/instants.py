@@ -14,8 +14,8 @@ import numpy as np
 from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column, Mask, StringPool, Texts
-from ..columnar.jit import inlined, kernel
 from ..columnar.string_dictionary import string_array
+from ..notation.kernels import inlined, kernel
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
 from .format_numbers import number_texts
 from .java_calendar import DAY, MONTHS_OF, STEPS, days_of

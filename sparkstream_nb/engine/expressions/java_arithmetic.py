@@ -13,7 +13,8 @@ import numpy as np
 
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column, Mask
-from ..columnar.jit import fused, kernel
+from ..notation.intrinsics import fused
+from ..notation.kernels import kernel
 
 Kernel = Callable[[Array, Array], Array]
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from ...plan.nodes import Call
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column, Mask, StringPool
-from ..columnar.jit import kernel
 from ..columnar.string_dictionary import text_buffers
+from ..notation.kernels import kernel
 from .rowwise import Whole
 
 _TENS = 10.0 ** np.arange(23)

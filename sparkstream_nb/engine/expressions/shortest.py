@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..columnar.jit import high64, inlined
+from ..notation.intrinsics import high64
+from ..notation.kernels import inlined
 
 _LOW, _HIGH = -324, 292
 """The powers of ten that can be asked for."""

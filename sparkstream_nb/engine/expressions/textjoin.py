@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..columnar.column_data import Array, Column, StringPool
-from ..columnar.jit import kernel, load64, store64
 from ..columnar.string_dictionary import string_array, text_buffers
+from ..notation.intrinsics import load64, store64
+from ..notation.kernels import kernel
 
 _MOST_BYTES = 2**31 - 1
 _NO_CODES = np.zeros(0, np.int32)

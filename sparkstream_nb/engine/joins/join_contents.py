@@ -11,8 +11,8 @@ from ...types import Type
 from ..columnar.arrays import grown, wider
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
+from ..notation.kernels import kernel
 
 _BLOCK = 1 << 15
 """Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""

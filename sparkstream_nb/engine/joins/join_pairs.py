@@ -9,8 +9,8 @@ import numpy as np
 from ...plan.nodes import EventRef, Ref
 from ...types import Type
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, Rows
+from ..notation.kernels import kernel
 from .join_contents import Contents
 
 NO_KIND = np.empty(0, np.int8)

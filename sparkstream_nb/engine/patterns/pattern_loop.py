@@ -3,8 +3,8 @@ matches."""
 
 from __future__ import annotations
 
-from ..columnar.jit import AHEAD
 from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS
+from ..notation.intrinsics import AHEAD
 from .machine import clear_pending, splice_new
 from .machine_memory import (
     ABSENT,

@@ -19,7 +19,7 @@ from numba import njit, types
 from numba.core import datamodel
 from numba.extending import intrinsic, lower_builtin, register_model
 
-from ..columnar.jit import ask_for
+from ..notation.intrinsics import ask_for
 from .machine_memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
 
 
@@ -280,7 +280,7 @@ call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)
 call4: Callable[[int, Words, int, int, int, int], int] = cast(Any, _call4)
 call5: Callable[[int, Words, int, int, int, int, int], int] = cast(Any, _call5)
 ask: Callable[[Words, int], None] = cast(Any, _ask)
-"""Asks for the cache line of a word of a pool ahead of time (`jit.prefetch`)."""
+"""Asks for the cache line of a word of a pool ahead of time (`intrinsics.prefetch`)."""
 reals: Callable[[Words, int], Reals] = cast(Any, intrinsic(prefer_literal=True)(_reals))
 as_real: Callable[[int], float] = cast(Any, _as_real)
 as_word: Callable[[float], int] = cast(Any, _as_word)

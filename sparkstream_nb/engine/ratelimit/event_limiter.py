@@ -11,8 +11,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import kernel
 from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
+from ..notation.kernels import kernel
 from ..select.selector import Selected, last_per_group
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, StringPool
-from ..columnar.jit import kernel
 from ..columnar.key_ids import Keys
 from ..columnar.rows import CURRENT, EXPIRED, RESET
+from ..notation.kernels import kernel
 from .limiter_state import HeldRows, LimiterRows, Out
 
 

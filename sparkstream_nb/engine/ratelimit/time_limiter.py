@@ -18,8 +18,8 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
+from ..notation.kernels import kernel
 from ..select.selector import Selected, last_per_group
 from ..state.services import Services
 from .event_limiter import of_kind, without_resets

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.jit import either, inlined, kernel
+from ..notation.intrinsics import either
+from ..notation.kernels import inlined, kernel
 
 TIME, NEXT, CHILD, HELD = range(4)
 """Fields of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap; the

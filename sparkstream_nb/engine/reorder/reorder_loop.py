@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.jit import AHEAD, FAR, inlined, kernel, prefetch
 from ..columnar.rows import ORDER_KEY_BITS
+from ..notation.intrinsics import AHEAD, FAR, prefetch
+from ..notation.kernels import inlined, kernel
 from .reorder_buffer import (
     CHILD,
     COUNT,

@@ -14,11 +14,11 @@ from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column
 from ..columnar.frame import frame_of
 from ..columnar.javamap import capacity, computed_ranks, concurrent_order, spread, string_hash
-from ..columnar.jit import kernel
 from ..columnar.key_ids import IdTable, key_numbers
 from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.java_values import text as to_text
+from ..notation.kernels import kernel
 from ..state.services import Services
 
 NEVER = 2**63 - 1

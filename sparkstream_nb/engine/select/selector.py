@@ -19,11 +19,11 @@ from ..aggregators import Aggregator, make_aggregator, over_all, settle, share
 from ..aggregators.aggregator_base import EVERY, NO_KIND, NO_PLACE, ONE_GROUP, AggregateInput, Base
 from ..columnar.column_data import Array, Column
 from ..columnar.frame import LazyRows, cache_columns
-from ..columnar.jit import kernel
 from ..columnar.key_ids import Keys
 from ..columnar.ordering import order_rows
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr
+from ..notation.kernels import kernel
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from .steps import GROUP

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.blocks import Buffer, StatePiece, Tracked, digest_of
-from ..columnar.jit import kernel
+from ..notation.kernels import kernel
 
 LEAST, MOST = 1 << 16, 1 << 20
 """Bytes of a piece; between the two, a cut comes after 256 KiB on average."""

@@ -14,10 +14,10 @@ import pyarrow as pa
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, StringPool
-from ..columnar.jit import kernel
 from ..columnar.string_dictionary import text_buffers
 from ..expressions.format_numbers import NUMBERS, number_texts
 from ..expressions.java_values import text
+from ..notation.kernels import kernel
 
 _FACTOR = np.int64(-7046029254386353131)
 _MASK = np.int64(0xFFFFFFFF)

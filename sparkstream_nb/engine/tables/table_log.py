@@ -23,7 +23,7 @@ from ...types import Type
 from ..columnar.column_data import Array
 from ..columnar.error_routing import may_fail
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import kernel
+from ..notation.kernels import kernel
 from .row_lifetimes import has_history
 from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
 

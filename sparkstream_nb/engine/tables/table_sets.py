@@ -16,10 +16,10 @@ from ...plan.nodes import TABLE, Expr, Ref, walk
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, interpret
+from ..notation.kernels import kernel
 from ..state.services import Services
 
 KEEP, SET, MADE, ADD, TAKE = range(5)

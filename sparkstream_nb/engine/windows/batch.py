@@ -8,8 +8,8 @@ import numpy as np
 
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from ..notation.kernels import kernel
 from .chain import ChainedLog, pop, push
 from .length import load_reset, reset_state
 from .window_protocol import Emission, Untimed, WindowSetup

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
+from ..notation.kernels import kernel
 from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
 
 

@@ -16,8 +16,8 @@ from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog, rows_of
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import Rows
+from ..notation.kernels import inlined, kernel, struct
 
 
 @inlined
@@ -94,6 +94,7 @@ _MOST = 2**31 - 1
 """Positions that `next` can name."""
 
 
+@struct
 class ChainedLog(EventLog):
     """An event log with `chains` chains per instance. An event is in at most one of them at a time.
 
@@ -111,6 +112,31 @@ class ChainedLog(EventLog):
         self.alive = np.zeros(0, np.bool_)
         self.head = [np.full(0, -1, np.int64) for _ in range(chains)]
         self.tail = [np.full(0, -1, np.int64) for _ in range(chains)]
+
+    head: list[Array]
+    tail: list[Array]
+
+    @inlined
+    def push(self, chain: int, pos: int, instance: int) -> None:
+        """Appends a position to a chain of an instance."""
+        if len(self.next) > 0:
+            self.next[pos] = -1
+        if self.head[chain][instance] < 0:
+            self.head[chain][instance] = pos
+        elif len(self.next) > 0:
+            self.next[self.tail[chain][instance]] = pos
+        self.tail[chain][instance] = pos
+
+    @inlined
+    def pop(self, chain: int, instance: int) -> int:
+        """Takes the first position of a chain that is not empty."""
+        pos: int = self.head[chain][instance]
+        if pos == self.tail[chain][instance]:
+            self.head[chain][instance] = -1
+            self.tail[chain][instance] = -1
+        else:
+            self.head[chain][instance] = self.next[pos] if len(self.next) > 0 else pos + 1
+        return pos
 
     def add(self, rows: Rows, instances: int) -> int:
         """Appends rows (in no chain yet) and makes room for `instances` instances; returns the first position. Raises

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
+from ..notation.kernels import kernel
 from ..state.cron_times import CronTimes
 from .chain import ChainedLog, pop, push
 from .window_protocol import Emission, WindowSetup

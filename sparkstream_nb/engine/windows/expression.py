@@ -21,10 +21,10 @@ from ...plan.nodes import Agg, Const, EventRef, Expr, Ref, walk
 from ...types import Schema, Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columnar.column_data import Array, Column
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram, interpret
+from ..notation.kernels import kernel
 from .chain import ChainedLog, pop, push
 from .condition_program import ConditionProgram
 from .window_protocol import Emission, Untimed, WindowSetup, no_rows, put

@@ -10,57 +10,28 @@ from ...plan.nodes import Const
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Mask
 from ..columnar.frame import frame_of
-from ..columnar.jit import kernel
-from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, RESET, Clock, Rows
-from ..columnar.timers import NEVER, NOW, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
+from ..columnar.timers import Schedule, Timers
 from ..expressions import Env, compile_expr
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import BatchesInLine
-from .chain import ChainedLog, pop, push
+from .chain import ChainedLog
 from .length import load_reset, reset_state
 from .ordered_expiry import slide_in_line
+from .timed_window import Due, Event, Feed, TimedWindow, timed_window
 from .window_protocol import Emission, Untimed, Window, WindowSetup
 
-_BITS = np.int64(ORDER_KEY_BITS)
+PENDING_CHAIN, EXPIRED_CHAIN = 0, 1
+"""The two chains of an instance: the events of the batch at hand, and those of the last one."""
+
 _NO_TIME = "the window's time attribute is null"
 
 
-@kernel
-def _external_time(
-    span: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, time: Array, ts: Array, instance: Array,
-    nxt: Array,
-    alive: Array, head: Array, tail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
-    chunk_out: Array,
-) -> int:  # fmt: skip
-    """`ExternalTimeWindowProcessor.process`."""
-    n = 0
-    for i in range(rows):
-        pos = at + i
-        p = instance[pos] if len(instance) else 0
-        first = n
-        t = time[pos]
-        while head[p] >= 0 and time[head[p]] - t + span <= 0:
-            old = pop(p, nxt, head, tail)
-            alive[old] = False
-            pos_out[n] = old
-            kind_out[n] = EXPIRED
-            if len(ts_out) > 0:
-                ts_out[n] = t
-            n += 1
-        push(pos, p, nxt, head, tail)
-        alive[pos] = True
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        n += 1
-        if len(ts_out) > 0:
-            ts_out[n - 1] = ts[pos]
-            for k in range(first, n):
-                order_key_out[k] = row_order_key[i]
-                chunk_out[k] = row_chunk[i]
-    return n
-
-
+@struct
 class ExternalTimeWindow(Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
+
+    log: ChainedLog
 
     stamps, moves, is_ordered = None, False, False
 
@@ -80,13 +51,31 @@ class ExternalTimeWindow(Untimed):
         if self.ops_only and log.in_line:
             made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
         else:
-            made = _external_time(
-                self.span, at, n, rows.order_key, rows.chunk, time, log.ts, log.instance, log.next, log.alive,
-                log.head[0], log.tail[0], *out.arrays,
-            )  # fmt: skip
+            made = self._slide(Feed(rows, at), time, out)
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
+
+    @compiled
+    def _slide(self, rows: Feed, time: Array, out: Emission) -> int:
+        """`ExternalTimeWindowProcessor.process`; `time` has the time of each event of the log. Returns how many rows
+        are put out, each in the chunk of the row that brought it."""
+        for i in range(rows.count):
+            pos = rows.first + i
+            p: Any = self.log.instance[pos] if len(self.log.instance) else 0
+            begin = out.count
+            t = time[pos]
+            while self.log.head[0][p] >= 0 and time[self.log.head[0][p]] - t + self.span <= 0:
+                old = self.log.pop(0, p)
+                self.log.alive[old] = False
+                out.put(old, EXPIRED, t, rows.order_key[i])
+            self.log.push(0, pos, p)
+            self.log.alive[pos] = True
+            out.put(pos, CURRENT, self.log.ts[pos], rows.order_key[i])
+            if len(out.ts) > 0:
+                for k in range(begin, out.count):
+                    out.chunk[k] = rows.chunk[i]
+        return out.count
 
     def forget(self, instances: Array) -> None:
         self.log.forget(instances)
@@ -109,12 +98,6 @@ END, START, SCHEDULED, NEWEST, FLUSHED, HELD, PENDING = 0, 1, 2, 3, 4, 5, 6
 """Rows of the batch window's state: when the batch ends, where batches begin, when the timeout is due, the highest
 time so
 far, whether a timeout has put the batch out already, and how many events are held as expired and as pending."""
-
-
-ROW, MADE, CHUNK, TIMER = range(4)
-"""Resumption point of the batch window's loop after it ran out of room: row, number of rows emitted, number of chunks,
-and the instance whose timer had fired (-1: none).
-"""
 
 
 @kernel
@@ -161,8 +144,10 @@ def _external_batches(
     return n
 
 
+@struct
 class _Batching:
-    """The arguments of `externalTimeBatch`. `starts` is as in the loops."""
+    """The arguments of `externalTimeBatch`. `starts`: 0 batches begin with the first event, 1 at a constant, 2 at what
+    an expression has for the row that begins the first one."""
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
@@ -242,193 +227,27 @@ class _ExternalBatchInLine(BatchesInLine):
         self.batch = state["batch"].copy()
 
 
-@kernel
-def _flush(
-    p: int, now: int, order_key: int, n: int, chunk: int, again: bool, wants_expired: bool, anew: bool, keeps: bool,
-    findable: bool,
-    st: Array, ts: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, reset:
-    Array,
-    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`flushToOutputChunk`, and with `again` `appendToOutputChunk`, which repeats the rows that a timeout emitted
-    before.
-    """
-    begin = n
-    if again:
-        if chead[p] < 0:
-            return n
-        if wants_expired:
-            at = ehead[p]
-            while at >= 0:
-                pos_out[n] = at
-                kind_out[n] = EXPIRED
-                ts_out[n] = now
-                n += 1
-                at = nxt[at]
-        if not anew:
-            pos_out[n] = reset[p]
-            kind_out[n] = RESET
-            ts_out[n] = now
-            n += 1
-        at = ehead[p]
-        while at >= 0:
-            pos_out[n] = at
-            kind_out[n] = CURRENT
-            ts_out[n] = ts[at]
-            n += 1
-            at = nxt[at]
-    else:
-        while ehead[p] >= 0:
-            old = pop(p, nxt, ehead, etail)
-            alive[old] = False
-            for kind in (LEAVE, EXPIRED):
-                if findable if kind == LEAVE else wants_expired:
-                    pos_out[n] = old
-                    kind_out[n] = kind
-                    ts_out[n] = now
-                    n += 1
-        st[HELD, p] = 0
-        if chead[p] >= 0:
-            if not anew:
-                pos_out[n] = reset[p]
-                kind_out[n] = RESET
-                ts_out[n] = now
-                n += 1
-            reset[p] = -1
-    while chead[p] >= 0:
-        cur = pop(p, nxt, chead, ctail)
-        pos_out[n] = cur
-        kind_out[n] = CURRENT
-        ts_out[n] = ts[cur]
-        n += 1
-        if keeps:
-            push(cur, p, nxt, ehead, etail)
-            st[HELD, p] += 1
-            if findable:
-                pos_out[n] = cur
-                kind_out[n] = ENTER
-                ts_out[n] = now
-                n += 1
-        else:
-            alive[cur] = False
-    st[PENDING, p] = 0
-    for k in range(begin, n):
-        order_key_out[k] = order_key
-        chunk_out[k] = chunk
-    return n
-
-
-@kernel
-def _external_time_batch(
-    span: int, starts: int, start: Array, timeout: int, replaces: bool, wants_expired: bool, anew: bool, keeps: bool,
-    findable: bool,
-    scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array,
-    last:
-    int,
-    cursor: Array, time: Array, ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
-    ehead: Array, etail: Array, reset: Array, st: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
-    qtail: Array, heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    order_key_out: Array, chunk_out: Array, stop: Array,
-) -> int:  # fmt: skip
-    """`ExternalTimeBatchWindowProcessor.process` over rows and timers merged by order key.
-
-    `starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has for
-    the row that begins the first one.
-    Returns 0 when it is done, else the room that the next batch needs: it continues from `stop` when called again.
-    """
-    n = stop[MADE]
-    chunk = stop[CHUNK]
-    for i in range(stop[ROW], rows + 1):
-        limit: Any = row_order_key[i] if i < rows else NEVER
-        idle = stop[TIMER] < 0
-        if idle:
-            idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
-        while not idle:
-            p = stop[TIMER]
-            if p < 0:
-                p = next_due(
-                    cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst,
-                    due, meta
-                )  # fmt: skip
-            stop[TIMER] = -1
-            if p < 0:
-                break
-            if st[SCHEDULED, p] > cursor[TIME]:
-                continue
-            most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
-            if most > len(pos_out):
-                stop[ROW], stop[MADE], stop[CHUNK], stop[TIMER] = i, n, chunk, p
-                return int(most)
-            chunk += 1
-            n = _flush(
-                p, st[NEWEST, p], cursor[ORDER_KEY], n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps,
-                findable, st,
-                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, order_key_out, chunk_out,
-            )  # fmt: skip
-            st[FLUSHED, p] = 1
-            st[SCHEDULED, p] = cursor[NOW] + timeout
-            notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-        if i == rows:
-            break
-        pos = at + i
-        p = instance[pos]
-        order_key = row_order_key[i]
-        t = time[pos]
-        if st[END, p] < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
-            if starts == 1:
-                st[END, p] = _end_time(t, st[START, p], span)
-            else:
-                st[START, p] = start[i] if starts == 2 else t
-                st[END, p] = st[START, p] + span
-            if timeout > 0:
-                st[SCHEDULED, p] = now[(order_key >> _BITS) - base] + timeout
-                notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-        if st[NEWEST, p] < t:
-            st[NEWEST, p] = t
-        if t >= st[END, p]:
-            most = n + 2 * st[HELD, p] + 2 * st[PENDING, p] + 1
-            if most > len(pos_out):
-                stop[ROW], stop[MADE], stop[CHUNK] = i, n, chunk
-                return int(most)
-            chunk += 1
-            n = _flush(
-                p, st[NEWEST, p], order_key, n, chunk, st[FLUSHED, p] == 1, wants_expired, anew, keeps, findable, st,
-                ts, nxt, alive, chead, ctail, ehead, etail, reset, pos_out, kind_out, ts_out, order_key_out, chunk_out,
-            )  # fmt: skip
-            st[FLUSHED, p] = 0
-            st[END, p] = _end_time(st[NEWEST, p], st[START, p], span)
-            if timeout > 0:
-                st[SCHEDULED, p] = now[(order_key >> _BITS) - base] + timeout
-                notify(cursor, p, st[SCHEDULED, p], qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-        if replaces:
-            time[pos] = st[END, p]
-        push(pos, p, nxt, chead, ctail)
-        alive[pos] = True
-        st[PENDING, p] += 1
-        if reset[p] < 0:
-            reset[p] = pos
-    stop[MADE] = n
-    return 0
-
-
 def external_time_batch_window(setup: WindowSetup) -> Window:
     """Batches of t ms by the events' own time; an event at or after a batch's end lets it out."""
     in_line = not (setup.partitioned or setup.findable or setup.constant(3, 0))
     return _ExternalBatchInLine(setup) if in_line else ExternalTimeBatchWindow(setup)
 
 
-class ExternalTimeBatchWindow:
+@timed_window
+class ExternalTimeBatchWindow(TimedWindow):
     """`externalTimeBatch` inside a partition, with a timeout, or if a join looks into it.
 
     With a timeout the batch is also emitted when the clock has moved on for that long, and events that arrive for it
     afterwards are emitted together with its earlier ones. A join finds the last batch emitted.
     """
 
+    args: _Batching
     stamps, moves, is_ordered = None, True, False
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup, self.args = setup, _Batching(setup)
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
+        self.findable = setup.findable
         self.keeps = setup.wants_expired or setup.findable or self.args.timeout > 0
         self.scheduler = setup.scheduler
         self.log = ChainedLog(setup.types, chains=2)
@@ -443,6 +262,112 @@ class ExternalTimeBatchWindow:
         self.batch[END, have:] = -1
         self.batch[START, have:] = self.args.origin
 
+    @inlined
+    def most(self, instance: int) -> int:
+        """A batch leaves as expired and as current rows, and enters the contents for a join."""
+        rows: int = 2 * self.batch[HELD, instance] + 2 * self.batch[PENDING, instance] + 1
+        return rows
+
+    @inlined
+    def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
+        p = due.instance
+        if self.batch[SCHEDULED, p] <= due.time:
+            out.chunks += 1
+            out.count = self._flush(p, due.order_key, out)
+            self.batch[FLUSHED, p] = 1
+            self._wait(p, due.now, schedule)
+
+    @inlined
+    def on_event(self, event: Event, schedule: Schedule, out: Emission) -> None:
+        """`starts`: 0 batches begin with the first event, 1 at a constant (already in the state), 2 at what `start` has
+        for the row that begins the first one."""
+        p = event.instance
+        t = self.time[event.pos]
+        if self.batch[END, p] < 0 and event.begins_chunk:
+            if self.args.starts == 1:
+                self.batch[END, p] = _end_time(t, self.batch[START, p], self.args.span)
+            else:
+                self.batch[START, p] = self.start[event.row] if self.args.starts == 2 else t
+                self.batch[END, p] = self.batch[START, p] + self.args.span
+            if self.args.timeout > 0:
+                self._wait(p, event.now, schedule)
+        if self.batch[NEWEST, p] < t:
+            self.batch[NEWEST, p] = t
+        if t >= self.batch[END, p]:
+            out.chunks += 1
+            out.count = self._flush(p, event.order_key, out)
+            self.batch[FLUSHED, p] = 0
+            self.batch[END, p] = _end_time(self.batch[NEWEST, p], self.batch[START, p], self.args.span)
+            if self.args.timeout > 0:
+                self._wait(p, event.now, schedule)
+        if self.args.replaces:
+            self.time[event.pos] = self.batch[END, p]
+        self.log.push(PENDING_CHAIN, event.pos, p)
+        self.log.alive[event.pos] = True
+        self.batch[PENDING, p] += 1
+        if self.reset[p] < 0:
+            self.reset[p] = event.pos
+
+    @inlined
+    def _wait(self, p: int, now: int, schedule: Schedule) -> None:
+        """The timeout begins."""
+        self.batch[SCHEDULED, p] = now + self.args.timeout
+        schedule.notify(p, self.batch[SCHEDULED, p])
+
+    @compiled
+    def _flush(self, p: int, order_key: int, out: Emission) -> int:
+        """`flushToOutputChunk`, and after a timeout `appendToOutputChunk`, which repeats the rows that the timeout put
+        out before. Returns how many rows are put out then."""
+        now = self.batch[NEWEST, p]
+        if self.batch[FLUSHED, p] == 0 or self.log.head[PENDING_CHAIN][p] >= 0:
+            if self.batch[FLUSHED, p] == 1:
+                self._repeat(p, now, order_key, out)
+            else:
+                self._expire(p, now, order_key, out)
+            while self.log.head[PENDING_CHAIN][p] >= 0:
+                new = self.log.pop(PENDING_CHAIN, p)
+                out.emit(new, CURRENT, self.log.ts[new], order_key)
+                if self.keeps:
+                    self.log.push(EXPIRED_CHAIN, new, p)
+                    self.batch[HELD, p] += 1
+                    if self.findable:
+                        out.emit(new, ENTER, now, order_key)
+                else:
+                    self.log.alive[new] = False
+            self.batch[PENDING, p] = 0
+        return out.count
+
+    @inlined
+    def _repeat(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The rows of the batch at hand that were put out before, again."""
+        if self.wants_expired:
+            at = self.log.head[EXPIRED_CHAIN][p]
+            while at >= 0:
+                out.emit(at, EXPIRED, now, order_key)
+                at = self.log.next[at]
+        if not self.resets_per_chunk:
+            out.emit(self.reset[p], RESET, now, order_key)
+        at = self.log.head[EXPIRED_CHAIN][p]
+        while at >= 0:
+            out.emit(at, CURRENT, self.log.ts[at], order_key)
+            at = self.log.next[at]
+
+    @inlined
+    def _expire(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The batch before leaves."""
+        while self.log.head[EXPIRED_CHAIN][p] >= 0:
+            old = self.log.pop(EXPIRED_CHAIN, p)
+            self.log.alive[old] = False
+            if self.findable:
+                out.emit(old, LEAVE, now, order_key)
+            if self.wants_expired:
+                out.emit(old, EXPIRED, now, order_key)
+        self.batch[HELD, p] = 0
+        if self.log.head[PENDING_CHAIN][p] >= 0:
+            if not self.resets_per_chunk:
+                out.emit(self.reset[p], RESET, now, order_key)
+            self.reset[p] = -1
+
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
         rows, start = a.taken(rows, clock, self.batch[END])
@@ -451,19 +376,10 @@ class ExternalTimeBatchWindow:
         at = log.add(rows, instances)
         self._room(instances)
         self.timers.room(2 * n, instances)  # a timer that fires leaves its place to the next one
-        cursor, stop = timer_cursor(clock.first), np.array([0, 0, 0, -1], np.int64)
-        out = Emission((2 + self.setup.findable) * (at + n) + 2)
-        lacking = 1
-        while lacking:
-            lacking = _external_time_batch(
-                a.span, a.starts, start, a.timeout, a.replaces, self.wants_expired, self.resets_per_chunk, self.keeps,
-                self.setup.findable, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-                clock.moved, clock.last, cursor, log.values(a.time), log.ts, log.instance, log.next, log.alive,
-                log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset, self.batch, self.timers.hashes(hashes),
-                *self.timers.arrays, *out.arrays, stop,
-            )  # fmt: skip
-            out.room(lacking)
-        result = out.rows(int(stop[MADE]), log, rows.instance is not None, self.resets_per_chunk)
+        self.time, self.start = log.values(a.time), start
+        out = Emission((2 + self.findable) * (at + n) + 2)
+        made = self.step(rows, at, clock, hashes, out)
+        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result

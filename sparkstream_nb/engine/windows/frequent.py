@@ -18,9 +18,9 @@ import numpy as np
 
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
-from ..columnar.jit import inlined, kernel
 from ..columnar.key_ids import IdTable
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from ..notation.kernels import inlined, kernel
 from ..state.key_hash import TextKeys
 from .chain import ChainedLog
 from .window_protocol import Emission, Untimed, WindowSetup, put, with_ranks

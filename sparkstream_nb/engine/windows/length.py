@@ -9,8 +9,9 @@ import numpy as np
 
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
-from ..columnar.jit import AHEAD, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from ..notation.intrinsics import AHEAD, prefetch
+from ..notation.kernels import kernel
 from .batch_windows import BatchesInLine
 from .chain import ChainedLog, pop, push
 from .ordered_expiry import pushed_beside, pushed_out

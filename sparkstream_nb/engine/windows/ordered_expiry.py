@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps, Rows, WindowOps
+from ..notation.kernels import inlined, kernel
 from .chain import ChainedLog
 from .window_protocol import Emission
 

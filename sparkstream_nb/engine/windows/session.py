@@ -11,11 +11,12 @@ from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
 from ..columnar.javamap import string_hash
-from ..columnar.jit import inlined, kernel
 from ..columnar.key_ids import Keys
 from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
-from ..columnar.timers import NEVER, ORDER_KEY, TIME, Timers, next_due, nothing_due, notify, timer_cursor
+from ..columnar.timers import Schedule, Timers
+from ..notation.kernels import compiled, inlined, kernel
 from .chain import ChainedLog
+from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, WindowSetup
 
 CUR, PREV = 0, 1
@@ -30,103 +31,6 @@ NONE = np.int64(-(2**63))
 
 LIVE, MOST, KEYS = 0, 1, 2
 """Fields of a partition instance, for each of the two: open sessions, their maximum so far; and its keys."""
-
-
-@kernel
-def _sooner(ends: Array, whose: Array, a: int, b: int) -> bool:
-    return ends[a] < ends[b] or (ends[a] == ends[b] and whose[a] < whose[b])
-
-
-@kernel
-def _put(ends: Array, whose: Array, size: Array, which: int, end: int, s: int) -> None:
-    """Enters session `s` into the heap of instances' sessions by end."""
-    i = size[which]
-    size[which] += 1
-    ends[which, i], whose[which, i] = end, s
-    while i > 0:
-        up = (i - 1) >> 1
-        if not _sooner(ends[which], whose[which], i, up):
-            return
-        ends[which, i], ends[which, up] = ends[which, up], ends[which, i]
-        whose[which, i], whose[which, up] = whose[which, up], whose[which, i]
-        i = up
-
-
-@kernel
-def _take(ends: Array, whose: Array, size: Array, which: int) -> None:
-    """Removes the first of the heap."""
-    size[which] -= 1
-    n = size[which]
-    ends[which, 0], whose[which, 0] = ends[which, n], whose[which, n]
-    i = 0
-    while True:
-        low = 2 * i + 1
-        if low >= n:
-            return
-        if low + 1 < n and _sooner(ends[which], whose[which], low + 1, low):
-            low += 1
-        if not _sooner(ends[which], whose[which], low, i):
-            return
-        ends[which, i], ends[which, low] = ends[which, low], ends[which, i]
-        whose[which, i], whose[which, low] = whose[which, low], whose[which, i]
-        i = low
-
-
-@inlined
-def _append(which: int, s: int, first: int, nxt: Array, head: Array, tail: Array) -> None:
-    """`ComplexEventChunk.add` of a list that begins with `first`."""
-    if head[which, s] < 0:
-        head[which, s] = first
-    else:
-        nxt[tail[which, s]] = first
-    at = first
-    while nxt[at] >= 0:
-        at = nxt[at]
-    tail[which, s] = at
-
-
-@kernel
-def _step_on(which: int, s: int, nxt: Array, head: Array, num: Array) -> None:
-    """`if (hasNext()) next()`."""
-    at, before = num[AT, which, s], num[BEFORE, which, s]
-    following = nxt[at] if at >= 0 else nxt[before] if before >= 0 else head[which, s]
-    if following >= 0:
-        if at >= 0:
-            num[BEFORE, which, s] = at
-        num[AT, which, s] = following
-
-
-@kernel
-def _insert(which: int, s: int, first: int, nxt: Array, head: Array, num: Array) -> None:
-    """`insertBeforeCurrent` of a list that begins with `first`."""
-    if num[BEFORE, which, s] >= 0:
-        nxt[num[BEFORE, which, s]] = first
-    else:
-        head[which, s] = first
-    at = first
-    while nxt[at] >= 0:
-        at = nxt[at]
-    num[BEFORE, which, s] = at
-    nxt[at] = num[AT, which, s]
-
-
-@kernel
-def _clear(which: int, s: int, p: int, head: Array, tail: Array, num: Array, load: Array) -> None:
-    head[which, s] = -1
-    tail[which, s] = -1
-    num[BEFORE, which, s] = -1
-    num[AT, which, s] = -1
-    load[LIVE, which, p] -= 1
-
-
-@kernel
-def _merge(s: int, p: int, gap: int, nxt: Array, head: Array, tail: Array, num: Array, load: Array) -> None:
-    """`mergeWindows`: the session before joins the current one where no gap is left between them."""
-    if head[PREV, s] >= 0 and num[END, PREV, s] >= num[START, CUR, s] - gap:
-        _step_on(CUR, s, nxt, head, num)
-        _insert(CUR, s, head[PREV, s], nxt, head, num)
-        num[START, CUR, s] = num[START, PREV, s]
-        _clear(PREV, s, p, head, tail, num, load)
 
 
 @kernel
@@ -164,192 +68,8 @@ def _map_order(found: Array, n: int, ends: Array, spread: Array, most: int, keys
         found[j] = s
 
 
-@kernel
-def _timed_out(
-    which: int, p: int, time: int, heap_end: Array, heap_of: Array, heap_size: Array, head: Array, num: Array,
-    latency: int, spread: Array, instance_of: Array, load: Array, least: Array, found: Array, back: Array,
-) -> int:  # fmt: skip
-    """The sessions of instance `p` that end by `time`, in Siddhi's order, into `found`; returns how many."""
-    n = 0
-    others = 0
-    late = latency if which == PREV else 0
-    load[MOST, which, p] = max(load[MOST, which, p], load[LIVE, which, p])
-    while heap_size[which] > 0 and heap_end[which, 0] + late <= time:
-        s = heap_of[which, 0]
-        end = heap_end[which, 0]
-        _take(heap_end, heap_of, heap_size, which)
-        if which == CUR:  # its entry has its least end, and is corrected when its turn comes
-            if least[s] != end:
-                continue
-            least[s] = NONE
-            if head[CUR, s] >= 0 and num[END, CUR, s] != end:
-                least[s] = num[END, CUR, s]
-                _put(heap_end, heap_of, heap_size, CUR, least[s], s)
-                continue
-        if head[which, s] < 0 or num[END, which, s] != end:
-            continue
-        if instance_of[s] != p:
-            back[others] = s
-            others += 1
-            continue
-        if n == 0 or found[n - 1] != s:
-            found[n] = s
-            n += 1
-    for i in range(others):
-        if which == CUR:
-            least[back[i]] = num[END, CUR, back[i]]
-        _put(heap_end, heap_of, heap_size, which, num[END, which, back[i]], back[i])
-    if n > 1:
-        _map_order(found, n, num[END, which], spread, load[MOST, which, p], load[KEYS, CUR, p])
-    return n
-
-
-@kernel
-def _session(
-    gap: int, latency: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
-    Array,
-    moved: Array, last: int, cursor: Array, ts: Array, instance: Array, nxt: Array, alive: Array, session: Array, head:
-    Array,
-    tail: Array, num: Array, spread: Array, instance_of: Array, load: Array, heap_end: Array, heap_of: Array,
-    heap_size: Array, least: Array, found: Array, back: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array,
-    qtail: Array,
-    heap: Array, qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`SessionWindowProcessor.processEventChunk` over rows and timers merged by order key."""
-    n = 0
-    chunk = 0
-    over_head = np.int64(-1)  # sessions that are over leave at the end of their chunk
-    over_tail = np.int64(-1)
-    for i in range(rows + 1):
-        if over_head >= 0 and (i == rows or row_chunk[i] != row_chunk[i - 1]):
-            while over_head >= 0:
-                pos_out[n], kind_out[n], ts_out[n] = over_head, EXPIRED, ts[over_head]
-                order_key_out[n], chunk_out[n] = row_order_key[i - 1], chunk
-                alive[over_head] = False
-                n += 1
-                over_head = nxt[over_head]
-        limit: Any = row_order_key[i] if i < rows else NEVER
-        idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
-        while not idle:
-            p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
-                meta
-            )
-            if p < 0:
-                break
-            chunk += 1
-            many = 0
-            if heap_size[CUR] == 1:  # the entry of a session that goes on is put right at once
-                s = heap_of[CUR, 0]
-                if least[s] == heap_end[CUR, 0] and head[CUR, s] >= 0 and num[END, CUR, s] > least[s]:
-                    least[s] = num[END, CUR, s]
-                    heap_end[CUR, 0] = least[s]
-            if heap_size[CUR] > 0 and heap_end[CUR, 0] <= cursor[TIME]:
-                many = _timed_out(
-                    CUR, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, 0, spread, instance_of, load, least,
-                    found, back,
-                )  # fmt: skip
-            for k in range(many):
-                s = found[k]
-                if latency > 0:
-                    if head[PREV, s] < 0:
-                        load[LIVE, PREV, p] += 1
-                    _append(PREV, s, head[CUR, s], nxt, head, tail)
-                    num[START, PREV, s] = num[START, CUR, s]
-                    num[END, PREV, s] = num[END, CUR, s]
-                    _put(heap_end, heap_of, heap_size, PREV, num[END, PREV, s], s)
-                    notify(
-                        cursor, p, num[END, PREV, s] + latency, qtime, qnext, qhead, qtail, heap, qfirst, due, meta
-                    )
-                else:
-                    pos = head[CUR, s]
-                    while pos >= 0:
-                        pos_out[n], kind_out[n], ts_out[n] = pos, EXPIRED, ts[pos]
-                        order_key_out[n], chunk_out[n] = cursor[ORDER_KEY], chunk
-                        alive[pos] = False
-                        n += 1
-                        pos = nxt[pos]
-                _clear(CUR, s, p, head, tail, num, load)
-            if latency > 0:
-                many = _timed_out(
-                    PREV, p, cursor[TIME], heap_end, heap_of, heap_size, head, num, latency, spread, instance_of, load,
-                    least, found, back,
-                )  # fmt: skip
-                for k in range(many):
-                    s = found[k]
-                    pos = head[PREV, s]
-                    while pos >= 0:
-                        pos_out[n], kind_out[n], ts_out[n] = pos, EXPIRED, ts[pos]
-                        order_key_out[n], chunk_out[n] = cursor[ORDER_KEY], chunk
-                        alive[pos] = False
-                        n += 1
-                        pos = nxt[pos]
-                    _clear(PREV, s, p, head, tail, num, load)
-        if i == rows:
-            break
-        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
-            chunk += 1
-        pos = at + i
-        p = instance[pos]
-        s = session[i]
-        t = ts[pos]
-        nxt[pos] = -1
-        stays = True
-        if head[CUR, s] < 0 or (t >= num[START, CUR, s] and (t <= num[END, CUR, s] or latency > 0)):
-            if head[CUR, s] >= 0 and t > num[END, CUR, s]:
-                # A new session: the one before the current one is over at last.
-                if head[PREV, s] >= 0:
-                    if over_head < 0:
-                        over_head = head[PREV, s]
-                    else:
-                        nxt[over_tail] = head[PREV, s]
-                    over_tail = tail[PREV, s]
-                    _clear(PREV, s, p, head, tail, num, load)
-                _append(PREV, s, head[CUR, s], nxt, head, tail)
-                load[LIVE, PREV, p] += 1
-                num[START, PREV, s] = num[START, CUR, s]
-                num[END, PREV, s] = num[END, CUR, s]
-                _put(heap_end, heap_of, heap_size, PREV, num[END, PREV, s], s)
-                notify(cursor, p, num[END, PREV, s] + latency, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-                _clear(CUR, s, p, head, tail, num, load)
-            if head[CUR, s] < 0:
-                num[START, CUR, s] = t
-                load[LIVE, CUR, p] += 1
-            if least[s] == NONE or least[s] > t + gap:
-                least[s] = t + gap
-                _put(heap_end, heap_of, heap_size, CUR, t + gap, s)
-            _append(CUR, s, pos, nxt, head, tail)
-            alive[pos] = True
-            num[END, CUR, s] = t + gap
-            notify(cursor, p, t + gap, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-        elif t < num[START, CUR, s]:  # late
-            if t >= num[START, CUR, s] - gap:
-                _step_on(CUR, s, nxt, head, num)
-                _insert(CUR, s, pos, nxt, head, num)
-                alive[pos] = True
-                num[START, CUR, s] = t
-                if latency > 0:
-                    _merge(s, p, gap, nxt, head, tail, num, load)
-            elif latency > 0 and head[PREV, s] >= 0 and t >= num[START, PREV, s] - gap:
-                _append(PREV, s, pos, nxt, head, tail)
-                alive[pos] = True
-                if t <= num[END, PREV, s] - gap and t < num[START, PREV, s]:
-                    num[START, PREV, s] = t
-                else:
-                    num[END, PREV, s] = t + gap
-                    _put(heap_end, heap_of, heap_size, PREV, t + gap, s)
-                    _merge(s, p, gap, nxt, head, tail, num, load)
-            else:
-                stays = False
-        if stays:
-            pos_out[n], kind_out[n], ts_out[n] = pos, CURRENT, t
-            order_key_out[n], chunk_out[n] = row_order_key[i], chunk
-            n += 1
-    return n
-
-
-class SessionWindow:
+@timed_window
+class SessionWindow(TimedWindow):
     """Events pass at once; when no event of a key came for longer than the gap, its session expires as a whole.
 
     A join would look into Siddhi's chunk of expired sessions, which is empty whenever one looks.
@@ -377,6 +97,256 @@ class SessionWindow:
         self.heap_end, self.heap_of = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64)
         self.heap_size = np.zeros(2, np.int64)
         self.timers = Timers()
+        # Of a run, a list of the events of sessions that are over, which leave at the end of their chunk.
+        self.over_head, self.over_tail = -1, -1
+
+    @compiled
+    def _is_sooner(self, which: int, a: int, b: int) -> bool:
+        ends, whose = self.heap_end[which], self.heap_of[which]
+        return ends[a] < ends[b] or (ends[a] == ends[b] and whose[a] < whose[b])
+
+    @compiled
+    def _swap(self, which: int, a: int, b: int) -> None:
+        ends, whose = self.heap_end[which], self.heap_of[which]
+        ends[a], ends[b] = ends[b], ends[a]
+        whose[a], whose[b] = whose[b], whose[a]
+
+    @compiled
+    def _enter(self, which: int, end: int, s: int) -> None:
+        """Enters session `s` into the heap of instances' sessions by end."""
+        i = self.heap_size[which]
+        self.heap_size[which] += 1
+        self.heap_end[which, i], self.heap_of[which, i] = end, s
+        while i > 0:
+            up = (i - 1) >> 1
+            if not self._is_sooner(which, i, up):
+                return
+            self._swap(which, i, up)
+            i = up
+
+    @compiled
+    def _leave(self, which: int) -> None:
+        """Removes the first of the heap."""
+        self.heap_size[which] -= 1
+        n = self.heap_size[which]
+        self.heap_end[which, 0], self.heap_of[which, 0] = self.heap_end[which, n], self.heap_of[which, n]
+        i = 0
+        while True:
+            low = 2 * i + 1
+            if low >= n:
+                return
+            if low + 1 < n and self._is_sooner(which, low + 1, low):
+                low += 1
+            if not self._is_sooner(which, low, i):
+                return
+            self._swap(which, i, low)
+            i = low
+
+    @inlined
+    def _append(self, which: int, s: int, first: int) -> None:
+        """`ComplexEventChunk.add` of a list that begins with `first`."""
+        if self.head[which, s] < 0:
+            self.head[which, s] = first
+        else:
+            self.log.next[self.tail[which, s]] = first
+        at = first
+        while self.log.next[at] >= 0:
+            at = self.log.next[at]
+        self.tail[which, s] = at
+
+    @compiled
+    def _step_on(self, which: int, s: int) -> None:
+        """`if (hasNext()) next()`."""
+        at, before = self.num[AT, which, s], self.num[BEFORE, which, s]
+        following = self.log.next[at] if at >= 0 else self.log.next[before] if before >= 0 else self.head[which, s]
+        if following >= 0:
+            if at >= 0:
+                self.num[BEFORE, which, s] = at
+            self.num[AT, which, s] = following
+
+    @compiled
+    def _insert(self, which: int, s: int, first: int) -> None:
+        """`insertBeforeCurrent` of a list that begins with `first`."""
+        if self.num[BEFORE, which, s] >= 0:
+            self.log.next[self.num[BEFORE, which, s]] = first
+        else:
+            self.head[which, s] = first
+        at = first
+        while self.log.next[at] >= 0:
+            at = self.log.next[at]
+        self.num[BEFORE, which, s] = at
+        self.log.next[at] = self.num[AT, which, s]
+
+    @compiled
+    def _close(self, which: int, s: int, p: int) -> None:
+        self.head[which, s] = -1
+        self.tail[which, s] = -1
+        self.num[BEFORE, which, s] = -1
+        self.num[AT, which, s] = -1
+        self.load_of[LIVE, which, p] -= 1
+
+    @compiled
+    def _merge(self, s: int, p: int) -> None:
+        """`mergeWindows`: the session before joins the current one where no gap is left between them."""
+        if self.head[PREV, s] >= 0 and self.num[END, PREV, s] >= self.num[START, CUR, s] - self.gap:
+            self._step_on(CUR, s)
+            self._insert(CUR, s, self.head[PREV, s])
+            self.num[START, CUR, s] = self.num[START, PREV, s]
+            self._close(PREV, s, p)
+
+    @compiled
+    def _timed_out(self, which: int, p: int, time: int) -> int:
+        """The sessions of instance `p` that end by `time`, in Siddhi's order, into `found`; returns how many."""
+        n = 0
+        others = 0
+        late = self.latency if which == PREV else 0
+        self.load_of[MOST, which, p] = max(self.load_of[MOST, which, p], self.load_of[LIVE, which, p])
+        while self.heap_size[which] > 0 and self.heap_end[which, 0] + late <= time:
+            s = self.heap_of[which, 0]
+            end = self.heap_end[which, 0]
+            self._leave(which)
+            if which == CUR:  # its entry has its least end, and is corrected when its turn comes
+                if self.least[s] != end:
+                    continue
+                self.least[s] = NONE
+                if self.head[CUR, s] >= 0 and self.num[END, CUR, s] != end:
+                    self.least[s] = self.num[END, CUR, s]
+                    self._enter(CUR, self.least[s], s)
+                    continue
+            if self.head[which, s] < 0 or self.num[END, which, s] != end:
+                continue
+            if self.instance_of[s] != p:
+                self.back[others] = s
+                others += 1
+                continue
+            if n == 0 or self.found[n - 1] != s:
+                self.found[n] = s
+                n += 1
+        for i in range(others):
+            s = self.back[i]
+            if which == CUR:
+                self.least[s] = self.num[END, CUR, s]
+            self._enter(which, self.num[END, which, s], s)
+        if n > 1:
+            most, keys = self.load_of[MOST, which, p], self.load_of[KEYS, CUR, p]
+            _map_order(self.found, n, self.num[END, which], self.spread, most, keys)
+        return n
+
+    @inlined
+    def _expire(self, first: int, order_key: int, out: Emission) -> None:
+        """The events of a list that begins with `first` leave."""
+        at = first
+        while at >= 0:
+            out.emit(at, EXPIRED, self.log.ts[at], order_key)
+            self.log.alive[at] = False
+            at = self.log.next[at]
+
+    @inlined
+    def _to_previous(self, s: int, p: int, schedule: Schedule) -> None:
+        """The current session becomes the one before."""
+        if self.head[PREV, s] < 0:
+            self.load_of[LIVE, PREV, p] += 1
+        self._append(PREV, s, self.head[CUR, s])
+        self.num[START, PREV, s] = self.num[START, CUR, s]
+        self.num[END, PREV, s] = self.num[END, CUR, s]
+        self._enter(PREV, self.num[END, PREV, s], s)
+        schedule.notify(p, self.num[END, PREV, s] + self.latency)
+
+    @inlined
+    def on_chunk_end(self, order_key: int, out: Emission) -> None:
+        """Sessions that are over leave at the end of their chunk."""
+        self._expire(self.over_head, order_key, out)
+        self.over_head = np.int64(-1)
+
+    @inlined
+    def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
+        p = due.instance
+        many = 0
+        if self.heap_size[CUR] == 1:  # the entry of a session that goes on is put right at once
+            s = self.heap_of[CUR, 0]
+            is_open = self.least[s] == self.heap_end[CUR, 0] and self.head[CUR, s] >= 0
+            if is_open and self.num[END, CUR, s] > self.least[s]:
+                self.least[s] = self.num[END, CUR, s]
+                self.heap_end[CUR, 0] = self.least[s]
+        if self.heap_size[CUR] > 0 and self.heap_end[CUR, 0] <= due.time:
+            many = self._timed_out(CUR, p, due.time)
+        for k in range(many):
+            s = self.found[k]
+            if self.latency > 0:
+                self._to_previous(s, p, schedule)
+            else:
+                self._expire(self.head[CUR, s], due.order_key, out)
+            self._close(CUR, s, p)
+        if self.latency > 0:
+            many = self._timed_out(PREV, p, due.time)
+            for k in range(many):
+                s = self.found[k]
+                self._expire(self.head[PREV, s], due.order_key, out)
+                self._close(PREV, s, p)
+
+    @inlined
+    def on_event(self, event: Event, schedule: Schedule, out: Emission) -> None:
+        p = event.instance
+        s = self.session[event.row]
+        t = self.log.ts[event.pos]
+        self.log.next[event.pos] = -1
+        stays = True
+        goes_on = t >= self.num[START, CUR, s] and (t <= self.num[END, CUR, s] or self.latency > 0)
+        if self.head[CUR, s] < 0 or goes_on:
+            self._come(event.pos, s, p, t, schedule)
+        elif t < self.num[START, CUR, s]:
+            stays = self._come_late(event.pos, s, p, t)
+        if stays:
+            out.emit(event.pos, CURRENT, t, event.order_key)
+
+    @inlined
+    def _come(self, pos: int, s: int, p: int, t: int, schedule: Schedule) -> None:
+        """An event goes on with the current session, or begins one."""
+        if self.head[CUR, s] >= 0 and t > self.num[END, CUR, s]:
+            # A new session: the one before the current one is over at last.
+            if self.head[PREV, s] >= 0:
+                if self.over_head < 0:
+                    self.over_head = self.head[PREV, s]
+                else:
+                    self.log.next[self.over_tail] = self.head[PREV, s]
+                self.over_tail = self.tail[PREV, s]
+                self._close(PREV, s, p)
+            self._to_previous(s, p, schedule)
+            self._close(CUR, s, p)
+        if self.head[CUR, s] < 0:
+            self.num[START, CUR, s] = t
+            self.load_of[LIVE, CUR, p] += 1
+        if self.least[s] == NONE or self.least[s] > t + self.gap:
+            self.least[s] = t + self.gap
+            self._enter(CUR, t + self.gap, s)
+        self._append(CUR, s, pos)
+        self.log.alive[pos] = True
+        self.num[END, CUR, s] = t + self.gap
+        schedule.notify(p, t + self.gap)
+
+    @compiled
+    def _come_late(self, pos: int, s: int, p: int, t: int) -> bool:
+        """An event that is older than its current session joins that, or the one before; False if neither takes it."""
+        stays = True
+        if t >= self.num[START, CUR, s] - self.gap:
+            self._step_on(CUR, s)
+            self._insert(CUR, s, pos)
+            self.log.alive[pos] = True
+            self.num[START, CUR, s] = t
+            if self.latency > 0:
+                self._merge(s, p)
+        elif self.latency > 0 and self.head[PREV, s] >= 0 and t >= self.num[START, PREV, s] - self.gap:
+            self._append(PREV, s, pos)
+            self.log.alive[pos] = True
+            if t <= self.num[END, PREV, s] - self.gap and t < self.num[START, PREV, s]:
+                self.num[START, PREV, s] = t
+            else:
+                self.num[END, PREV, s] = t + self.gap
+                self._enter(PREV, t + self.gap, s)
+                self._merge(s, p)
+        else:
+            stays = False
+        return stays
 
     def _sessions(self, rows: Rows, instances: int) -> Array:
         """The session number of each row; makes room for new sessions."""
@@ -415,16 +385,11 @@ class SessionWindow:
         self.timers.room(3 * n + self.keys.size, instances)
         more = int(self.heap_size.max()) + 2 * n + self.keys.size
         self.heap_end, self.heap_of = grown(self.heap_end, more), grown(self.heap_of, more)
-        head, tail = np.stack(log.head), np.stack(log.tail)
+        self.session, self.head, self.tail = session, np.stack(log.head), np.stack(log.tail)
+        self.found, self.back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
         out = Emission(at + 2 * n)
-        found, back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
-        made = _session(
-            self.gap, self.latency, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-            clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.instance, log.next, log.alive, session,
-            head, tail, self.num, self.spread, self.instance_of, self.load_of, self.heap_end, self.heap_of,
-            self.heap_size, self.least, found, back, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-        )  # fmt: skip
-        log.head, log.tail = list(head), list(tail)
+        made = self.step(rows, at, clock, hashes, out)
+        log.head, log.tail = list(self.head), list(self.tail)
         result = out.rows(made, log, rows.instance is not None)
         log.tidy(self.num[BEFORE].reshape(-1), self.num[AT].reshape(-1))
         return result
@@ -500,7 +465,7 @@ class SessionWindow:
                 if self.log.head[which][s] >= 0:
                     if which == CUR:
                         self.least[s] = self.num[END, CUR, s]
-                    _put(self.heap_end, self.heap_of, self.heap_size, which, int(self.num[END, which, s]), s)
+                    self._enter(which, int(self.num[END, which, s]), s)
         self.timers.load(state["timers"])
 
     @property

@@ -10,8 +10,8 @@ from ...plan.nodes import Ref
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column, StringPool
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from ..notation.kernels import inlined, kernel
 from .chain import ChainedLog
 from .window_protocol import Emission, Untimed, WindowSetup, with_ranks
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import inlined, kernel
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
+from ..notation.kernels import inlined, kernel
 from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
 from .window_protocol import Emission, OutsidePartitions, Window, WindowSetup

@@ -8,15 +8,19 @@ import numpy as np
 
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
-from ..columnar.jit import kernel
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
-from ..columnar.timers import Timers, due_instances, enter, notify_at, pop_time, step_before
+from ..columnar.timers import HEAP, Schedule, Timers, step_before
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import BatchesInLine
-from .chain import ChainedLog, pop, push
+from .chain import ChainedLog
 from .length import load_reset, reset_state
+from .timed_window import Feed
 from .window_protocol import Emission, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
+
+CURRENT_CHAIN, EXPIRED_CHAIN = 0, 1
+"""The two chains of an instance: the events of the batch at hand, and those of the last one."""
 
 
 @kernel
@@ -32,123 +36,6 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
 def _first_after(t: int, emit: int, span: int) -> int:
     """When the first batch ends that ends after `t`; one ends at `emit`."""
     return emit + ((t - emit) // span + 1) * span if span else emit
-
-
-@kernel
-def _time_batch(
-    span: int, start: int, aligned: bool, streaming: bool, wants_expired: bool, anew: bool, scheduler: int,
-    at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int,
-    last: int,
-    ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array,
-    reset: Array, emit: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
-    chunk_out: Array,
-) -> int:  # fmt: skip
-    """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by order key.
-
-    `emit[0]` is when the next batch is due, -1 before the first event; Siddhi keeps it once per window, not per
-    partition instance. A timer runs as a chunk without events.
-    """
-    n = 0
-    chunk = 0
-    tick = first
-    i = 0
-    d = 0
-    ready = 0
-    while True:
-        # The next one: a timer of an instance that is due, or the next chunk of rows.
-        p = -1
-        a = i
-        order_key = np.int64(0)
-        t = np.int64(0)
-        while p < 0 and tick < last:
-            order_key = ((base + tick) << _BITS) | scheduler
-            if i < rows and order_key > row_order_key[i]:
-                break
-            t = now[tick]
-            if ready == 0 and moved[tick] and meta[1] > 0 and qfirst[heap[0]] <= t:
-                ready = due_instances(t, heap, qfirst, hashes, meta, due)
-                d = 0
-            while d < ready:
-                q = due[d]
-                if qhead[q] >= 0 and qtime[qhead[q]] <= t:
-                    pop_time(q, qnext, qhead, qtail, meta)
-                    p = q
-                    break
-                enter(q, qtime, qhead, heap, qfirst, meta)
-                d += 1
-            if p < 0:
-                tick += 1
-                ready = 0
-        in_due = p >= 0
-        if p < 0:
-            if i == rows:
-                break
-            p = instance[at + i] if len(instance) else 0
-            order_key = row_order_key[i]
-            t = now[(order_key >> _BITS) - base]
-            i += 1
-            while i < rows and row_chunk[i] == row_chunk[a]:
-                i += 1
-        begin = n
-        if emit[0] == -1:
-            emit[0] = _next_emit(t, span, start, aligned)
-            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
-        send = t >= emit[0]
-        if send:
-            if in_due and chead[p] < 0 and ehead[p] < 0 and reset[p] < 0:  # so are the batches up to now
-                emit[0] = _first_after(t, emit[0], span)
-            else:
-                emit[0] += span
-            notify_at(p, emit[0], qtime, qnext, qhead, qtail, heap, qfirst, meta, not in_due)
-        for k in range(a, i):
-            pos = at + k
-            if reset[p] < 0:
-                reset[p] = pos
-            alive[pos] = not streaming or wants_expired
-            if streaming:
-                pos_out[n] = pos
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[pos]
-                n += 1
-                if wants_expired:
-                    push(pos, p, nxt, ehead, etail)
-            else:
-                push(pos, p, nxt, chead, ctail)
-        if send:
-            if wants_expired:
-                while ehead[p] >= 0:
-                    old = pop(p, nxt, ehead, etail)
-                    alive[old] = False
-                    pos_out[n] = old
-                    kind_out[n] = EXPIRED
-                    ts_out[n] = t
-                    n += 1
-            if reset[p] >= 0:
-                if not anew:
-                    pos_out[n] = reset[p]
-                    kind_out[n] = RESET
-                    ts_out[n] = ts[reset[p]]
-                    n += 1
-                if streaming and not wants_expired:
-                    alive[reset[p]] = False
-                reset[p] = -1
-            while chead[p] >= 0:
-                cur = pop(p, nxt, chead, ctail)
-                pos_out[n] = cur
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[cur]
-                n += 1
-                if wants_expired:
-                    push(cur, p, nxt, ehead, etail)
-                else:
-                    alive[cur] = False
-        for k in range(begin, n):
-            order_key_out[k] = order_key
-            chunk_out[k] = chunk
-        if n > begin:
-            chunk += 1
-    return n
 
 
 @kernel
@@ -265,9 +152,12 @@ def time_batch_window(setup: WindowSetup) -> Window:
     return TimeBatchWindow(setup) if setup.partitioned or streaming else _TimeBatchInLine(setup)
 
 
+@struct
 class TimeBatchWindow:
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
+    log: ChainedLog
+    timers: Timers
     stamps, moves, is_ordered = EXPIRED, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
@@ -283,6 +173,109 @@ class TimeBatchWindow:
         self.emit = np.array([-1], np.int64)
         self.timers = Timers()
 
+    @compiled
+    def _step(self, rows: Feed, schedule: Schedule, out: Emission) -> int:
+        """`TimeBatchWindowProcessor.process` over chunks of rows and timers merged by order key; returns how many rows
+        are put out.
+
+        `emit[0]` is when the next batch is due, -1 before the first event; Siddhi keeps it once per window, not per
+        partition instance. A timer runs as a chunk without events.
+        """
+        tick = schedule.clock.first
+        i = 0
+        d = 0
+        ready = 0
+        while True:
+            # The next one: a timer of an instance that is due, or the next chunk of rows.
+            p = -1
+            a = i
+            order_key = np.int64(0)
+            t = np.int64(0)
+            while p < 0 and tick < schedule.clock.last:
+                order_key = ((schedule.clock.base + tick) << _BITS) | self.scheduler
+                if i < rows.count and order_key > rows.order_key[i]:
+                    break
+                t = schedule.clock.now[tick]
+                waiting = self.timers.meta[HEAP] > 0 and self.timers.first[self.timers.heap[0]] <= t
+                if ready == 0 and schedule.clock.moved[tick] and waiting:
+                    ready = self.timers.due_instances(t, schedule.hashes)
+                    d = 0
+                while d < ready:
+                    q = self.timers.due[d]
+                    if self.timers.head[q] >= 0 and self.timers.time[self.timers.head[q]] <= t:
+                        self.timers.pop(q)
+                        p = q
+                        break
+                    self.timers.enter(q)
+                    d += 1
+                if p < 0:
+                    tick += 1
+                    ready = 0
+            in_due = p >= 0
+            if p < 0:
+                if i == rows.count:
+                    break
+                p = self.log.instance[rows.first + i] if len(self.log.instance) else 0
+                order_key = rows.order_key[i]
+                t = schedule.clock.now[(order_key >> _BITS) - schedule.clock.base]
+                i += 1
+                while i < rows.count and rows.chunk[i] == rows.chunk[a]:
+                    i += 1
+            begin = out.count
+            if self.emit[0] == -1:
+                self.emit[0] = _next_emit(t, self.span, self.start, self.aligned)
+                self.timers.notify_at(p, self.emit[0], not in_due)
+            send = t >= self.emit[0]
+            if send:
+                waits = self.log.head[CURRENT_CHAIN][p] >= 0 or self.log.head[EXPIRED_CHAIN][p] >= 0
+                if in_due and not waits and self.reset[p] < 0:  # so are the batches up to now
+                    self.emit[0] = _first_after(t, self.emit[0], self.span)
+                else:
+                    self.emit[0] += self.span
+                self.timers.notify_at(p, self.emit[0], not in_due)
+            for pos in range(rows.first + a, rows.first + i):
+                self._come(pos, p, order_key, out)
+            if send:
+                self._send(p, t, order_key, out)
+            if out.count > begin:
+                out.chunks += 1
+        return out.count
+
+    @inlined
+    def _come(self, pos: int, p: int, order_key: int, out: Emission) -> None:
+        """An event waits for the end of its batch, or passes."""
+        if self.reset[p] < 0:
+            self.reset[p] = pos
+        self.log.alive[pos] = not self.streaming or self.wants_expired
+        if self.streaming:
+            out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+            if self.wants_expired:
+                self.log.push(EXPIRED_CHAIN, pos, p)
+        else:
+            self.log.push(CURRENT_CHAIN, pos, p)
+
+    @inlined
+    def _send(self, p: int, t: int, order_key: int, out: Emission) -> None:
+        """The batch of an instance leaves."""
+        if self.wants_expired:
+            while self.log.head[EXPIRED_CHAIN][p] >= 0:
+                old = self.log.pop(EXPIRED_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, t, order_key)
+        if self.reset[p] >= 0:
+            if not self.resets_per_chunk:
+                out.emit(self.reset[p], RESET, self.log.ts[self.reset[p]], order_key)
+            if self.streaming and not self.wants_expired:
+                self.log.alive[self.reset[p]] = False
+            self.reset[p] = -1
+        while self.log.head[CURRENT_CHAIN][p] >= 0:
+            new = self.log.pop(CURRENT_CHAIN, p)
+            out.emit(new, CURRENT, self.log.ts[new], order_key)
+            if self.wants_expired:
+                self.log.push(EXPIRED_CHAIN, new, p)
+            else:
+                self.log.alive[new] = False
+
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
@@ -291,13 +284,8 @@ class TimeBatchWindow:
         self.timers.room(2 * n + 2, instances)
         # Every event leaves at most once as each of these.
         out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
-        made = _time_batch(
-            self.span, self.start, self.aligned, self.streaming, self.wants_expired, self.resets_per_chunk,
-            self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved, clock.first,
-            clock.last,
-            log.ts, log.instance, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.reset,
-            self.emit, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-        )  # fmt: skip
+        schedule = Schedule(self.timers, clock, self.scheduler, hashes)
+        made = self._step(Feed(rows, at), schedule, out)
         result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True

@@ -20,9 +20,10 @@ from ..columnar.arrays import grown
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import AHEAD, inlined, kernel, prefetch
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
+from ..notation.intrinsics import AHEAD, prefetch
+from ..notation.kernels import inlined, kernel
 from .window_protocol import Emission, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)

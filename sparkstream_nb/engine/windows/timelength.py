@@ -8,96 +8,18 @@ import numpy as np
 
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
-from ..columnar.jit import inlined, kernel
-from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
-from ..columnar.timers import NEVER, NOW, ORDER_KEY, Timers, next_due, nothing_due, notify, timer_cursor
-from .chain import ChainedLog, pop, push
+from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
+from ..columnar.timers import Schedule, Timers
+from ..notation.kernels import inlined
+from .chain import ChainedLog
 from .ordered_expiry import slide_in_line
+from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, WindowSetup
 
-_BITS = np.int64(ORDER_KEY_BITS)
 
-
-@inlined
-def _leave(
-    p: int, now: int, order_key: int, nxt: Array, alive: Array, head: Array, tail: Array, count: Array, n: int,
-    chunk: int,
-    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """The oldest event leaves."""
-    old = pop(p, nxt, head, tail)
-    alive[old] = False
-    count[p] -= 1
-    pos_out[n] = old
-    kind_out[n] = EXPIRED
-    if len(ts_out) > 0:
-        ts_out[n] = now
-        order_key_out[n] = order_key
-        chunk_out[n] = chunk
-    return n + 1
-
-
-@kernel
-def _time_length(
-    span: int, length: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now:
-    Array, moved: Array, last: int, cursor: Array, ts: Array, instance: Array, nxt: Array, alive: Array, head: Array,
-    tail: Array, count: Array, hashes: Array, qtime: Array, qnext: Array, qhead: Array, qtail: Array, heap: Array,
-    qfirst: Array, due: Array, meta: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
-    chunk_out: Array,
-) -> int:  # fmt: skip
-    """`TimeLengthWindowProcessor.process` over rows and timers merged by order key."""
-    n = 0
-    chunk = 0
-    for i in range(rows + 1):
-        limit: Any = row_order_key[i] if i < rows else NEVER
-        idle = nothing_due(cursor, limit, scheduler, base, now, last, heap, qfirst, meta)
-        while not idle:
-            p = next_due(
-                cursor, limit, scheduler, base, now, moved, last, hashes, qtime, qnext, qhead, qtail, heap, qfirst, due,
-                meta
-            )
-            if p < 0:
-                break
-            chunk += 1
-            t = cursor[NOW]
-            while head[p] >= 0 and ts[head[p]] - t + span <= 0:
-                n = _leave(
-                    p, t, cursor[ORDER_KEY], nxt, alive, head, tail, count, n, chunk,
-                    pos_out, kind_out, ts_out, order_key_out, chunk_out,
-                )  # fmt: skip
-        if i == rows:
-            break
-        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
-            chunk += 1
-        pos = at + i
-        p = instance[pos] if len(instance) else 0
-        t = now[(row_order_key[i] >> _BITS) - base]
-        late = True
-        while head[p] >= 0 and (late or count[p] >= length):
-            late = late and ts[head[p]] - t + span <= 0
-            if not late and count[p] < length:
-                break
-            n = _leave(
-                p, t, row_order_key[i], nxt, alive, head, tail, count, n, chunk,
-                pos_out, kind_out, ts_out, order_key_out, chunk_out,
-            )  # fmt: skip
-        if length > 0:
-            push(pos, p, nxt, head, tail)
-            alive[pos] = True
-            count[p] += 1
-        notify(cursor, p, ts[pos] + span, qtime, qnext, qhead, qtail, heap, qfirst, due, meta)
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        if len(ts_out) > 0:
-            ts_out[n] = ts[pos]
-            order_key_out[n] = row_order_key[i]
-            chunk_out[n] = chunk
-        n += 1
-    return n
-
-
-class TimeLengthWindow:
-    """Each event leaves at its time + t, or when the n-th after it comes."""
+@timed_window
+class TimeLengthWindow(TimedWindow):
+    """Each event leaves at its time + t, or when the n-th after it comes (`TimeLengthWindowProcessor`)."""
 
     stamps, moves, is_ordered = None, False, False
 
@@ -107,6 +29,36 @@ class TimeLengthWindow:
         self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
         self.count = np.zeros(0, np.int64)
         self.timers = Timers()
+
+    @inlined
+    def _leave(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The oldest event leaves."""
+        old = self.log.pop(0, p)
+        self.log.alive[old] = False
+        self.count[p] -= 1
+        out.put(old, EXPIRED, now, order_key)
+
+    @inlined
+    def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
+        p = due.instance
+        while self.log.head[0][p] >= 0 and self.log.ts[self.log.head[0][p]] - due.now + self.span <= 0:
+            self._leave(p, due.now, due.order_key, out)
+
+    @inlined
+    def on_event(self, event: Event, schedule: Schedule, out: Emission) -> None:
+        p = event.instance
+        late = True
+        while self.log.head[0][p] >= 0 and (late or self.count[p] >= self.length):
+            late = late and self.log.ts[self.log.head[0][p]] - event.now + self.span <= 0
+            if not late and self.count[p] < self.length:
+                break
+            self._leave(p, event.now, event.order_key, out)
+        if self.length > 0:
+            self.log.push(0, event.pos, p)
+            self.log.alive[event.pos] = True
+            self.count[p] += 1
+        schedule.notify(p, self.log.ts[event.pos] + self.span)
+        out.put(event.pos, CURRENT, self.log.ts[event.pos], event.order_key)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
@@ -120,11 +72,7 @@ class TimeLengthWindow:
         else:
             self.count = grown(self.count, instances)
             self.timers.room(n, instances)
-            made = _time_length(
-                self.span, self.length, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now,
-                clock.moved, clock.last, timer_cursor(clock.first), log.ts, log.instance, log.next, log.alive,
-                log.head[0], log.tail[0], self.count, self.timers.hashes(hashes), *self.timers.arrays, *out.arrays,
-            )  # fmt: skip
+            made = self.step(rows, at, clock, hashes, out)
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result

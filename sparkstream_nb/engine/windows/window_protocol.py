@@ -14,9 +14,9 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask, StringPool
 from ..columnar.eventlog import EventLog
-from ..columnar.jit import inlined
 from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Rows, WindowOps
 from ..expressions import Context
+from ..notation.kernels import inlined, struct
 from .chain import ChainedLog
 
 
@@ -205,12 +205,17 @@ than to fill them."""
 _spare: list[tuple[Array, ...]] = []
 
 
+@struct
 class Emission:
     """Output buffers of a compiled loop: position in the log, kind, time, order key and chunk of each row; `apart`:
     position and kind alone. Not usable after its rows were taken.
+
+    In a loop, `count` is the number of rows so far, and `chunks` the number of chunks, of which the last one is at
+    hand.
     """
 
     def __init__(self, capacity: int, apart: bool = False) -> None:
+        self.count, self.chunks = 0, 0
         if capacity >= _LARGE and not apart:
             with contextlib.suppress(IndexError):  # another thread may be quicker
                 spare = _spare.pop()
@@ -220,6 +225,27 @@ class Emission:
         self.pos = np.empty(capacity, np.int64)
         self.kind = np.empty(capacity, np.int8)
         self.ts, self.order_key, self.chunk = (np.empty(0 if apart else capacity, np.int64) for _ in range(3))
+
+    @inlined
+    def emit(self, pos: int, kind: int, time: int, order_key: int) -> None:
+        """Puts a row out, in the chunk at hand."""
+        self.pos[self.count] = pos
+        self.kind[self.count] = kind
+        self.ts[self.count] = time
+        self.order_key[self.count] = order_key
+        self.chunk[self.count] = self.chunks
+        self.count += 1
+
+    @inlined
+    def put(self, pos: int, kind: int, time: int, order_key: int) -> None:
+        """`emit`, also where position and kind alone are wanted."""
+        self.pos[self.count] = pos
+        self.kind[self.count] = kind
+        if len(self.ts) > 0:
+            self.ts[self.count] = time
+            self.order_key[self.count] = order_key
+            self.chunk[self.count] = self.chunks
+        self.count += 1
 
     @property
     def arrays(self) -> tuple[Array, Array, Array, Array, Array]:

@@ -270,7 +270,7 @@ def main(file: int, own: str) -> None:
     with socket.socket(fileno=file) as listener:
         for module in _IMPORTED:
             importlib.import_module(module)
-        importlib.import_module(f"{_PACKAGE}.engine.columnar.jit").prepare()
+        importlib.import_module(f"{_PACKAGE}.engine.notation.kernels").prepare()
         gc.collect()
         gc.freeze()  # existing objects stay, and their pages are shared
         apply_limit()

@@ -11,8 +11,8 @@ import pyarrow as pa
 from ....plan.nodes import Call, EventRef
 from ....types import Type
 from ...columnar.column_data import DTYPES, Array, Column, Mask, StringPool, Texts, writable
-from ...columnar.jit import kernel
 from ...columnar.string_dictionary import string_array
+from ...notation.kernels import kernel
 from ..env import Context, Env, Evaluator
 from ..format_numbers import NUMBERS, number_texts
 from ..function_checks import within

@@ -11,7 +11,7 @@ import numpy as np
 from ....plan.nodes import Call
 from ....types import Type
 from ...columnar.column_data import Array, Column, Mask, StringPool, Texts
-from ...columnar.jit import kernel
+from ...notation.kernels import kernel
 from ..env import Context, Env, Evaluator
 from ..format_numbers import bits_texts
 from ..java_arithmetic import as_type, either, narrow

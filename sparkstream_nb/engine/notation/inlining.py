@@ -1,0 +1,225 @@
+"""Inlining: the bodies of small helpers, functions and methods of structs, in place of their calls."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import inspect
+import textwrap
+from collections.abc import Callable, Hashable, Mapping, Set
+from functools import cache
+from typing import Any, TypeVar
+
+from .structs import Kind, Scope, fields, is_struct, kind_of, static
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_HELPERS: dict[Any, ast.FunctionDef] = {}
+
+
+def inlined(function: F) -> F:
+    """Marks a helper that `kernel` inlines: its body replaces the call.
+
+    The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all of the
+    right side of an assignment. A parameter that is a struct stands for the caller's: what the helper assigns to its
+    fields, the caller has. It still runs as plain Python. Raises TypeError for a helper of another shape.
+    """
+    node = parse(function)
+    returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
+    if len(returns) > 1 or (returns and node.body[-1] is not returns[0]):
+        raise TypeError(f"{function.__name__}: an inlined helper returns once, at its end")
+    _HELPERS[function] = node
+    return function
+
+
+def is_inlined(value: object) -> bool:
+    """True for a function that was marked `inlined`."""
+    return isinstance(value, Hashable) and value in _HELPERS
+
+
+def parse(function: Callable[..., object]) -> ast.FunctionDef:
+    """The source of a function, without its decorators and what it returns."""
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    ast.increment_lineno(tree, first - 1)
+    node = tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    node.decorator_list = []
+    node.returns = None
+    return node
+
+
+def kinds(node: ast.FunctionDef, function: Callable[..., object], given: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The structs that the parameters of a function are: those of `given`, and what annotations say of the others.
+    Takes the annotations away."""
+    found: dict[str, Kind] = {}
+    for a in node.args.args:
+        if a.arg in given:
+            found[a.arg] = given[a.arg]
+        elif a.annotation is not None and (kind := kind_of(ast.unparse(a.annotation), function.__module__)) is not None:
+            found[a.arg] = kind
+        a.annotation = None
+    return found
+
+
+@cache
+def _changed(helper: ast.FunctionDef) -> frozenset[str]:
+    """The names of the fields that a helper assigns, itself or by helpers that it calls."""
+    changed: set[str] = set()
+    for n in ast.walk(helper):
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store):
+            changed.add(n.attr)
+        elif isinstance(n, ast.Call):
+            name = n.func.attr if isinstance(n.func, ast.Attribute) else getattr(n.func, "id", None)
+            for other in [h for h in _HELPERS.values() if h.name == name and h is not helper]:
+                changed |= _changed(other)
+    return frozenset(changed)
+
+
+class Inliner(ast.NodeTransformer):
+    """Replaces statements `helper(...)` and `target = helper(...)` by the helper's body.
+
+    `names`: the helpers of the function's module, by name. `scope`: its structs. `globals`: its module's names.
+    """
+
+    def __init__(self, names: dict[str, Any], scope: Scope, globals: Mapping[str, Any]) -> None:
+        self.names, self.scope, self._globals = names, scope, globals
+        self.count = 0
+        self.known: dict[str, Any] = {}
+        """Globals that the helpers' bodies use in their own modules, by names in this module."""
+        self.origins: dict[str, tuple[str, str]] = {}
+        """The module and the name there of each."""
+
+    def named(self, name: str) -> Any:
+        """What a name of the function as it is now means in its module; None for its own variables."""
+        return self.known.get(name, self._globals.get(name))
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        return self._expand(node.value, None) or self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        target = node.targets[0]
+        if len(node.targets) == 1 and isinstance(target, ast.Name | ast.Attribute):
+            done = self._expand(node.value, target)
+            if done:
+                return done
+            if isinstance(target, ast.Name):
+                new = self._struct_of(node.value, target.id)
+                if new is not None:
+                    return new
+        return self.generic_visit(node)
+
+    def _struct_of(self, value: ast.expr, target: str) -> list[ast.stmt] | None:
+        """A variable that becomes another name of a struct, or a new one; None if it is none of them."""
+        found = self.scope.resolve(value)
+        if found is not None and found[1] is not None:
+            self.scope.aliases[target] = value
+            return [ast.copy_location(ast.Pass(), value)]
+        if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
+            return None
+        kind = self.named(value.func.id)
+        if not is_struct(kind):
+            return None
+        self.scope.roots[target] = kind
+        out = []
+        for name, given in zip(fields(kind), value.args, strict=True):
+            place = ast.Attribute(ast.Name(target, ast.Load()), name, ast.Store())
+            out.append(ast.copy_location(ast.Assign([place], self.visit(given)), value))
+        return out
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        helper = self._helper(node)
+        if helper is not None:
+            name = helper[0].__name__
+            raise TypeError(f"line {node.lineno}: {name} is inlined, so it must be a statement of its own")
+        return self.generic_visit(node)
+
+    def _helper(self, call: ast.Call) -> tuple[Callable[..., Any], list[ast.expr]] | None:
+        """The helper that is called, and its arguments, `self` among them; None for any other function."""
+        if isinstance(call.func, ast.Name) and call.func.id in self.names:
+            return self.names[call.func.id], call.args
+        if isinstance(call.func, ast.Attribute):
+            found = self.scope.resolve(call.func.value)
+            if found is not None and isinstance(found[1], type):
+                method = static(found[1], call.func.attr)
+                if is_inlined(method):
+                    return method, [call.func.value, *call.args]
+        return None
+
+    def _expand(self, call: ast.expr, target: ast.Name | ast.Attribute | None) -> list[ast.stmt] | None:
+        found = self._helper(call) if isinstance(call, ast.Call) else None
+        if found is None:
+            return None
+        function, arguments = found
+        helper = _HELPERS[function]
+        self.count += 1
+        body = [ast.parse(ast.unparse(s)).body[0] for s in helper.body]
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body = body[1:]  # the docstring
+        stored = [n for s in body for n in ast.walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)]
+        assigned = {n.id for n in stored if isinstance(n, ast.Name)}
+        changed = _changed(helper)
+        names: dict[str, ast.expr] = {}
+        before: list[ast.stmt] = []
+        for parameter, value in zip((a.arg for a in helper.args.args), arguments, strict=True):
+            if parameter not in assigned and self._stays(value, changed):
+                names[parameter] = value
+            else:
+                fresh = f"_{parameter}_{self.count}"
+                before.append(ast.Assign([ast.Name(fresh, ast.Store())], self.visit(value)))
+                names[parameter] = ast.Name(fresh, ast.Load())
+        for local in assigned:
+            names.setdefault(local, ast.Name(f"_{local}_{self.count}", ast.Load()))
+        module = function.__globals__
+        named = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        for other in (named & module.keys()) - names.keys():
+            own = f"_{module['__name__'].replace('.', '_')}_{other}"
+            names[other] = ast.Name(own, ast.Load())
+            self.known[own] = module[other]
+            self.origins[own] = module["__name__"], other
+            if is_inlined(module[other]):
+                self.names[own] = module[other]
+        out: list[ast.stmt] = before
+        for s in body:
+            renamed = Renamer(names).visit(s)
+            if isinstance(renamed, ast.Return):
+                if target is not None:
+                    assert renamed.value is not None
+                    renamed = ast.Assign([_stored(target)], renamed.value)
+                else:
+                    continue
+            expanded = self.visit(renamed)
+            out.extend(expanded if isinstance(expanded, list) else [expanded])
+        for s in out:
+            for n in ast.walk(s):
+                ast.copy_location(n, call)
+        return out or [ast.copy_location(ast.Pass(), call)]
+
+    def _stays(self, value: ast.expr, changed: Set[str]) -> bool:
+        """True for an argument that a helper which assigns fields of the names `changed` may read wherever it reads
+        its parameter: a constant, a variable, a struct, and a field that it does not assign."""
+        found = self.scope.resolve(value)
+        if found is not None and len(found[0]) > 1:
+            return found[1] is not None or not changed & {s for s in found[0] if isinstance(s, str)}
+        return isinstance(value, ast.Name | ast.Constant)
+
+
+def _stored(target: ast.Name | ast.Attribute) -> ast.expr:
+    new = copy.deepcopy(target)
+    new.ctx = ast.Store()
+    return new
+
+
+class Renamer(ast.NodeTransformer):
+    """Puts a helper's arguments and fresh locals in place of its own names."""
+
+    def __init__(self, names: Mapping[str, ast.expr]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        new = self.names.get(node.id)
+        if new is None:
+            return node
+        if isinstance(new, ast.Name):
+            return ast.Name(new.id, node.ctx)
+        return copy.deepcopy(new)
