@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..notation.kernels import struct
 from .arrays import wider
 from .blocks import Blocks, Tracked
 from .column_data import DTYPES, Array, Column, SelectionView
@@ -32,6 +33,7 @@ def _kept(array: Array, keep: Array, size: int) -> Array:
     return out
 
 
+@struct
 class EventLog:
     """Rows `start` ≤ i < `end` are held; positions index the buffers and change only in `compact`.
 

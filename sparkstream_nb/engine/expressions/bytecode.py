@@ -7,7 +7,7 @@ decides. As in Siddhi, an aggregator takes an event when it is evaluated; a skip
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ...plan.nodes import Agg, Arith, Call, Compare, Const, Expr, IsNull, Logic,
 from ...types import Type
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import inlined, kernel, struct
 from .functions.core import LARGEST, SMALLEST
 from .java_arithmetic import common_type, long_minus
 
@@ -57,18 +57,53 @@ def _divide_longs(a: int, b: int) -> int:
     return q
 
 
+@struct
+class ProgramMemory:
+    """What a program reads and works on.
+
+    `words` and `nulls`: the columns that it loads from, a row each. `known`: its constants. `stack` and `null`: its
+    stack of `depth` values. `total`, `count`, `queue` and `ends`: the state of its aggregators, by their numbers; of
+    each, `count[0]` is the number of values, and `count[1]` whether it was evaluated since its reset: one that was not
+    returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
+
+    A word is an integer, a text's code, a truth value or the bits of a double: `reals`, `known_real` and so on are the
+    same memory as doubles.
+    """
+
+    def __init__(self, known: Sequence[int], depth: int, columns: int, aggregates: int = 0) -> None:
+        self.words, self.nulls = np.zeros((columns, 0), np.int64), np.zeros((columns, 0), np.bool_)
+        self.known = np.array([*known, 0], np.int64)
+        self.stack, self.null = np.zeros(depth, np.int64), np.zeros(depth, np.bool_)
+        self.total, self.count = np.zeros(aggregates, np.int64), np.zeros((2, aggregates), np.int64)
+        self.queue, self.ends = np.zeros((aggregates, 0), np.int64), np.zeros((aggregates, 2), np.int64)
+
+    @property
+    def reals(self) -> Array:
+        return self.words.view(np.float64)
+
+    @property
+    def known_real(self) -> Array:
+        return self.known.view(np.float64)
+
+    @property
+    def real(self) -> Array:
+        return self.stack.view(np.float64)
+
+    @property
+    def total_real(self) -> Array:
+        return self.total.view(np.float64)
+
+    @property
+    def queue_real(self) -> Array:
+        return self.queue.view(np.float64)
+
+
 @inlined
 def interpret(
-    kind: int, now: int, event: int, first: int, last: int, ts: Array, codes: Array, words: Array, reals: Array,
-    nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array,
-    total_real: Array, count: Array, queue: Array, queue_real: Array, ends: Array,
-) -> int:  # fmt: skip
+    kind: int, now: int, event: int, first: int, last: int, ts: Array, codes: Array, memory: ProgramMemory
+) -> int:
     """Runs a program for `event` (a position), which is added (CURRENT), removed (EXPIRED) or resets the state (RESET).
-    Returns whether the condition is true. `real`, `reals` and so on are the bits of `stack`, `words` and so on as
-    doubles. The value, of any type, is left at the bottom: in `stack[0]`, and in `null[0]` whether it is null.
-
-    `count[0]` is the number of values of each aggregator, `count[1]` whether it was evaluated since its reset: one that
-    was not returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
+    Returns whether the condition is true. The value, of any type, is left at the bottom of the stack.
     """
     q = 0
     s = -1
@@ -78,127 +113,130 @@ def interpret(
             s += 1
             slot = codes[q + 1]
             at = event if slot == EVENT else first if slot == FIRST else last
-            stack[s] = words[codes[q + 2], at]
-            null[s] = nulls[codes[q + 2], at]
+            memory.stack[s] = memory.words[codes[q + 2], at]
+            memory.null[s] = memory.nulls[codes[q + 2], at]
             q += 3
         elif op == CONST:
             s += 1
-            stack[s] = known[codes[q + 1]]
-            null[s] = False
+            memory.stack[s] = memory.known[codes[q + 1]]
+            memory.null[s] = False
             q += 2
         elif op == COMPARE:
             s -= 1
             how = codes[q + 1]
-            if null[s] or null[s + 1]:
-                stack[s] = how == NE
-                null[s] = False
+            if memory.null[s] or memory.null[s + 1]:
+                memory.stack[s] = how == NE
+                memory.null[s] = False
             else:
                 if codes[q + 2] == WORD:
-                    below, same = stack[s] < stack[s + 1], stack[s] == stack[s + 1]
+                    below, same = memory.stack[s] < memory.stack[s + 1], memory.stack[s] == memory.stack[s + 1]
                     above = not (below or same)
                 else:
-                    below, same, above = real[s] < real[s + 1], real[s] == real[s + 1], real[s] > real[s + 1]
+                    x, y = memory.real[s], memory.real[s + 1]
+                    below, same, above = x < y, x == y, x > y
                 if how == LT:
-                    stack[s] = below
+                    memory.stack[s] = below
                 elif how == LE:
-                    stack[s] = below or same
+                    memory.stack[s] = below or same
                 elif how == GT:
-                    stack[s] = above
+                    memory.stack[s] = above
                 elif how == GE:
-                    stack[s] = above or same
+                    memory.stack[s] = above or same
                 elif how == EQ:
-                    stack[s] = same
+                    memory.stack[s] = same
                 else:
-                    stack[s] = not same
+                    memory.stack[s] = not same
             q += 3
         elif op == AGGREGATE:
             what = codes[q + 1]
             a = codes[q + 2]
             if what == COUNT:
                 s += 1
-                null[s] = kind == RESET and count[1, a] == 0
-                count[1, a] = kind != RESET
+                memory.null[s] = kind == RESET and memory.count[1, a] == 0
+                memory.count[1, a] = kind != RESET
                 if kind == CURRENT:
-                    count[0, a] += 1
+                    memory.count[0, a] += 1
                 elif kind == EXPIRED:
-                    count[0, a] -= 1
+                    memory.count[0, a] -= 1
                 else:
-                    count[0, a] = 0
-                stack[s] = count[0, a]
+                    memory.count[0, a] = 0
+                memory.stack[s] = memory.count[0, a]
             elif what in (MIN, MAX):
-                head, tail = ends[a, 0], ends[a, 1]
+                head, tail = memory.ends[a, 0], memory.ends[a, 1]
                 is_real = codes[q + 3] != 0
                 if kind == RESET:
                     head = tail
-                elif not null[s]:
+                elif not memory.null[s]:
                     flip = what == MAX
                     if kind == CURRENT:
                         if is_real:
-                            v = real[s]
+                            v = memory.real[s]
                             while tail > head and (
-                                queue_real[a, tail - 1] < v if flip else queue_real[a, tail - 1] > v
+                                memory.queue_real[a, tail - 1] < v if flip else memory.queue_real[a, tail - 1] > v
                             ):
                                 tail -= 1
                         else:
-                            w = stack[s]
-                            while tail > head and (queue[a, tail - 1] < w if flip else queue[a, tail - 1] > w):
+                            w = memory.stack[s]
+                            while tail > head and (
+                                memory.queue[a, tail - 1] < w if flip else memory.queue[a, tail - 1] > w
+                            ):
                                 tail -= 1
-                        queue[a, tail] = stack[s]
+                        memory.queue[a, tail] = memory.stack[s]
                         tail += 1
                     else:
                         i = head
                         if is_real:
-                            v = real[s]
-                            while i < tail and (queue_real[a, i] > v if flip else queue_real[a, i] < v):
+                            v = memory.real[s]
+                            while i < tail and (memory.queue_real[a, i] > v if flip else memory.queue_real[a, i] < v):
                                 i += 1
-                            found = i < tail and queue_real[a, i] == v
+                            found = i < tail and memory.queue_real[a, i] == v
                         else:
-                            w = stack[s]
-                            while i < tail and (queue[a, i] > w if flip else queue[a, i] < w):
+                            w = memory.stack[s]
+                            while i < tail and (memory.queue[a, i] > w if flip else memory.queue[a, i] < w):
                                 i += 1
-                            found = i < tail and queue[a, i] == w
+                            found = i < tail and memory.queue[a, i] == w
                         if found:
                             while i > head:
-                                queue[a, i] = queue[a, i - 1]
+                                memory.queue[a, i] = memory.queue[a, i - 1]
                                 i -= 1
                             head += 1
-                ends[a, 0] = head
-                ends[a, 1] = tail
-                null[s] = tail == head
+                memory.ends[a, 0] = head
+                memory.ends[a, 1] = tail
+                memory.null[s] = tail == head
                 if tail > head:
-                    stack[s] = queue[a, head]
+                    memory.stack[s] = memory.queue[a, head]
             else:
                 fresh = False
                 if kind == RESET:  # a sum of integers is 0 then
-                    fresh = count[1, a] != 0 and what == SUM and codes[q + 3] == 0
-                    total[a] = 0
-                    count[0, a] = 0
-                elif not null[s]:
+                    fresh = memory.count[1, a] != 0 and what == SUM and codes[q + 3] == 0
+                    memory.total[a] = 0
+                    memory.count[0, a] = 0
+                elif not memory.null[s]:
                     if kind == CURRENT:
-                        count[0, a] += 1
+                        memory.count[0, a] += 1
                         fresh = what == SUM
                         if codes[q + 3] != 0:
-                            total_real[a] += real[s]
+                            memory.total_real[a] += memory.real[s]
                         else:
-                            total[a] += stack[s]
+                            memory.total[a] += memory.stack[s]
                     else:
-                        count[0, a] -= 1
+                        memory.count[0, a] -= 1
                         if codes[q + 3] != 0:
-                            total_real[a] -= real[s]
+                            memory.total_real[a] -= memory.real[s]
                         else:
-                            total[a] = long_minus(total[a], stack[s])
-                null[s] = count[0, a] == 0 and not fresh
-                count[1, a] = kind != RESET
+                            memory.total[a] = long_minus(memory.total[a], memory.stack[s])
+                memory.null[s] = memory.count[0, a] == 0 and not fresh
+                memory.count[1, a] = kind != RESET
                 if what == AVG:
-                    real[s] = total_real[a] / count[0, a] if count[0, a] != 0 else 0.0
+                    memory.real[s] = memory.total_real[a] / memory.count[0, a] if memory.count[0, a] != 0 else 0.0
                 else:
-                    stack[s] = total[a]
+                    memory.stack[s] = memory.total[a]
             q += 4
         elif op == ELSE:
-            truth = stack[s] != 0 and not null[s]
+            truth = memory.stack[s] != 0 and not memory.null[s]
             if truth == (codes[q + 1] != 0):
-                stack[s] = truth
-                null[s] = False
+                memory.stack[s] = truth
+                memory.null[s] = False
                 q += 3 + codes[q + 2]
             else:
                 s -= 1
@@ -208,60 +246,60 @@ def interpret(
             slot = codes[q + 1]
             at = last if slot == LAST else first if slot == FIRST else event
             # What has left the window bears the time at which it did.
-            stack[s] = now if kind == EXPIRED and at == event and slot != OWN else ts[at]
-            null[s] = False
+            memory.stack[s] = now if kind == EXPIRED and at == event and slot != OWN else ts[at]
+            memory.null[s] = False
             q += 2
         elif op == TO_REAL:
-            real[s] = float(stack[s])
+            memory.real[s] = float(memory.stack[s])
             q += 1
         elif op == TO_FLOAT:
-            real[s] = float(np.float32(stack[s]))
+            memory.real[s] = float(np.float32(memory.stack[s]))
             q += 1
         elif op == NOT:
-            stack[s] = null[s] or stack[s] == 0
-            null[s] = False
+            memory.stack[s] = memory.null[s] or memory.stack[s] == 0
+            memory.null[s] = False
             q += 1
         elif op == IS_NULL:
-            stack[s] = null[s]
-            null[s] = False
+            memory.stack[s] = memory.null[s]
+            memory.null[s] = False
             q += 1
         elif op == CHOOSE:
             s -= 2
-            at = s + 1 if stack[s] != 0 and not null[s] else s + 2
-            stack[s] = stack[at]
-            null[s] = null[at]
+            at = s + 1 if memory.stack[s] != 0 and not memory.null[s] else s + 2
+            memory.stack[s] = memory.stack[at]
+            memory.null[s] = memory.null[at]
             q += 1
         elif op == COALESCE:
             s -= 1
-            if null[s]:
-                stack[s] = stack[s + 1]
-                null[s] = null[s + 1]
+            if memory.null[s]:
+                memory.stack[s] = memory.stack[s + 1]
+                memory.null[s] = memory.null[s + 1]
             q += 1
         elif op == EXTREME:
             largest = codes[q + 1] != 0
             s -= codes[q + 2] - 1
             x = SMALLEST if largest else LARGEST
             for i in range(s, s + codes[q + 2]):
-                if not null[i]:
-                    y = real[i]
+                if not memory.null[i]:
+                    y = memory.real[i]
                     x = max(x, y) if largest else min(x, y)
-            null[s] = False
+            memory.null[s] = False
             if codes[q + 3] == REAL:
-                real[s] = x
+                memory.real[s] = x
             elif codes[q + 3] == FLOAT:
-                real[s] = float(np.float32(x))
+                memory.real[s] = float(np.float32(x))
             else:
                 most = 2147483647 if codes[q + 3] == INT else 9223372036854775807
-                stack[s] = most if x >= float(most) else -most - 1 if x <= -float(most) - 1.0 else int(x)
+                memory.stack[s] = most if x >= float(most) else -most - 1 if x <= -float(most) - 1.0 else int(x)
             q += 4
         else:
             s -= 1
             how = codes[q + 1]
-            null[s] = null[s] or null[s + 1]
-            if null[s]:
+            memory.null[s] = memory.null[s] or memory.null[s + 1]
+            if memory.null[s]:
                 pass
             elif codes[q + 2] >= REAL:
-                x, y = real[s], real[s + 1]
+                x, y = memory.real[s], memory.real[s + 1]
                 if how == ADD:
                     x = x + y
                 elif how == SUB:
@@ -269,14 +307,14 @@ def interpret(
                 elif how == MUL:
                     x = x * y
                 elif y == 0.0:
-                    null[s] = True
+                    memory.null[s] = True
                 elif how == DIV:
                     x = x / y
                 else:
                     x = np.fmod(x, y)
-                real[s] = float(np.float32(x)) if codes[q + 2] == FLOAT else x
+                memory.real[s] = float(np.float32(x)) if codes[q + 2] == FLOAT else x
             else:
-                b, c = stack[s], stack[s + 1]
+                b, c = memory.stack[s], memory.stack[s + 1]
                 if how == ADD:
                     b = b + c
                 elif how == SUB:
@@ -284,15 +322,15 @@ def interpret(
                 elif how == MUL:
                     b = b * c
                 elif c == 0:
-                    null[s] = True
+                    memory.null[s] = True
                 elif how == DIV:
                     b = _divide_longs(b, c)
                 else:
                     b = b - _divide_longs(b, c) * c
-                stack[s] = ((b + 2147483648) & 4294967295) - 2147483648 if codes[q + 2] == INT else b
+                memory.stack[s] = ((b + 2147483648) & 4294967295) - 2147483648 if codes[q + 2] == INT else b
             q += 3
         op = codes[q]
-    verdict: int = TRUE if stack[s] != 0 and not null[s] else FALSE
+    verdict: int = TRUE if memory.stack[s] != 0 and not memory.null[s] else FALSE
     return verdict
 
 

@@ -20,8 +20,8 @@ _HELPERS: dict[Any, ast.FunctionDef] = {}
 def inlined(function: F) -> F:
     """Marks a helper that `kernel` inlines: its body replaces the call.
 
-    The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all of the
-    right side of an assignment. A parameter that is a struct stands for the caller's: what the helper assigns to its
+    The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all that is
+    assigned or returned. A parameter that is a struct stands for the caller's: what the helper assigns to its
     fields, the caller has. It still runs as plain Python. Raises TypeError for a helper of another shape.
     """
     node = parse(function)
@@ -109,6 +109,14 @@ class Inliner(ast.NodeTransformer):
                     return new
         return self.generic_visit(node)
 
+    def visit_Return(self, node: ast.Return) -> Any:
+        self.count += 1
+        name = f"_result_{self.count}"
+        done = None if node.value is None else self._expand(node.value, ast.Name(name, ast.Store()))
+        if not done:
+            return self.generic_visit(node)
+        return [*done, ast.copy_location(ast.Return(ast.Name(name, ast.Load())), node)]
+
     def _struct_of(self, value: ast.expr, target: str) -> list[ast.stmt] | None:
         """A variable that becomes another name of a struct, or a new one; None if it is none of them."""
         found = self.scope.resolve(value)
@@ -183,9 +191,11 @@ class Inliner(ast.NodeTransformer):
         for s in body:
             renamed = Renamer(names).visit(s)
             if isinstance(renamed, ast.Return):
+                assert renamed.value is not None
                 if target is not None:
-                    assert renamed.value is not None
                     renamed = ast.Assign([_stored(target)], renamed.value)
+                elif isinstance(renamed.value, ast.Call):
+                    renamed = ast.Expr(renamed.value)
                 else:
                     continue
             expanded = self.visit(renamed)

@@ -33,7 +33,7 @@ from ...system import put_in_place
 from .inlining import Inliner, Renamer, inlined, is_inlined, kinds, parse
 from .structs import Flattener, Interface, LoopCall, Parameter, Scope, find, static, struct
 
-__all__ = ["Loop", "compiled", "inlined", "kernel", "struct"]
+__all__ = ["Loop", "compiled", "compiled_by", "inlined", "kernel", "struct"]
 
 # A division by zero is infinite or NaN, and costs no check; no loop is called from C.
 _njit: Any = cast(Any, njit)(cache=True, error_model="numpy", no_cfunc_wrapper=True)
@@ -109,21 +109,40 @@ class Loop:
 
 
 class compiled:
-    """Marks a method of a struct that is compiled by itself and called, not inlined. Numbers that are fields of a
-    struct it may change only by returning them (`structs.Parameter.assigned`)."""
+    """Marks a method of a struct that is compiled by itself and called, not inlined, with the helpers of the class that
+    has it. Numbers that are fields of a struct it may change only by returning them (`structs.Parameter.assigned`)."""
+
+    fixed: tuple[str, ...] = ()
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self._loops: dict[type, Any] = {}
+        self._loops: dict[tuple[Any, ...], Any] = {}
 
-    def loop(self, cls: type) -> Any:
-        """The loop for instances of a class that has the method."""
-        if cls not in self._loops:
-            self._loops[cls] = kernel(self.function, {"self": cls})
-        return self._loops[cls]
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner = owner
+
+    def loop(self, *values: Any) -> Any:
+        """The loop for instances that have these values of the `fixed` fields."""
+        if values not in self._loops:
+            constants = {f"self.{name}": value for name, value in zip(self.fixed, values, strict=True)}
+            self._loops[values] = kernel(self.function, {"self": self._owner}, **constants)
+        return self._loops[values]
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else partial(self.loop(type(instance)), instance)
+        if instance is None:
+            return self
+        return partial(self.loop(*(getattr(instance, name) for name in self.fixed)), instance)
+
+
+def compiled_by(*fields: str) -> Callable[[Callable[..., Any]], compiled]:
+    """`compiled`, with a loop of its own for each of the values that these fields have, which are constants in it."""
+
+    def mark(function: Callable[..., Any]) -> compiled:
+        method = compiled(function)
+        method.fixed = fields
+        return method
+
+    return mark
 
 
 def kernel(
@@ -174,9 +193,9 @@ class _InlinedLoop:
 
 
 def _at(origin: tuple[str, str]) -> Any:
-    """What a module has by a name; of a method that is compiled, the loop of the class that is named."""
+    """What a module has by a name; the loop of a method that is compiled."""
     found = find(*origin)
-    return found.loop(find(origin[0], origin[1].rpartition(".")[0])) if isinstance(found, compiled) else found
+    return found.loop() if isinstance(found, compiled) else found
 
 
 def _dispatcher(value: Any) -> Any:
@@ -227,7 +246,7 @@ def _loop_call(inliner: Inliner, call: ast.Call) -> LoopCall | None:
     if not isinstance(method, compiled):
         raise TypeError(f"line {call.lineno}: {cls.__qualname__}.{call.func.attr} is neither inlined nor compiled")
     own = f"_{cls.__module__.replace('.', '_')}_{cls.__qualname__}_{call.func.attr}"
-    inliner.known[own] = loop = method.loop(cls)
+    inliner.known[own] = loop = method.loop()
     inliner.origins[own] = cls.__module__, f"{cls.__qualname__}.{call.func.attr}"
     return LoopCall(ast.Name(own, ast.Load()), loop.interface, [call.func.value, *call.args])
 

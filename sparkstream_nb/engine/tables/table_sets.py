@@ -18,7 +18,7 @@ from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, interpret
+from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, ProgramMemory, interpret
 from ..notation.kernels import kernel
 from ..state.services import Services
 
@@ -81,10 +81,9 @@ class _SetCodes(Codes):
 def _run(
     query: Array, starts: Array, masks: Array, writer: Array, row: Array, key: Array, after: Array, base: int,
     old: int, now: Array, involved: Array, item_of: Array, item_attr: Array, item_code: Array, all_codes: Array,
-    words: Array, reals: Array, nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array,
-    none: Array, none_real: Array, nones: Array, nones_real: Array,
+    memory: ProgramMemory, none: Array,
 ) -> None:  # fmt: skip
-    """The values of all versions in the order of the writes (see `table_log._chain`). `words` holds, by attribute, the
+    """The values of all versions in the order of the writes (see `table_log._chain`). `memory` has, by attribute, the
     values of the `old` rows and behind them the values of the versions. `now` is the position there of the row under
     each key, -1 for none. By writer: `query`, -1 if it runs no program, and the position of its events in the columns
     of parts without the table (`starts`).
@@ -102,18 +101,15 @@ def _run(
                 w = writer[j] if len(writer) else 0
                 for a in involved:
                     if masks[w, a] in (KEEP, MADE):
-                        words[a, at] = words[a, before]
-                        nulls[a, at] = nulls[a, before]
+                        memory.words[a, at] = memory.words[a, before]
+                        memory.nulls[a, at] = memory.nulls[a, before]
                 if query[w] >= 0:
                     event = starts[w] + (row[j] if len(row) else j)
                     for item in range(item_of[query[w], 0], item_of[query[w], 1]):
                         codes = all_codes[item_code[item] :]
-                        interpret(
-                            CURRENT, 0, event, at, at, none, codes, words, reals, nulls, known, known_real, stack, real,
-                            null, none, none_real, nones, nones, nones_real, nones,
-                        )  # fmt: skip
-                        words[item_attr[item], at] = stack[0]
-                        nulls[item_attr[item], at] = null[0]
+                        interpret(CURRENT, 0, event, at, at, none, codes, memory)
+                        memory.words[item_attr[item], at] = memory.stack[0]
+                        memory.nulls[item_attr[item], at] = memory.null[0]
         if k >= 0:
             now[k] = at
 
@@ -159,8 +155,9 @@ class SetPrograms:
         positions = np.concatenate([held[keys], np.arange(base, log.end)])
         attrs, parts = len(self.types), max((len(m.parts) for m in made if m is not None), default=0)
         starts = np.cumsum([0, *(0 if m is None else m.rows for m in made)])
-        words = np.zeros((attrs + parts, max(len(positions), int(starts[-1]))), np.int64)
-        reals, nulls = words.view(np.float64), np.zeros(words.shape, np.bool_)
+        memory = ProgramMemory(self._codes.known, len(self._words), attrs + parts)
+        memory.words = words = np.zeros((attrs + parts, max(len(positions), int(starts[-1]))), np.int64)
+        memory.nulls = nulls = np.zeros(words.shape, np.bool_)
         involved = sorted(self._involved)
         for a in involved:
             column = log.column(a, positions)
@@ -168,19 +165,15 @@ class SetPrograms:
         for start, m in zip(starts, made, strict=False):
             for i, column in enumerate(() if m is None else m.parts):
                 _put(column, words[attrs + i, start : start + len(column)], nulls[attrs + i, start:])
-        known, stack = np.array([*self._codes.known, 0], np.int64), np.zeros(len(self._words), np.int64)
-        none, nones = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
         items = np.array(self._items, np.int64)
         _run(
             np.array([-1 if m is None else m.query for m in made], np.int64), starts, masks, writer, row, key, after,
             base, len(keys), now, np.array(involved, np.int64), np.array(self._queries, np.int64), items[:, 0].copy(),
-            items[:, 1].copy(), np.array(self._words, np.int64), words, reals, nulls, known, known.view(np.float64),
-            stack, stack.view(np.float64), np.zeros(len(stack), np.bool_), none, none.view(np.float64), nones,
-            nones.view(np.float64),
+            items[:, 1].copy(), np.array(self._words, np.int64), memory, np.zeros(0, np.int64),
         )  # fmt: skip
         for a in sorted({a for a, _ in self._items}):
             type, null = self.types[a], nulls[a, len(keys) : len(positions)]
-            values = (reals if type in REALS else words)[a, len(keys) : len(positions)].astype(DTYPES[type])
+            values = (memory.reals if type in REALS else words)[a, len(keys) : len(positions)].astype(DTYPES[type])
             values[null] = -1 if type is Type.STRING else 0
             log.assign(a, positions[len(keys) :], Column(type, values, null if null.any() else None))
 

@@ -9,76 +9,20 @@ import numpy as np
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
-from ..notation.kernels import kernel
-from .chain import ChainedLog, pop, push
+from ..notation.kernels import compiled, inlined, struct
+from .chain import ChainedLog
 from .length import load_reset, reset_state
-from .window_protocol import Emission, Untimed, WindowSetup
+from .window_protocol import Emission, Feed, Untimed, WindowSetup
 
 
-@kernel
-def _batch(
-    length: int, wants_expired: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
-    instance: Array, nxt: Array, alive: Array, head: Array, tail: Array, reset: Array, pos_out: Array, kind_out: Array,
-    ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`BatchWindowProcessor.process`, chunk by chunk. All of a chunk expires with the next one, however it was cut."""
-    n = 0
-    chunk = 0
-    i = 0
-    while i < rows:
-        a = i
-        i += 1
-        while i < rows and row_chunk[i] == row_chunk[a]:
-            i += 1
-        p = instance[at + a]
-        begin = n
-        if wants_expired and head[p] >= 0:
-            while head[p] >= 0:
-                old = pop(p, nxt, head, tail)
-                alive[old] = False
-                pos_out[n] = old
-                kind_out[n] = EXPIRED
-                ts_out[n] = now[a]
-                n += 1
-            if reset[p] >= 0:
-                pos_out[n] = reset[p]
-                kind_out[n] = RESET
-                ts_out[n] = ts[reset[p]]
-                n += 1
-                reset[p] = -1
-        b = a
-        while b < i:
-            e = i if length == 0 else min(i, b + length)
-            if reset[p] >= 0:
-                pos_out[n] = reset[p]
-                kind_out[n] = RESET
-                ts_out[n] = ts[reset[p]]
-                n += 1
-            reset[p] = at + b
-            for k in range(b, e):
-                pos = at + k
-                if wants_expired:
-                    push(pos, p, nxt, head, tail)
-                    alive[pos] = True
-                pos_out[n] = pos
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[pos]
-                n += 1
-            for k in range(begin, n):
-                order_key_out[k] = row_order_key[a]
-                chunk_out[k] = chunk
-            begin = n
-            chunk += 1
-            b = e
-    return n
-
-
+@struct
 class BatchWindow(Untimed):
     """Chunks as they arrive; one takes the place of the one before it.
 
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
     """
 
+    log: ChainedLog
     stamps, is_ordered = EXPIRED, False
 
     def __init__(self, setup: WindowSetup) -> None:
@@ -97,18 +41,52 @@ class BatchWindow(Untimed):
         self.reset = grown(self.reset, instances, -1)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
-        made = _batch(
-            self.length, self.wants_expired, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
-            log.instance,
-            log.next,
-            log.alive, log.head[0], log.tail[0], self.reset, *out.arrays,
-        )  # fmt: skip
+        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
         result = out.rows(made, log, rows.instance is not None)
         if not self.wants_expired:
             log.alive[: log.end] = False
         log.alive[self.reset[self.reset >= 0]] = True
         log.tidy(self.reset)
         return result
+
+    @compiled
+    def _step(self, rows: Feed, now: Array, out: Emission) -> int:
+        """`BatchWindowProcessor.process`, chunk by chunk. All of a chunk expires with the next one, however it was cut.
+        Returns how many rows are put out.
+        """
+        i = 0
+        while i < rows.count:
+            a = i
+            i += 1
+            while i < rows.count and rows.chunk[i] == rows.chunk[a]:
+                i += 1
+            order_key = rows.order_key[a]
+            p = self.log.instance[rows.first + a]
+            if self.wants_expired and self.log.head[0][p] >= 0:
+                while self.log.head[0][p] >= 0:
+                    old = self.log.pop(0, p)
+                    self.log.alive[old] = False
+                    out.emit(old, EXPIRED, now[a], order_key)
+                self._reset(p, -1, order_key, out)
+            b = a
+            while b < i:
+                e = i if self.length == 0 else min(i, b + self.length)
+                self._reset(p, rows.first + b, order_key, out)
+                for pos in range(rows.first + b, rows.first + e):
+                    if self.wants_expired:
+                        self.log.push(0, pos, p)
+                        self.log.alive[pos] = True
+                    out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+                out.chunks += 1
+                b = e
+        return out.count
+
+    @inlined
+    def _reset(self, p: int, new: int, order_key: int, out: Emission) -> None:
+        """Puts the RESET row out that waits, if any; `new` is the position of the next one."""
+        if self.reset[p] >= 0:
+            out.emit(self.reset[p], RESET, self.log.ts[self.reset[p]], order_key)
+        self.reset[p] = new
 
     def _pieces(self, rows: Rows) -> Rows:
         """The rows themselves, a chunk for each piece."""

@@ -9,53 +9,17 @@ import numpy as np
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, struct
 from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
 
 
-@kernel
-def _put_out(
-    wants_expired: bool, clocked: bool, end: Array, time: Array, order_key: Array, ts: Array, places: Array,
-    pos_out: Array,
-    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """A chunk for each batch: the one before it, a RESET, its own events."""
-    n = 0
-    old = places[0]
-    new = places[1]
-    for b in range(len(end)):
-        begin = n
-        if wants_expired:
-            for pos in range(old, new):
-                pos_out[n] = pos
-                kind_out[n] = EXPIRED
-                ts_out[n] = time[b]
-                n += 1
-        if new < end[b]:
-            pos_out[n] = new
-            kind_out[n] = RESET
-            ts_out[n] = time[b] if clocked else ts[new]
-            n += 1
-        for pos in range(new, end[b]):
-            pos_out[n] = pos
-            kind_out[n] = CURRENT
-            ts_out[n] = ts[pos]
-            n += 1
-        old = new if wants_expired else end[b]
-        new = end[b]
-        for k in range(begin, n):
-            order_key_out[k] = order_key[b]
-            chunk_out[k] = b
-    places[0] = old
-    places[1] = new
-    return n
-
-
+@struct
 class BatchesInLine(Untimed, OutsidePartitions):
     """Events of one instance in batches, each of which expires with the next one. `places` are the first event that is
     still to expire, and the first of the batch to come. RESET rows bear the time of the batch if they are `clocked`.
     """
 
+    log: EventLog
     stamps, moves, is_ordered = EXPIRED, False, False
     clocked = True
 
@@ -84,10 +48,29 @@ class BatchesInLine(Untimed, OutsidePartitions):
         else:
             # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
             out = Emission(3 * (log.end - int(self.places[0])))
-            made = _put_out(self.wants_expired, self.clocked, end, time, order_key, log.ts, self.places, *out.arrays)
-            result = out.rows(made, log, False)
+            result = out.rows(self._put_out(end, time, order_key, out), log, False)
         self.places -= log.fit(int(self.places[0]))
         return result
+
+    @compiled
+    def _put_out(self, end: Array, time: Array, order_key: Array, out: Emission) -> int:
+        """A chunk for each batch: the one before it, a RESET, its own events; returns how many rows are put out."""
+        old = self.places[0]
+        new = self.places[1]
+        for b in range(len(end)):
+            out.chunks = b
+            if self.wants_expired:
+                for pos in range(old, new):
+                    out.emit(pos, EXPIRED, time[b], order_key[b])
+            if new < end[b]:
+                out.emit(new, RESET, time[b] if self.clocked else self.log.ts[new], order_key[b])
+            for pos in range(new, end[b]):
+                out.emit(pos, CURRENT, self.log.ts[pos], order_key[b])
+            old = new if self.wants_expired else end[b]
+            new = end[b]
+        self.places[0] = old
+        self.places[1] = new
+        return out.count
 
     def state(self) -> dict[str, Any]:
         low = int(self.places[0])

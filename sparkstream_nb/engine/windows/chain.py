@@ -90,6 +90,9 @@ def _hang(end: int, instance: Array, alive: Array, nxt: Array, head: Array, tail
             lengths[instance[pos]] += 1
 
 
+CURRENT_CHAIN, EXPIRED_CHAIN = 0, 1
+"""The two chains of a window of batches: the events of the batch at hand, and those of the last one."""
+
 _MOST = 2**31 - 1
 """Positions that `next` can name."""
 

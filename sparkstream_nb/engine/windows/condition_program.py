@@ -18,7 +18,24 @@ from ..columnar.column_data import Array, Column
 from ..columnar.error_routing import may_fail
 from ..columnar.eventlog import EventLog
 from ..expressions import Env, compile_expr
-from ..expressions.bytecode import AGGREGATE, AVG, COUNT, END, LOAD, MAX, MIN, OWN, REALS, SUM, TIME, Codes, NoProgram
+from ..expressions.bytecode import (
+    AGGREGATE,
+    AVG,
+    COUNT,
+    END,
+    LOAD,
+    MAX,
+    MIN,
+    OWN,
+    REALS,
+    SUM,
+    TIME,
+    Codes,
+    NoProgram,
+    ProgramMemory,
+    interpret,
+)
+from ..notation.kernels import inlined, struct
 from .window_protocol import WindowSetup
 
 _AGGREGATES = {"count": COUNT, "sum": SUM, "avg": AVG, "min": MIN, "max": MAX}
@@ -26,11 +43,14 @@ _UNSTEADY = frozenset({"eventTimestamp", "currentTimeMillis", "UUID"})
 """Functions whose answer depends on when they are asked."""
 
 
+@struct
 class ConditionProgram(Codes):
     """A condition as codes, the derived columns of the events in a log, and the state of its aggregators.
 
     Raises NoProgram if the condition cannot be compiled to codes.
     """
+
+    memory: ProgramMemory
 
     def __init__(self, condition: Expr, setup: WindowSetup, log: EventLog) -> None:
         super().__init__(setup.strings.code)
@@ -39,15 +59,8 @@ class ConditionProgram(Codes):
         self._aggregates = 0
         self.codes = np.array([*self.push(condition), END], np.int64)
         self._evaluators = [compile_expr(e, setup.context) for e in self._derived]
-        self._known_words = np.array([*self.known, 0], np.int64)
-        self.words = np.zeros((len(self._derived), 0), np.int64)
-        self.nulls = np.zeros((len(self._derived), 0), np.bool_)
+        self.memory = ProgramMemory(self.known, len(self.codes), len(self._derived), self._aggregates)
         self.filled = 0
-        self.stack = np.zeros(len(self.codes), np.int64)
-        self.stack_null = np.zeros(len(self.codes), np.bool_)
-        self.total, self.count = np.zeros(self._aggregates, np.int64), np.zeros((2, self._aggregates), np.int64)
-        self.queue = np.zeros((self._aggregates, 0), np.int64)
-        self.ends = np.zeros((self._aggregates, 2), np.int64)
 
     # ------------------------------------------------------------------------------------------------------- codes
 
@@ -78,13 +91,18 @@ class ConditionProgram(Codes):
 
     # -------------------------------------------------------------------------------------------------- at run time
 
+    @inlined
+    def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array) -> int:
+        """`bytecode.interpret`."""
+        return interpret(kind, now, event, first, last, ts, self.codes, self.memory)
+
     def room(self, events: int) -> None:
         """Evaluates the derived columns of the log's newest events, and makes room for `events` further queue
         places."""
-        log = self.log
+        log, memory = self.log, self.memory
         end = log.end
         if self._derived and self.filled < end:
-            self.words, self.nulls = grown(self.words, log.capacity), grown(self.nulls, log.capacity, False)
+            memory.words, memory.nulls = grown(memory.words, log.capacity), grown(memory.nulls, log.capacity, False)
             index = np.arange(self.filled, end)
             env = Env(
                 len(index), self.setup.strings, log.ts[index], log.ts[index],
@@ -94,44 +112,36 @@ class ConditionProgram(Codes):
             for i, evaluate in enumerate(self._evaluators):
                 column = evaluate(env)
                 real = column.type in REALS
-                target = self.words.view(np.float64) if real else self.words
+                target = memory.reals if real else memory.words
                 target[i, self.filled : end] = column.values
-                self.nulls[i, self.filled : end] = False if column.null is None else column.null
+                memory.nulls[i, self.filled : end] = False if column.null is None else column.null
         self.filled = end
         if self._aggregates:
             for a in range(self._aggregates):
-                head, tail = self.ends[a]
-                self.queue[a, : tail - head] = self.queue[a, head:tail].copy()
-                self.ends[a] = 0, tail - head
-            self.queue = grown(self.queue, int(self.ends[:, 1].max()) + events)
+                head, tail = memory.ends[a]
+                memory.queue[a, : tail - head] = memory.queue[a, head:tail].copy()
+                memory.ends[a] = 0, tail - head
+            memory.queue = grown(memory.queue, int(memory.ends[:, 1].max()) + events)
 
     def compact(self, keep: Array) -> None:
         """The log keeps only positions `keep`."""
+        memory = self.memory
         if self._derived:
-            self.words, self.nulls = self.words[:, keep], self.nulls[:, keep]
+            memory.words, memory.nulls = memory.words[:, keep], memory.nulls[:, keep]
         self.filled = len(keep)
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        """Arguments of `interpret` from `codes` on."""
-        real = np.float64
-        known = self._known_words
-        return (
-            self.codes, self.words, self.words.view(real), self.nulls, known, known.view(real), self.stack,
-            self.stack.view(real), self.stack_null, self.total, self.total.view(real), self.count, self.queue,
-            self.queue.view(real), self.ends,
-        )  # fmt: skip
-
     def state(self) -> Any:
-        queues = [self.queue[a, head:tail] for a, (head, tail) in enumerate(self.ends.tolist())]
-        return {"total": self.total, "count": self.count, "queues": queues}
+        memory = self.memory
+        queues = [memory.queue[a, head:tail] for a, (head, tail) in enumerate(memory.ends.tolist())]
+        return {"total": memory.total, "count": memory.count, "queues": queues}
 
     def load(self, state: Any) -> None:
-        self.total, self.count = state["total"].copy(), state["count"].copy()
+        memory = self.memory
+        memory.total, memory.count = state["total"].copy(), state["count"].copy()
         for a, values in enumerate(state["queues"]):
-            self.queue = grown(self.queue, len(values))
-            self.queue[a, : len(values)] = values
-            self.ends[a] = 0, len(values)
+            memory.queue = grown(memory.queue, len(values))
+            memory.queue[a, : len(values)] = values
+            memory.ends[a] = 0, len(values)
 
 
 def _unsteady(e: Expr) -> bool:

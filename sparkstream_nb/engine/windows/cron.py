@@ -9,10 +9,10 @@ import numpy as np
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from ..state.cron_times import CronTimes
-from .chain import ChainedLog, pop, push
-from .window_protocol import Emission, WindowSetup
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
+from .window_protocol import Emission, Feed, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 
@@ -23,7 +23,8 @@ BUCKETS, KEYS, TURN = range(3)
 
 @kernel
 def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
-    """The instances in the order of the map, which `computeIfAbsent` fills: the newest is the first in its bucket."""
+    """The instances in the order of Siddhi's map, which `computeIfAbsent` fills: the newest is the first in its bucket.
+    `turn[p]`: the number that instance `p` came in as; 0 if it is not in the map."""
     there = np.flatnonzero(turn)
     place = np.empty(len(there), np.int64)
     for i in range(len(there)):
@@ -32,62 +33,13 @@ def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
     return there[np.argsort(place)]
 
 
-@kernel
-def _cron(
-    scheduler: int, hashes: Array, turn: Array, size: Array, at: int, rows: int, row_order_key: Array, base: int,
-    now: Array, fires: Array, ts: Array, instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array,
-    ehead: Array, etail: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events are always emitted.
-    `turn[p]`: insertion rank of instance `p` in Siddhi's map; 0 if absent.
-    """
-    n = 0
-    chunk = 0
-    f = 0
-    for i in range(rows + 1):
-        while f < len(fires):
-            order_key = ((base + fires[f]) << _BITS) | scheduler
-            if i < rows and order_key > row_order_key[i]:
-                break
-            t = now[fires[f]]
-            f += 1
-            for p in _walk_buckets(turn, hashes, size):
-                if chead[p] < 0:
-                    continue
-                begin = n
-                while ehead[p] >= 0:
-                    old = pop(p, nxt, ehead, etail)
-                    alive[old] = False
-                    pos_out[n], kind_out[n], ts_out[n] = old, EXPIRED, t
-                    n += 1
-                while chead[p] >= 0:
-                    cur = pop(p, nxt, chead, ctail)
-                    pos_out[n], kind_out[n], ts_out[n] = cur, CURRENT, ts[cur]
-                    n += 1
-                    push(cur, p, nxt, ehead, etail)
-                for j in range(begin, n):
-                    order_key_out[j] = order_key
-                    chunk_out[j] = chunk
-                chunk += 1
-        if i == rows:
-            break
-        p = instance[at + i]
-        if turn[p] == 0:
-            if size[KEYS] > size[BUCKETS] * 3 // 4:  # before a key comes in
-                size[BUCKETS] *= 2
-            size[KEYS] += 1
-            size[TURN] += 1
-            turn[p] = size[TURN]
-        push(at + i, p, nxt, chead, ctail)
-        alive[at + i] = True
-    return n
-
-
+@struct
 class CronWindow:
     """A window that emits, at each time that the cron text names by the app's clock, the events since the last such
     time.
     """
 
+    log: ChainedLog
     stamps, moves, is_ordered = None, False, False
 
     def __init__(self, setup: WindowSetup) -> None:
@@ -115,14 +67,52 @@ class CronWindow:
         at = log.add(rows, instances)
         out = Emission(2 * (at + n))
         self.turn = grown(self.turn, instances)
-        made = _cron(
-            self.scheduler, np.zeros(1, np.int64) if hashes is None else hashes, self.turn, self.size, at, n,
-            rows.order_key, clock.base, clock.now, self._fires(clock), log.ts, log.instance, log.next, log.alive,
-            log.head[0], log.tail[0], log.head[1], log.tail[1], *out.arrays,
-        )  # fmt: skip
+        hashes = np.zeros(1, np.int64) if hashes is None else hashes
+        made = self._step(Feed(rows, at), clock, self._fires(clock), hashes, out)
         result = out.rows(made, log, rows.instance is not None)
         log.tidy()
         return result
+
+    @compiled
+    def _step(self, rows: Feed, clock: Clock, fires: Array, hashes: Array, out: Emission) -> int:
+        """`CronWindowProcessor.process` and `dispatchEvents`: no RESET, and expired events are always emitted. `fires`:
+        the steps at which batches leave. Returns how many rows are put out."""
+        f = 0
+        for i in range(rows.count + 1):
+            while f < len(fires):
+                order_key = ((clock.base + fires[f]) << _BITS) | self.scheduler
+                if i < rows.count and order_key > rows.order_key[i]:
+                    break
+                t = clock.now[fires[f]]
+                f += 1
+                for p in _walk_buckets(self.turn, hashes, self.size):
+                    self._send(p, t, order_key, out)
+            if i == rows.count:
+                break
+            p = self.log.instance[rows.first + i]
+            if self.turn[p] == 0:
+                if self.size[KEYS] > self.size[BUCKETS] * 3 // 4:  # before a key comes in
+                    self.size[BUCKETS] *= 2
+                self.size[KEYS] += 1
+                self.size[TURN] += 1
+                self.turn[p] = self.size[TURN]
+            self.log.push(CURRENT_CHAIN, rows.first + i, p)
+            self.log.alive[rows.first + i] = True
+        return out.count
+
+    @inlined
+    def _send(self, p: int, t: int, order_key: int, out: Emission) -> None:
+        """The batch of an instance leaves."""
+        if self.log.head[CURRENT_CHAIN][p] >= 0:
+            while self.log.head[EXPIRED_CHAIN][p] >= 0:
+                old = self.log.pop(EXPIRED_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, t, order_key)
+            while self.log.head[CURRENT_CHAIN][p] >= 0:
+                new = self.log.pop(CURRENT_CHAIN, p)
+                out.emit(new, CURRENT, self.log.ts[new], order_key)
+                self.log.push(EXPIRED_CHAIN, new, p)
+            out.chunks += 1
 
     def next_due(self) -> int | None:
         return self.due if (self.log.head[0] >= 0).any() else None

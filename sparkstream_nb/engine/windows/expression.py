@@ -2,16 +2,16 @@
 true.
 
 The condition sees the event that comes or goes, the `first` and the `last` one, and aggregates of the held events; its
-aggregators count the events of all partition instances together. The loops below are compiled with the condition as a
-program (`bytecode.interpret`); a condition that no program can state runs them as plain Python.
+aggregators count the events of all partition instances together. The loops are compiled with the condition as a program
+(`bytecode.interpret`); a condition that no program can state runs them as plain Python.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
-from typing import Any
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,214 +23,12 @@ from ..aggregators import Aggregator, make_aggregator
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram, interpret
-from ..notation.kernels import kernel
-from .chain import ChainedLog, pop, push
+from ..expressions.bytecode import FAILED, FALSE, TRUE, NoProgram
+from ..notation.kernels import compiled, inlined, struct
+from ..notation.structs import static
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .condition_program import ConditionProgram
-from .window_protocol import Emission, Untimed, WindowSetup, no_rows, put
-
-
-def slide(
-    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, instance: Array,
-    bad: Array,
-    findable: bool, ts: Array, nxt: Array, alive: Array, head: Array, tail: Array, n: int, pos_out: Array,
-    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array,
-    nulls: Array, known: Array, known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real:
-    Array, count: Array, queue: Array, queue_real: Array, ends: Array,
-) -> int:  # fmt: skip
-    """`ExpressionWindowProcessor.process` for the rows from `row` to `rows`; rows that fail are marked `bad`.
-
-    `again`: the condition has changed, so the events of the first row's instance are processed again
-    (`processAllExpiredEvents`).
-    """
-    held: Any = np.int64(-1)
-    if again:
-        p = instance[at + row]
-        held = head[p]
-        head[p] = -1
-        tail[p] = -1
-    r = row
-    while held >= 0 or r < rows:
-        fresh = held < 0
-        pos = at + r if fresh else held
-        if not fresh:
-            held = nxt[held]
-        p = instance[pos]
-        if not bad[r]:
-            if fresh and findable:
-                n = put(
-                    pos, ENTER, ts[pos], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out, order_key_out,
-                    chunk_out
-                )
-            push(pos, p, nxt, head, tail)
-            alive[pos] = True
-            event = pos
-            kind = CURRENT
-            going = True
-            while going:  # the oldest leave until the condition is true
-                first = head[p] if head[p] >= 0 else event
-                verdict = interpret(
-                    kind, now[r], event, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real,
-                    null, total, total_real, count, queue, queue_real, ends,
-                )  # fmt: skip
-                if verdict == FAILED:
-                    bad[r] = True
-                going = verdict == FALSE and head[p] >= 0
-                if going:
-                    event = pop(p, nxt, head, tail)
-                    alive[event] = False
-                    kind = EXPIRED
-                    if findable:
-                        n = put(
-                            event, LEAVE, ts[event], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
-                            order_key_out,
-                            chunk_out,
-                        )  # fmt: skip
-                    n = put(
-                        event, EXPIRED, now[r], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
-                        order_key_out,
-                        chunk_out,
-                    )  # fmt: skip
-            if fresh and not bad[r]:
-                n = put(
-                    pos, CURRENT, ts[pos], row_order_key[r], row_chunk[r], n, pos_out, kind_out, ts_out,
-                    order_key_out, chunk_out
-                )
-        elif not fresh:
-            alive[pos] = False
-        if fresh:
-            r += 1
-    return n
-
-
-def collect(
-    again: bool, at: int, row: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, instance: Array,
-    bad: Array,
-    findable: bool, streaming: bool, includes: Array, at_chunk: Array, ts: Array, nxt: Array, alive: Array, phead:
-    Array, ptail: Array, ghead: Array, gtail: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    order_key_out: Array, chunk_out: Array, codes: Array, words: Array, reals: Array, nulls: Array, known: Array,
-    known_real: Array, stack: Array, real: Array, null: Array, total: Array, total_real: Array, count: Array, queue:
-    Array, queue_real: Array, ends: Array,
-) -> int:  # fmt: skip
-    """`ExpressionBatchWindowProcessor.process` as `slide`. Chain `p..` holds the events not emitted yet (if
-    `streaming`, those that expire with the next event), chain `g..` the events emitted last, which will expire.
-    `at_chunk[0]` numbers chunks; `includes`: for each position, whether the event that ends a batch belongs to it.
-    """
-    held: Any = np.int64(-1)
-    if again:
-        p = instance[at + row]
-        held = ghead[p] if streaming else phead[p]
-        if streaming:
-            ghead[p] = -1
-            gtail[p] = -1
-        else:
-            phead[p] = -1
-            ptail[p] = -1
-    r = row
-    while held >= 0 or r < rows:
-        fresh = held < 0
-        pos = at + r if fresh else held
-        if not fresh:
-            held = nxt[held]
-        p = instance[pos]
-        t = now[r]
-        order_key = row_order_key[r]
-        if fresh and r > 0 and row_chunk[r] != row_chunk[r - 1]:
-            at_chunk[0] += 1
-        first = ghead[p] if streaming else phead[p]
-        if first < 0:
-            first = pos
-        closes = False
-        k = 0
-        while k < 3 and not bad[r]:  # an event that makes it false resets the aggregators
-            kind = RESET if k == 1 else CURRENT
-            verdict = interpret(
-                kind, t, pos, first, pos, ts, codes, words, reals, nulls, known, known_real, stack, real, null, total,
-                total_real, count, queue, queue_real, ends,
-            )  # fmt: skip
-            if verdict == FAILED:
-                bad[r] = True
-            closes = closes or verdict == FALSE
-            k = k + 1 if closes else 3
-        chunk = at_chunk[0]
-        if bad[r]:
-            alive[pos] = False
-        elif streaming:
-            if fresh:
-                chunk += 1
-                while phead[p] >= 0:
-                    old = pop(p, nxt, phead, ptail)
-                    alive[old] = False
-                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            if not closes:
-                push(pos, p, nxt, ghead, gtail)
-                alive[pos] = True
-                if fresh:
-                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                        chunk_out)
-            elif ghead[p] >= 0:
-                if includes[pos] and fresh:
-                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                        chunk_out)
-                if includes[pos]:
-                    push(pos, p, nxt, ghead, gtail)
-                while ghead[p] >= 0:
-                    old = pop(p, nxt, ghead, gtail)
-                    alive[old] = not fresh
-                    if fresh:
-                        n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                    else:
-                        push(old, p, nxt, phead, ptail)
-                if not includes[pos]:
-                    if fresh:
-                        n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                    push(pos, p, nxt, ghead, gtail)
-                    alive[pos] = True
-            elif fresh:
-                n = put(pos, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-                n = put(pos, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            else:
-                push(pos, p, nxt, phead, ptail)
-            at_chunk[0] = chunk + fresh
-        else:
-            stays = not closes
-            if closes:
-                chunk += 1
-                while ghead[p] >= 0:
-                    old = pop(p, nxt, ghead, gtail)
-                    alive[old] = False
-                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-                if phead[p] >= 0:
-                    stays = not includes[pos]
-                    while phead[p] >= 0:
-                        old = pop(p, nxt, phead, ptail)
-                        if findable:
-                            n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out,
-                                order_key_out, chunk_out)
-                        n = put(old, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                        push(old, p, nxt, ghead, gtail)
-                    if includes[pos]:
-                        n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                        push(pos, p, nxt, ghead, gtail)
-                    alive[pos] = True
-                else:
-                    alive[pos] = False
-                    n = put(pos, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-                    n = put(pos, CURRENT, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            if stays:
-                push(pos, p, nxt, phead, ptail)
-                alive[pos] = True
-            if findable and stays == fresh:
-                moved = ENTER if stays else LEAVE
-                n = put(pos, moved, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            at_chunk[0] = chunk + closes
-        if fresh:
-            r += 1
-    return n
+from .window_protocol import Emission, Feed, Untimed, WindowSetup, no_rows
 
 
 class EvaluatedCondition:
@@ -250,8 +48,8 @@ class EvaluatedCondition:
         }
         self._keep = nodes  # so that their identities stay theirs
 
-    def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array, *program: Any) -> int:
-        """`bytecode.interpret`; FAILED if the condition raises an error, with `why`."""
+    def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array) -> int:
+        """As `ConditionProgram.holds`; FAILED if the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
         # What has left the window bears the time at which it did.
@@ -278,11 +76,6 @@ class EvaluatedCondition:
 
     def compact(self, keep: Array) -> None:
         """Nothing is kept by position."""
-
-    @property
-    def arrays(self) -> tuple[None, ...]:
-        """In place of a program's arrays."""
-        return (None,) * 15
 
     def state(self) -> Any:
         return [a.state() for a, _ in self._aggregators.values()]
@@ -315,11 +108,13 @@ class _ExpressionBase(Untimed):
     chains = 1
     stamps: int | None = None
     moves, is_ordered = True, False
-    loop: Callable[..., int]
-    compiled: Callable[..., int]
+    log: ChainedLog
+    program: ConditionProgram
+    """The condition; one that is evaluated in Python stands in for it where a loop is not compiled."""
+    step: compiled
 
     def __init__(self, setup: WindowSetup) -> None:
-        self.setup = setup
+        self.setup, self.findable = setup, setup.findable
         self.dynamic = not isinstance(setup.args[0], Const)
         self._clear()
 
@@ -334,12 +129,12 @@ class _ExpressionBase(Untimed):
     def _take(self, expr: Expr) -> None:
         """Makes `expr` the condition."""
         try:
-            self.condition = ConditionProgram(expr, self.setup, self.log)
-            self._run = type(self).compiled
+            self.condition = self.program = ConditionProgram(expr, self.setup, self.log)
+            self._step = self.step
         except NoProgram:
             self.condition = EvaluatedCondition(expr, self.setup, self.log)
-            scope = {**globals(), "interpret": self.condition.holds}
-            self._run = FunctionType(type(self).loop.__code__, scope)  # the same loop, not compiled
+            self.program = cast(ConditionProgram, self.condition)
+            self._step = partial(static(type(self), "step").function, self)
 
     def _bind(self, text: str) -> None:
         types = self.setup.types[: len(self.setup.names)]
@@ -357,8 +152,7 @@ class _ExpressionBase(Untimed):
         out = Emission((2 + 2 * self.setup.findable) * (at + n) + 2 * n)
         now, bad = clock.at(rows.order_key), np.zeros(n, np.bool_)
         why = ""
-        made = 0
-        begin = self._begin(at)
+        feed, includes = Feed(rows, at), self._includes()
         for a, b, text in self._stretches(rows):
             again = text is not None and text != self.text
             if again:
@@ -371,25 +165,21 @@ class _ExpressionBase(Untimed):
             condition = self.condition
             assert condition is not None
             condition.room(2 * n + (2 * at if again else 0))
-            made = self._run(
-                again, at, a, b, now, rows.order_key, rows.chunk, log.instance, bad, self.setup.findable, *begin,
-                log.ts, log.next, log.alive, *(x for ends in zip(log.head, log.tail, strict=True) for x in ends), made,
-                *out.arrays, *condition.arrays,
-            )  # fmt: skip
+            out.count = self._step(again, a, b, feed, now, bad, includes, out)
             if isinstance(condition, EvaluatedCondition):
                 why = condition.why or why
         if bad.any():
             self.setup.refuse(rows, bad, why)
-        result = out.rows(made, log, rows.instance is not None)
+        result = out.rows(out.count, log, rows.instance is not None)
         before, keep = log.end, np.flatnonzero(log.alive[: log.end])
         log.tidy()
         if log.end != before and self.condition is not None:
             self.condition.compact(keep)
         return result
 
-    def _begin(self, at: int) -> tuple[Any, ...]:
-        """Further arguments of this loop; `at` is the position of the first new event."""
-        return ()
+    def _includes(self) -> Array:
+        """For each position of the log, whether the event that ends a batch belongs to it."""
+        return np.empty(0, np.bool_)
 
     def _stretches(self, rows: Rows) -> Iterator[tuple[int, int, str | None]]:
         """(first row, end, text) of stretches of rows with one condition; text None: the constant one."""
@@ -425,14 +215,66 @@ class _ExpressionBase(Untimed):
         return self.log.bytes
 
 
+@struct
 class ExpressionWindow(_ExpressionBase):
     """When a new event makes the condition false, the oldest leave until it is true again (the new one too, if need
     be)."""
 
-    loop = staticmethod(slide)
-    compiled = staticmethod(kernel(slide))
+    @compiled
+    def step(
+        self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, includes: Array, out: Emission
+    ) -> int:
+        """`ExpressionWindowProcessor.process`."""
+        held: Any = np.int64(-1)
+        if again:
+            p = self.log.instance[rows.first + row]
+            held = self.log.head[0][p]
+            self.log.head[0][p] = -1
+            self.log.tail[0][p] = -1
+        r = row
+        while held >= 0 or r < end:
+            fresh = held < 0
+            pos = rows.first + r if fresh else held
+            if not fresh:
+                held = self.log.next[held]
+            out.chunks = rows.chunk[r]
+            if not bad[r]:
+                self._come(pos, r, fresh, rows.order_key[r], now, bad, out)
+            elif not fresh:
+                self.log.alive[pos] = False
+            if fresh:
+                r += 1
+        return out.count
+
+    @inlined
+    def _come(self, pos: int, r: int, fresh: bool, order_key: int, now: Array, bad: Array, out: Emission) -> None:
+        """An event comes, and the oldest leave until the condition is true."""
+        p = self.log.instance[pos]
+        if fresh and self.findable:
+            out.emit(pos, ENTER, self.log.ts[pos], order_key)
+        self.log.push(0, pos, p)
+        self.log.alive[pos] = True
+        event = pos
+        kind = CURRENT
+        going = True
+        while going:
+            first = self.log.head[0][p] if self.log.head[0][p] >= 0 else event
+            verdict = self.program.holds(kind, now[r], event, first, pos, self.log.ts)
+            if verdict == FAILED:
+                bad[r] = True
+            going = verdict == FALSE and self.log.head[0][p] >= 0
+            if going:
+                event = self.log.pop(0, p)
+                self.log.alive[event] = False
+                kind = EXPIRED
+                if self.findable:
+                    out.emit(event, LEAVE, self.log.ts[event], order_key)
+                out.emit(event, EXPIRED, now[r], order_key)
+        if fresh and not bad[r]:
+            out.emit(pos, CURRENT, self.log.ts[pos], order_key)
 
 
+@struct
 class ExpressionBatchWindow(_ExpressionBase):
     """An event that makes the condition false lets the batch out; it begins the next one, or ends this one where asked.
 
@@ -441,8 +283,6 @@ class ExpressionBatchWindow(_ExpressionBase):
     """
 
     chains = 2
-    loop = staticmethod(collect)
-    compiled = staticmethod(kernel(collect))
 
     def __init__(self, setup: WindowSetup) -> None:
         flag = setup.args[1] if len(setup.args) > 1 else None
@@ -452,7 +292,152 @@ class ExpressionBatchWindow(_ExpressionBase):
         self.stamps = None if self.streaming else CURRENT
         super().__init__(setup)
 
-    def _begin(self, at: int) -> tuple[Any, ...]:
-        n = self.log.capacity
-        includes = np.full(n, self.include) if self.flag is None else self.log.values(self.flag)
-        return self.streaming, includes, np.zeros(1, np.int64)
+    @compiled
+    def step(
+        self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, includes: Array, out: Emission
+    ) -> int:
+        """`ExpressionBatchWindowProcessor.process`. The current chain holds the events not emitted yet (if `streaming`,
+        those that expire with the next event), the other one the events emitted last, which will expire. `chunk`
+        numbers the chunks of the run.
+        """
+        held: Any = np.int64(-1)
+        if again:
+            p = self.log.instance[rows.first + row]
+            held = self.log.head[EXPIRED_CHAIN][p] if self.streaming else self.log.head[CURRENT_CHAIN][p]
+            if self.streaming:
+                self.log.head[EXPIRED_CHAIN][p] = -1
+                self.log.tail[EXPIRED_CHAIN][p] = -1
+            else:
+                self.log.head[CURRENT_CHAIN][p] = -1
+                self.log.tail[CURRENT_CHAIN][p] = -1
+        r = row
+        while held >= 0 or r < end:
+            fresh = held < 0
+            pos = rows.first + r if fresh else held
+            if not fresh:
+                held = self.log.next[held]
+            if fresh and r > 0 and rows.chunk[r] != rows.chunk[r - 1]:
+                self.chunk[0] += 1
+            closes = self._closes(pos, r, now[r], bad)
+            out.chunks = self.chunk[0]
+            if bad[r]:
+                self.log.alive[pos] = False
+            elif self.streaming:
+                self._pass(pos, fresh, closes, includes, now[r], rows.order_key[r], out)
+            else:
+                self._collect(pos, fresh, closes, includes, now[r], rows.order_key[r], out)
+            if fresh:
+                r += 1
+        return out.count
+
+    @inlined
+    def _closes(self, pos: int, r: int, now: int, bad: Array) -> bool:
+        """True if the event makes the condition false; it then resets the aggregators."""
+        p = self.log.instance[pos]
+        first = self.log.head[EXPIRED_CHAIN][p] if self.streaming else self.log.head[CURRENT_CHAIN][p]
+        if first < 0:
+            first = pos
+        closes = False
+        k = 0
+        while k < 3 and not bad[r]:
+            kind = RESET if k == 1 else CURRENT
+            verdict = self.program.holds(kind, now, pos, first, pos, self.log.ts)
+            if verdict == FAILED:
+                bad[r] = True
+            closes = closes or verdict == FALSE
+            k = k + 1 if closes else 3
+        return closes
+
+    @inlined
+    def _pass(
+        self, pos: int, fresh: bool, closes: bool, includes: Array, now: int, order_key: int, out: Emission
+    ) -> None:
+        """An event passes at once; the batch expires with the first one after it."""
+        p = self.log.instance[pos]
+        if fresh:
+            out.chunks += 1
+            while self.log.head[CURRENT_CHAIN][p] >= 0:
+                old = self.log.pop(CURRENT_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, now, order_key)
+        if not closes:
+            self.log.push(EXPIRED_CHAIN, pos, p)
+            self.log.alive[pos] = True
+            if fresh:
+                out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+        elif self.log.head[EXPIRED_CHAIN][p] >= 0:
+            self._let_out(pos, p, fresh, includes[pos], now, order_key, out)
+        elif fresh:
+            out.emit(pos, EXPIRED, now, order_key)
+            out.emit(pos, CURRENT, now, order_key)
+        else:
+            self.log.push(CURRENT_CHAIN, pos, p)
+        self.chunk[0] = out.chunks + fresh
+
+    @inlined
+    def _let_out(
+        self, pos: int, p: int, fresh: bool, included: bool, now: int, order_key: int, out: Emission
+    ) -> None:
+        """A batch of events that have passed is over; the event at hand is the last of it or (not `included`) the first
+        of the next one."""
+        if included and fresh:
+            out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+        if included:
+            self.log.push(EXPIRED_CHAIN, pos, p)
+        while self.log.head[EXPIRED_CHAIN][p] >= 0:
+            old = self.log.pop(EXPIRED_CHAIN, p)
+            self.log.alive[old] = not fresh
+            if fresh:
+                out.emit(old, EXPIRED, now, order_key)
+            else:
+                self.log.push(CURRENT_CHAIN, old, p)
+        if not included:
+            if fresh:
+                out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+            self.log.push(EXPIRED_CHAIN, pos, p)
+            self.log.alive[pos] = True
+
+    @inlined
+    def _collect(
+        self, pos: int, fresh: bool, closes: bool, includes: Array, now: int, order_key: int, out: Emission
+    ) -> None:
+        """An event waits for the end of its batch."""
+        p = self.log.instance[pos]
+        stays = not closes
+        if closes:
+            out.chunks += 1
+            while self.log.head[EXPIRED_CHAIN][p] >= 0:
+                old = self.log.pop(EXPIRED_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, now, order_key)
+            if self.log.head[CURRENT_CHAIN][p] >= 0:
+                stays = not includes[pos]
+                self._send(pos, p, includes[pos], now, order_key, out)
+                self.log.alive[pos] = True
+            else:
+                self.log.alive[pos] = False
+                out.emit(pos, EXPIRED, now, order_key)
+                out.emit(pos, CURRENT, now, order_key)
+        if stays:
+            self.log.push(CURRENT_CHAIN, pos, p)
+            self.log.alive[pos] = True
+        if self.findable and stays == fresh:
+            out.emit(pos, ENTER if stays else LEAVE, self.log.ts[pos], order_key)
+        self.chunk[0] = out.chunks + closes
+
+    @inlined
+    def _send(self, pos: int, p: int, included: bool, now: int, order_key: int, out: Emission) -> None:
+        """The events that have waited leave, with the event at hand if it is `included`."""
+        while self.log.head[CURRENT_CHAIN][p] >= 0:
+            old = self.log.pop(CURRENT_CHAIN, p)
+            if self.findable:
+                out.emit(old, LEAVE, self.log.ts[old], order_key)
+            out.emit(old, CURRENT, now, order_key)
+            self.log.push(EXPIRED_CHAIN, old, p)
+        if included:
+            out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+            self.log.push(EXPIRED_CHAIN, pos, p)
+
+    def _includes(self) -> Array:
+        self.chunk = np.zeros(1, np.int64)
+        return np.full(self.log.capacity, self.include) if self.flag is None else self.log.values(self.flag)

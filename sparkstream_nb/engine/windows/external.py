@@ -15,14 +15,11 @@ from ..columnar.timers import Schedule, Timers
 from ..expressions import Env, compile_expr
 from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import BatchesInLine
-from .chain import ChainedLog
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .length import load_reset, reset_state
 from .ordered_expiry import slide_in_line
-from .timed_window import Due, Event, Feed, TimedWindow, timed_window
-from .window_protocol import Emission, Untimed, Window, WindowSetup
-
-PENDING_CHAIN, EXPIRED_CHAIN = 0, 1
-"""The two chains of an instance: the events of the batch at hand, and those of the last one."""
+from .timed_window import Due, Event, TimedWindow, timed_window
+from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
 
 _NO_TIME = "the window's time attribute is null"
 
@@ -302,7 +299,7 @@ class ExternalTimeBatchWindow(TimedWindow):
                 self._wait(p, event.now, schedule)
         if self.args.replaces:
             self.time[event.pos] = self.batch[END, p]
-        self.log.push(PENDING_CHAIN, event.pos, p)
+        self.log.push(CURRENT_CHAIN, event.pos, p)
         self.log.alive[event.pos] = True
         self.batch[PENDING, p] += 1
         if self.reset[p] < 0:
@@ -319,13 +316,13 @@ class ExternalTimeBatchWindow(TimedWindow):
         """`flushToOutputChunk`, and after a timeout `appendToOutputChunk`, which repeats the rows that the timeout put
         out before. Returns how many rows are put out then."""
         now = self.batch[NEWEST, p]
-        if self.batch[FLUSHED, p] == 0 or self.log.head[PENDING_CHAIN][p] >= 0:
+        if self.batch[FLUSHED, p] == 0 or self.log.head[CURRENT_CHAIN][p] >= 0:
             if self.batch[FLUSHED, p] == 1:
                 self._repeat(p, now, order_key, out)
             else:
                 self._expire(p, now, order_key, out)
-            while self.log.head[PENDING_CHAIN][p] >= 0:
-                new = self.log.pop(PENDING_CHAIN, p)
+            while self.log.head[CURRENT_CHAIN][p] >= 0:
+                new = self.log.pop(CURRENT_CHAIN, p)
                 out.emit(new, CURRENT, self.log.ts[new], order_key)
                 if self.keeps:
                     self.log.push(EXPIRED_CHAIN, new, p)
@@ -363,7 +360,7 @@ class ExternalTimeBatchWindow(TimedWindow):
             if self.wants_expired:
                 out.emit(old, EXPIRED, now, order_key)
         self.batch[HELD, p] = 0
-        if self.log.head[PENDING_CHAIN][p] >= 0:
+        if self.log.head[CURRENT_CHAIN][p] >= 0:
             if not self.resets_per_chunk:
                 out.emit(self.reset[p], RESET, now, order_key)
             self.reset[p] = -1

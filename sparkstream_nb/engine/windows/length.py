@@ -11,67 +11,18 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from ..notation.intrinsics import AHEAD, prefetch
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, compiled_by, inlined, struct
 from .batch_windows import BatchesInLine
-from .chain import ChainedLog, pop, push
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .ordered_expiry import pushed_beside, pushed_out
-from .window_protocol import Emission, Untimed, Window, WindowSetup
+from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
 
 
-def _length(
-    apart: bool, length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, instance: Array, nxt:
-    Array, alive: Array, head: Array, tail: Array, count: Array, pos_out: Array, kind_out: Array, ts_out: Array,
-    order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`LengthWindowProcessor.process`; `ops_only`: positions and kinds are all that is asked for."""
-    n = 0
-    many = len(head) > 1 << 8
-    for i in range(len(now)):
-        pos = at + i
-        if many:  # their events lie far apart
-            later = instance[min(pos + AHEAD, at + len(now) - 1)]
-            prefetch(nxt, head[later])
-            prefetch(alive, head[later])
-            prefetch(nxt, tail[later])
-        p = instance[pos] if len(instance) else 0
-        first = n
-        if length > 0:
-            if count[p] < length:
-                count[p] += 1
-            else:
-                old = pop(p, nxt, head, tail)
-                alive[old] = False
-                pos_out[n] = old
-                kind_out[n] = EXPIRED
-                if not apart:
-                    ts_out[n] = now[i]
-                n += 1
-            push(pos, p, nxt, head, tail)
-            alive[pos] = True
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        if not apart:
-            ts_out[n] = ts[pos]
-        n += 1
-        if length == 0:
-            for k in (EXPIRED, RESET):
-                pos_out[n] = pos
-                kind_out[n] = k
-                if not apart:
-                    ts_out[n] = ts[pos]
-                n += 1
-        if not apart:
-            for k in range(first, n):
-                order_key_out[k] = order_key[i]
-                chunk_out[k] = chunk[i]
-    return n
-
-
-_LENGTHS = {apart: kernel(_length, apart=apart) for apart in (False, True)}
-
-
+@struct
 class LengthWindow(Untimed):
     """The last n events; a new one pushes out the oldest just before itself."""
+
+    log: ChainedLog
 
     stamps, moves, is_ordered = None, False, False
 
@@ -95,15 +46,49 @@ class LengthWindow(Untimed):
             made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
             self.count = grown(self.count, instances)
-            made = _LENGTHS[self.ops_only](
-                self.length, at, now, rows.order_key, rows.chunk, self.log.ts, self.log.instance, self.log.next,
-                self.log.alive,
-                self.log.head[0], self.log.tail[0], self.count, *out.arrays,
-            )  # fmt: skip
+            made = self._push_through(Feed(rows, at), now, out)
         partitioned = rows.instance is not None
         result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, partitioned)
         self.log.tidy()
         return result
+
+    @compiled_by("ops_only")
+    def _push_through(self, rows: Feed, now: Array, out: Emission) -> int:
+        """`LengthWindowProcessor.process`; with `ops_only`, positions and kinds are all that is asked for. Returns how
+        many rows are put out, each in the chunk of the row that brought it."""
+        many = len(self.log.head[0]) > 1 << 8
+        for i in range(rows.count):
+            pos = rows.first + i
+            if many:  # their events lie far apart
+                later = self.log.instance[min(pos + AHEAD, rows.first + rows.count - 1)]
+                prefetch(self.log.next, self.log.head[0][later])
+                prefetch(self.log.alive, self.log.head[0][later])
+                prefetch(self.log.next, self.log.tail[0][later])
+            p = self.log.instance[pos] if len(self.log.instance) else 0
+            if self.length > 0:
+                if self.count[p] < self.length:
+                    self.count[p] += 1
+                else:
+                    old = self.log.pop(0, p)
+                    self.log.alive[old] = False
+                    self._emit(old, EXPIRED, now[i], i, rows, out)
+                self.log.push(0, pos, p)
+                self.log.alive[pos] = True
+            self._emit(pos, CURRENT, 0 if self.ops_only else self.log.ts[pos], i, rows, out)
+            if self.length == 0:
+                for kind in (EXPIRED, RESET):
+                    self._emit(pos, kind, 0 if self.ops_only else self.log.ts[pos], i, rows, out)
+        return out.count
+
+    @inlined
+    def _emit(self, pos: int, kind: int, time: int, i: int, rows: Feed, out: Emission) -> None:
+        if self.ops_only:
+            out.pos[out.count] = pos
+            out.kind[out.count] = kind
+            out.count += 1
+        else:
+            out.chunks = rows.chunk[i]
+            out.emit(pos, kind, time, rows.order_key[i])
 
     def forget(self, instances: Array) -> None:
         self.log.forget(instances)
@@ -121,83 +106,6 @@ class LengthWindow(Untimed):
     @property
     def bytes(self) -> int:
         return self.log.bytes
-
-
-@kernel
-def _length_batch(
-    length: int, streaming: bool, wants_expired: bool, anew: bool, at: int, now: Array, order_key: Array, ts: Array,
-    instance: Array, nxt: Array, alive: Array, chead: Array, ctail: Array, ehead: Array, etail: Array, count: Array,
-    reset: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`LengthBatchWindowProcessor.process`; every event that puts something out makes a chunk of its own."""
-    n = 0
-    chunks = 0
-    for i in range(len(now)):
-        pos = at + i
-        p = instance[pos] if len(instance) else 0
-        first = n
-        if length == 0:
-            pos_out[n] = pos
-            kind_out[n] = CURRENT
-            ts_out[n] = ts[pos]
-            n += 1
-            for k in (EXPIRED, RESET):
-                if not anew if k == RESET else wants_expired:
-                    pos_out[n] = pos
-                    kind_out[n] = k
-                    ts_out[n] = now[i]
-                    n += 1
-        else:
-            if reset[p] < 0:
-                reset[p] = pos
-            count[p] += 1
-            alive[pos] = not streaming or wants_expired
-            if not streaming:
-                push(pos, p, nxt, chead, ctail)
-            full = count[p] == (length + 1 if streaming else length)
-            if full:
-                if wants_expired:
-                    while ehead[p] >= 0:
-                        old = pop(p, nxt, ehead, etail)
-                        alive[old] = False
-                        pos_out[n] = old
-                        kind_out[n] = EXPIRED
-                        ts_out[n] = now[i]
-                        n += 1
-                if reset[p] >= 0:
-                    if not anew:
-                        pos_out[n] = reset[p]
-                        kind_out[n] = RESET
-                        ts_out[n] = now[i]
-                        n += 1
-                    if streaming and not wants_expired:
-                        alive[reset[p]] = False
-                    reset[p] = -1
-                count[p] = 1 if streaming else 0
-                if not streaming:
-                    while chead[p] >= 0:
-                        cur = pop(p, nxt, chead, ctail)
-                        pos_out[n] = cur
-                        kind_out[n] = CURRENT
-                        ts_out[n] = ts[cur]
-                        n += 1
-                        if wants_expired:
-                            push(cur, p, nxt, ehead, etail)
-                        else:
-                            alive[cur] = False
-            if streaming:
-                pos_out[n] = pos
-                kind_out[n] = CURRENT
-                ts_out[n] = ts[pos]
-                n += 1
-                if wants_expired:
-                    push(pos, p, nxt, ehead, etail)
-        for k in range(first, n):
-            order_key_out[k] = order_key[i]
-            chunk_out[k] = chunks
-        if n > first:
-            chunks += 1
-    return n
 
 
 class _LengthBatchInLine(BatchesInLine):
@@ -220,8 +128,11 @@ def length_batch_window(setup: WindowSetup) -> Window:
     return _LengthBatchInLine(setup) if in_line else LengthBatchWindow(setup)
 
 
+@struct
 class LengthBatchWindow(Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
+
+    log: ChainedLog
 
     stamps, moves, is_ordered = EXPIRED, False, False
 
@@ -239,17 +150,72 @@ class LengthBatchWindow(Untimed):
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + len(rows)))
         log = self.log
-        made = _length_batch(
-            self.length, self.streaming, self.wants_expired, self.resets_per_chunk, at, clock.at(rows.order_key),
-            rows.order_key,
-            log.ts, log.instance, log.next, log.alive, log.head[0], log.tail[0], log.head[1], log.tail[1], self.count,
-            self.reset, *out.arrays,
-        )  # fmt: skip
+        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
         result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
         held = self.reset[self.reset >= 0]
         log.alive[held] = True
         log.tidy(self.reset)
         return result
+
+    @compiled
+    def _step(self, rows: Feed, now: Array, out: Emission) -> int:
+        """`LengthBatchWindowProcessor.process`; every event that puts something out makes a chunk of its own. Returns
+        how many rows are put out."""
+        for i in range(rows.count):
+            pos = rows.first + i
+            p = self.log.instance[pos] if len(self.log.instance) else 0
+            first = out.count
+            if self.length == 0:
+                out.emit(pos, CURRENT, self.log.ts[pos], rows.order_key[i])
+                if self.wants_expired:
+                    out.emit(pos, EXPIRED, now[i], rows.order_key[i])
+                if not self.resets_per_chunk:
+                    out.emit(pos, RESET, now[i], rows.order_key[i])
+            else:
+                self._come(pos, p, now[i], rows.order_key[i], out)
+            if out.count > first:
+                out.chunks += 1
+        return out.count
+
+    @inlined
+    def _come(self, pos: int, p: int, now: int, order_key: int, out: Emission) -> None:
+        """An event of an instance comes; a full batch leaves."""
+        if self.reset[p] < 0:
+            self.reset[p] = pos
+        self.count[p] += 1
+        self.log.alive[pos] = not self.streaming or self.wants_expired
+        if not self.streaming:
+            self.log.push(CURRENT_CHAIN, pos, p)
+        if self.count[p] == (self.length + 1 if self.streaming else self.length):
+            self._send(p, now, order_key, out)
+        if self.streaming:
+            out.emit(pos, CURRENT, self.log.ts[pos], order_key)
+            if self.wants_expired:
+                self.log.push(EXPIRED_CHAIN, pos, p)
+
+    @inlined
+    def _send(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The batch of an instance leaves."""
+        if self.wants_expired:
+            while self.log.head[EXPIRED_CHAIN][p] >= 0:
+                old = self.log.pop(EXPIRED_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, now, order_key)
+        if self.reset[p] >= 0:
+            if not self.resets_per_chunk:
+                out.emit(self.reset[p], RESET, now, order_key)
+            if self.streaming and not self.wants_expired:
+                self.log.alive[self.reset[p]] = False
+            self.reset[p] = -1
+        self.count[p] = 1 if self.streaming else 0
+        if not self.streaming:
+            while self.log.head[CURRENT_CHAIN][p] >= 0:
+                new = self.log.pop(CURRENT_CHAIN, p)
+                out.emit(new, CURRENT, self.log.ts[new], order_key)
+                if self.wants_expired:
+                    self.log.push(EXPIRED_CHAIN, new, p)
+                else:
+                    self.log.alive[new] = False
 
     def forget(self, instances: Array) -> None:
         self.log.forget(instances)

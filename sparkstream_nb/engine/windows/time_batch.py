@@ -12,15 +12,11 @@ from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import HEAP, Schedule, Timers, step_before
 from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import BatchesInLine
-from .chain import ChainedLog
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .length import load_reset, reset_state
-from .timed_window import Feed
-from .window_protocol import Emission, Window, WindowSetup
+from .window_protocol import Emission, Feed, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
-
-CURRENT_CHAIN, EXPIRED_CHAIN = 0, 1
-"""The two chains of an instance: the events of the batch at hand, and those of the last one."""
 
 
 @kernel

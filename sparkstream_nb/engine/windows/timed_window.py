@@ -13,12 +13,9 @@ from ..columnar.rows import ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import NEVER, NOW, ORDER_KEY, TIME, Schedule, Timers
 from ..notation.kernels import inlined, kernel, struct
 from .chain import ChainedLog
-from .window_protocol import Emission
+from .window_protocol import CHUNKS, COUNT, INSTANCE, ROW, Emission, Feed
 
 _BITS = np.int64(ORDER_KEY_BITS)
-
-ROW, COUNT, CHUNKS, INSTANCE = range(4)
-"""Places in `Feed.stop`: row, numbers of rows and chunks put out, and the instance whose timer had fired (-1: none)."""
 
 
 @struct
@@ -45,16 +42,6 @@ class Due:
     time: int
     now: int
     order_key: int
-
-
-@struct
-class Feed:
-    """The rows of a run, of which the first is at position `first` of the window's log. `stop`: where the loop goes on
-    after it ran out of room (`ROW`, ...)."""
-
-    def __init__(self, rows: Rows, first: int) -> None:
-        self.first, self.count, self.order_key, self.chunk = first, len(rows), rows.order_key, rows.chunk
-        self.stop = np.array([0, 0, 0, -1], np.int64)
 
 
 @struct

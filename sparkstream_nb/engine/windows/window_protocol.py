@@ -199,6 +199,20 @@ def put(
     return n + 1
 
 
+ROW, COUNT, CHUNKS, INSTANCE = range(4)
+"""Places in `Feed.stop`: row, numbers of rows and chunks put out, and the instance whose timer had fired (-1: none)."""
+
+
+@struct
+class Feed:
+    """The rows of a run, of which the first is at position `first` of the window's log. `stop`: where the loop goes on
+    after it ran out of room (`ROW`, ...)."""
+
+    def __init__(self, rows: Rows, first: int) -> None:
+        self.first, self.count, self.order_key, self.chunk = first, len(rows), rows.order_key, rows.chunk
+        self.stop = np.array([0, 0, 0, -1], np.int64)
+
+
 _LARGE = 1 << 17
 """Rows from which on buffers that stay almost empty are used again: the system clears fresh ones, which takes longer
 than to fill them."""
