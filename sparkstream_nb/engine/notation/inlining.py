@@ -129,7 +129,7 @@ class Inliner(ast.NodeTransformer):
         if not is_struct(kind):
             return None
         self.scope.roots[target] = kind
-        out = []
+        out: list[ast.stmt] = []
         for name, given in zip(fields(kind), value.args, strict=True):
             place = ast.Attribute(ast.Name(target, ast.Load()), name, ast.Store())
             out.append(ast.copy_location(ast.Assign([place], self.visit(given)), value))

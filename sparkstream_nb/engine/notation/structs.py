@@ -118,7 +118,7 @@ class Scope:
             base = self.resolve(node.value)
             if base is None or not isinstance(base[1], ListOf):
                 return None
-            index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+            index: object = node.slice.value if isinstance(node.slice, ast.Constant) else None
             if isinstance(node.slice, ast.Name):
                 index = self._constant(node.slice.id)
             if not isinstance(index, int):
@@ -189,7 +189,7 @@ class Flattener(ast.NodeTransformer):
     """
 
     def __init__(
-        self, scope: Scope, constants: Mapping[str, object], loop_call: Callable[[ast.Call], LoopCall | None]
+        self, scope: Scope, constants: Mapping[str, bool | int], loop_call: Callable[[ast.Call], LoopCall | None]
     ) -> None:
         self._scope, self._constants, self._loop_call = scope, constants, loop_call
         self._used: dict[str, dict[Path, None]] = {}

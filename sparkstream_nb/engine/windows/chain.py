@@ -17,31 +17,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog, rows_of
 from ..columnar.rows import Rows
-from ..notation.kernels import inlined, kernel, struct
-
-
-@inlined
-def push(pos: int, instance: int, nxt: Array, head: Array, tail: Array) -> None:
-    """Appends a position to a chain."""
-    if len(nxt) > 0:
-        nxt[pos] = -1
-    if head[instance] < 0:
-        head[instance] = pos
-    elif len(nxt) > 0:
-        nxt[tail[instance]] = pos
-    tail[instance] = pos
-
-
-@inlined
-def pop(instance: int, nxt: Array, head: Array, tail: Array) -> int:
-    """Takes the first position of a chain that is not empty."""
-    pos: int = head[instance]
-    if pos == tail[instance]:
-        head[instance] = -1
-        tail[instance] = -1
-    else:
-        head[instance] = nxt[pos] if len(nxt) > 0 else pos + 1
-    return pos
+from ..notation.kernels import compiled, inlined, kernel, struct
 
 
 @kernel
@@ -79,15 +55,6 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
         alive[k] = True
     for k in range(n, np.uint64(end)):
         alive[k] = False
-
-
-@kernel
-def _hang(end: int, instance: Array, alive: Array, nxt: Array, head: Array, tail: Array, lengths: Array) -> None:
-    """Link the live events in their order."""
-    for pos in range(end):
-        if alive[pos]:
-            push(pos, instance[pos], nxt, head, tail)
-            lengths[instance[pos]] += 1
 
 
 CURRENT_CHAIN, EXPIRED_CHAIN = 0, 1
@@ -140,6 +107,15 @@ class ChainedLog(EventLog):
         else:
             self.head[chain][instance] = self.next[pos] if len(self.next) > 0 else pos + 1
         return pos
+
+    @compiled
+    def _link_again(self, lengths: Array) -> None:
+        """Links the live events in their order, and counts those of each instance."""
+        for pos in range(self.end):
+            if self.alive[pos]:
+                p = self.instance[pos]
+                self.push(0, pos, p)
+                lengths[p] += 1
 
     def add(self, rows: Rows, instances: int) -> int:
         """Appends rows (in no chain yet) and makes room for `instances` instances; returns the first position. Raises
@@ -251,7 +227,7 @@ class ChainedLog(EventLog):
         self.base, lengths = state["first"], np.zeros(state["parts"], np.int64)
         self._again(state, state["parts"])
         self.alive[: self.end] = np.unpackbits(state["alive"], count=self.end)
-        _hang(self.end, self.instance, self.alive, self.next, self.head[0], self.tail[0], lengths)
+        self._link_again(lengths)
         return lengths
 
     def chain_saved(self, chain: int = 0) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class ExternalTimeWindow(Untimed):
         out = Emission(at + 2 * n, self.ops_only)
         time = log.values(self.time)
         if self.ops_only and log.in_line:
-            made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out.pos, out.kind)
+            made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out)
         else:
             made = self._slide(Feed(rows, at), time, out)
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)

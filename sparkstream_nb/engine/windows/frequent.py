@@ -10,8 +10,6 @@ out reversed (`ConcurrentHashMap.transfer`; bins that become trees are not follo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,10 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.key_ids import IdTable
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import compiled, compiled_by, inlined, struct
 from ..state.key_hash import TextKeys
 from .chain import ChainedLog
-from .window_protocol import Emission, Untimed, WindowSetup, put, with_ranks
+from .window_protocol import Emission, Feed, Untimed, WindowSetup, with_ranks
 
 COUNT, LAST, BUCKET, SPREAD, ORDER, NEXT, PREVIOUS = range(7)
 """Numbers of a key: how often it came, plus the amount subtracted from all before (0: it is not counted), the position
@@ -42,212 +40,12 @@ _BINS = 16
 _FEW = 24
 
 
-@kernel
-def _sort(found: Array, n: int, bins: int, key: Array) -> None:
-    places = np.empty(n, np.int64)
-    for i in range(n):
-        k = found[i]
-        places[i] = ((key[SPREAD, k] & (bins - 1)) << _BIN) | key[ORDER, k]
-    found[:n] = found[:n][np.argsort(places)]
-
-
-@inlined
-def _in_order(found: Array, n: int, bins: int, key: Array) -> None:
-    """Sorts keys as the map walks through them: few by insertion."""
-    if n > _FEW:
-        _sort(found, n, bins, key)
-    else:
-        for i in range(1, n):
-            k = found[i]
-            place = ((key[SPREAD, k] & (bins - 1)) << _BIN) | key[ORDER, k]
-            j = i
-            while j > 0:
-                other = found[j - 1]
-                if ((key[SPREAD, other] & (bins - 1)) << _BIN) | key[ORDER, other] < place:
-                    break
-                found[j] = other
-                j -= 1
-            found[j] = k
-
-
-@kernel
-def _grow(p: int, key: Array, fields: Array, order: Array) -> None:
-    """Doubles the map of an instance."""
-    bins, n = fields[SIZE, p], fields[LIVE, p]
-    found = np.empty(n, np.int64)
-    k = fields[FIRST, p]
-    for i in range(n):
-        found[i] = k
-        k = key[NEXT, k]
-    _in_order(found, n, bins, key)
-    a = 0
-    while a < n:
-        b = a + 1
-        while b < n and (key[SPREAD, found[b]] & (bins - 1)) == (key[SPREAD, found[a]] & (bins - 1)):
-            b += 1
-        run = b - 1
-        while run > a and (key[SPREAD, found[run - 1]] & bins) == (key[SPREAD, found[b - 1]] & bins):
-            run -= 1
-        for i in range(a, b):
-            key[ORDER, found[i]] = n + i - run if i >= run else n - 1 - (i - a)
-        a = b
-    order[0] = max(order[0], 2 * n)
-    fields[SIZE, p] = 2 * bins
-
-
-@inlined
-def _enter(k: int, p: int, key: Array, fields: Array, order: Array) -> None:
-    """A key is counted for the first time."""
-    key[COUNT, k] = fields[TAKEN, p] + 1
-    fields[LEAST, p] = fields[TAKEN, p] + 1
-    key[ORDER, k] = order[0]
-    order[0] += 1
-    at = fields[FIRST, p]
-    key[NEXT, k] = at
-    key[PREVIOUS, k] = -1
-    if at >= 0:
-        key[PREVIOUS, at] = k
-    fields[FIRST, p] = k
-    fields[LIVE, p] += 1
-    while fields[LIVE, p] >= fields[SIZE, p] * 3 // 4:
-        _grow(p, key, fields, order)
-
-
-@inlined
-def _drop(k: int, p: int, key: Array, fields: Array) -> None:
-    """A key is counted no more."""
-    key[COUNT, k] = 0
-    before, after = key[PREVIOUS, k], key[NEXT, k]
-    if before >= 0:
-        key[NEXT, before] = after
-    else:
-        fields[FIRST, p] = after
-    if after >= 0:
-        key[PREVIOUS, after] = before
-    fields[LIVE, p] -= 1
-
-
-@inlined
-def _look_anew(
-    p: int, order_key: int, chunk: int, key: Array, fields: Array, ts: Array, n: int, pos_out: Array, kind_out: Array,
-    ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
-) -> int:  # fmt: skip
-    """After the map has grown: the events of an instance leave the contents for joins and enter again with new ranks.
-    """
-    k = fields[FIRST, p]
-    while k >= 0:
-        pos = key[LAST, k]
-        if pos >= 0:
-            n = put(pos, LEAVE, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            rank_out[n] = ((key[SPREAD, k] & (fields[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
-            n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-        k = key[NEXT, k]
-    return n
-
-
-def _frequent(
-    lossy: bool, forgets: bool, most: int, share: float, width: int, findable: bool, at: int, ids: Array, now: Array,
-    row_order_key: Array, row_chunk: Array, ts: Array, instance: Array, alive: Array, key: Array, fields: Array,
-    order: Array,
-    found: Array, rank_out: Array, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array,
-    chunk_out: Array,
-) -> int:  # fmt: skip
-    """`FrequentWindowProcessor.process`, and with `lossy` `LossyFrequentWindowProcessor.process`.
-
-    `rank_out`: for ENTER rows, the place of the event's key in its map: by bin, then by its order there. In a
-    partition Siddhi `forgets` an instance's state when it counts no key at a chunk's end (`canDestroy`).
-    """
-    n = 0
-    for r in range(len(ids)):
-        pos = at + r
-        p = instance[pos]
-        k = ids[r]
-        t, order_key, chunk = now[r], row_order_key[r], row_chunk[r]
-        gone = 0
-        kept = True
-        if lossy:
-            fields[TOTAL, p] += 1
-        elif key[COUNT, k] == 0 and fields[LIVE, p] >= most:
-            fields[TAKEN, p] += 1  # a key too many takes one off every count
-            if fields[LEAST, p] <= fields[TAKEN, p]:
-                least = np.int64(2**62)
-                other = fields[FIRST, p]
-                while other >= 0:
-                    if key[COUNT, other] == fields[TAKEN, p]:
-                        found[gone] = other
-                        gone += 1
-                    else:
-                        least = min(least, key[COUNT, other])
-                    other = key[NEXT, other]
-                fields[LEAST, p] = least
-            kept = gone > 0
-        # Of a lossy window keys leave after the event at hand, of the other one before it.
-        for leaving in range(2):
-            if leaving == lossy:
-                if gone > 1:
-                    _in_order(found, gone, fields[SIZE, p], key)
-                for i in range(gone):
-                    other = found[i]
-                    _drop(other, p, key, fields)
-                    old = key[LAST, other]
-                    key[LAST, other] = -1
-                    alive[old] = False
-                    if findable:
-                        n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                    n = put(old, EXPIRED, t, order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out, chunk_out)
-            elif kept:
-                if key[COUNT, k] > 0:
-                    key[COUNT, k] += 1
-                    old = key[LAST, k]
-                    alive[old] = False
-                    if findable:
-                        n = put(old, LEAVE, ts[old], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out)
-                else:
-                    bins = fields[SIZE, p]
-                    _enter(k, p, key, fields, order)
-                    if findable and fields[SIZE, p] != bins:
-                        n = _look_anew(
-                            p, order_key, chunk, key, fields, ts, n, pos_out, kind_out, ts_out, order_key_out,
-                            chunk_out, rank_out
-                        )
-                    if lossy:
-                        total = fields[TOTAL, p]
-                        key[BUCKET, k] = 0 if total == 1 or width == 0 else (total + width - 1) // width - 1
-                key[LAST, k] = pos
-                alive[pos] = True
-                if findable:
-                    rank_out[n] = ((key[SPREAD, k] & (fields[SIZE, p] - 1)) << _BIN) | key[ORDER, k]
-                    n = put(pos, ENTER, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                        chunk_out)
-                if not lossy or key[COUNT, k] >= share * fields[TOTAL, p]:
-                    n = put(pos, CURRENT, ts[pos], order_key, chunk, n, pos_out, kind_out, ts_out, order_key_out,
-                        chunk_out)
-                if lossy and width > 0 and fields[TOTAL, p] % width == 0:
-                    bucket = (fields[TOTAL, p] + width - 1) // width
-                    other = fields[FIRST, p]
-                    while other >= 0:
-                        if key[COUNT, other] + key[BUCKET, other] <= bucket:
-                            found[gone] = other
-                            gone += 1
-                        other = key[NEXT, other]
-        if forgets and fields[LIVE, p] == 0 and (r + 1 == len(ids) or row_chunk[r + 1] != chunk):
-            fields[TOTAL, p] = 0
-            fields[SIZE, p] = _BINS
-    return n
-
-
-@cache
-def _loop(lossy: bool, forgets: bool, findable: bool) -> Callable[..., int]:
-    """`_frequent` for a kind of window."""
-    return kernel(_frequent, lossy=lossy, forgets=forgets, findable=findable)
-
-
+@struct
 class _Counting(Untimed):
     """Common base of the two windows: the numbers of keys and of partition instances."""
 
     stamps, moves, is_ordered = None, True, True
+    log: ChainedLog
     lossy = False
     most = 0
     share = 0.0
@@ -304,11 +102,8 @@ class _Counting(Untimed):
         # Every key leaves at most once, and the contents for joins enter again whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
-        made = _loop(self.lossy, self.partitioned, findable)(
-            self.most, self.share, self.width, at, ids, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts,
-            log.instance,
-            log.alive, self.key, self.fields, self.order, np.empty(live + n, np.int64), ranks, *out.arrays,
-        )  # fmt: skip
+        self.found, self.ranks, self.findable = np.empty(live + n, np.int64), ranks, findable
+        made = self._step(Feed(rows, at), ids, clock.at(rows.order_key), out)
         if apart:
             kept = out.pos[np.flatnonzero(out.kind[:made] == CURRENT)] - at
             result = out.beside(made, log, rows if len(kept) == n else rows.take(kept))
@@ -319,6 +114,218 @@ class _Counting(Untimed):
         log.tidy(self.key[LAST])
         self._renumber_keys()
         return result
+
+    @compiled_by("lossy", "partitioned", "findable")
+    def _step(self, rows: Feed, ids: Array, now: Array, out: Emission) -> int:
+        """`FrequentWindowProcessor.process`, and of a `lossy` window `LossyFrequentWindowProcessor.process`.
+
+        `ranks`: for ENTER rows, the place of the event's key in its map: by bin, then by its order there. In a
+        partition Siddhi forgets an instance's state when it counts no key at a chunk's end (`canDestroy`). Returns how
+        many rows are put out, each in the chunk of the row that brought it.
+        """
+        for r in range(rows.count):
+            pos = rows.first + r
+            p = self.log.instance[pos]
+            k = ids[r]
+            order_key = rows.order_key[r]
+            out.chunks = rows.chunk[r]
+            gone = 0
+            kept = True
+            if self.lossy:
+                self.fields[TOTAL, p] += 1
+            elif self.key[COUNT, k] == 0 and self.fields[LIVE, p] >= self.most:
+                gone = self._take_one_off(p)
+                kept = gone > 0
+            # Of a lossy window keys leave after the event at hand, of the other one before it.
+            if not self.lossy:
+                self._leave(gone, p, now[r], order_key, out)
+            if kept:
+                self._count(k, pos, p, order_key, out)
+                if self.lossy and self.width > 0 and self.fields[TOTAL, p] % self.width == 0:
+                    gone = self._find_rare(p)
+            if self.lossy:
+                self._leave(gone, p, now[r], order_key, out)
+            ends = r + 1 == rows.count or rows.chunk[r + 1] != rows.chunk[r]
+            if self.partitioned and self.fields[LIVE, p] == 0 and ends:
+                self.fields[TOTAL, p] = 0
+                self.fields[SIZE, p] = _BINS
+        return out.count
+
+    @inlined
+    def _take_one_off(self, p: int) -> int:
+        """A key too many takes one off every count; finds the keys that are counted no more, and returns how many."""
+        gone = 0
+        self.fields[TAKEN, p] += 1
+        if self.fields[LEAST, p] <= self.fields[TAKEN, p]:
+            least = np.int64(2**62)
+            other = self.fields[FIRST, p]
+            while other >= 0:
+                if self.key[COUNT, other] == self.fields[TAKEN, p]:
+                    self.found[gone] = other
+                    gone += 1
+                else:
+                    least = min(least, self.key[COUNT, other])
+                other = self.key[NEXT, other]
+            self.fields[LEAST, p] = least
+        return gone
+
+    @inlined
+    def _find_rare(self, p: int) -> int:
+        """At the end of a bucket: finds the keys that are too rare to be counted on, and returns how many."""
+        gone = 0
+        bucket = (self.fields[TOTAL, p] + self.width - 1) // self.width
+        other = self.fields[FIRST, p]
+        while other >= 0:
+            if self.key[COUNT, other] + self.key[BUCKET, other] <= bucket:
+                self.found[gone] = other
+                gone += 1
+            other = self.key[NEXT, other]
+        return gone
+
+    @inlined
+    def _count(self, k: int, pos: int, p: int, order_key: int, out: Emission) -> None:
+        """The event at hand is counted, and is the last one of its key."""
+        if self.key[COUNT, k] > 0:
+            self.key[COUNT, k] += 1
+            old = self.key[LAST, k]
+            self.log.alive[old] = False
+            if self.findable:
+                out.put(old, LEAVE, self.log.ts[old], order_key)
+        else:
+            bins = self.fields[SIZE, p]
+            self._enter(k, p)
+            if self.findable and self.fields[SIZE, p] != bins:
+                self._look_anew(p, order_key, out)
+            if self.lossy:
+                total = self.fields[TOTAL, p]
+                is_first = total == 1 or self.width == 0
+                self.key[BUCKET, k] = 0 if is_first else (total + self.width - 1) // self.width - 1
+        self.key[LAST, k] = pos
+        self.log.alive[pos] = True
+        if self.findable:
+            place = self._place(k, p)
+            self.ranks[out.count] = place
+            out.put(pos, ENTER, self.log.ts[pos], order_key)
+        if not self.lossy or self.key[COUNT, k] >= self.share * self.fields[TOTAL, p]:
+            out.put(pos, CURRENT, self.log.ts[pos], order_key)
+
+    @inlined
+    def _leave(self, gone: int, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The keys that were found are counted no more, and their events leave."""
+        if gone > 1:
+            self._sort_found(gone, p)
+        for i in range(gone):
+            other = self.found[i]
+            self._drop(other, p)
+            old = self.key[LAST, other]
+            self.key[LAST, other] = -1
+            self.log.alive[old] = False
+            if self.findable:
+                out.put(old, LEAVE, self.log.ts[old], order_key)
+            out.put(old, EXPIRED, now, order_key)
+
+    @inlined
+    def _look_anew(self, p: int, order_key: int, out: Emission) -> None:
+        """After the map has grown: the events of an instance leave the contents for joins and enter again with new
+        ranks."""
+        at = self.fields[FIRST, p]
+        while at >= 0:
+            last = self.key[LAST, at]
+            if last >= 0:
+                out.put(last, LEAVE, self.log.ts[last], order_key)
+                place = self._place(at, p)
+                self.ranks[out.count] = place
+                out.put(last, ENTER, self.log.ts[last], order_key)
+            at = self.key[NEXT, at]
+
+    @inlined
+    def _place(self, k: int, p: int) -> int:
+        """The place of a key in the map of its instance."""
+        return ((self.key[SPREAD, k] & (self.fields[SIZE, p] - 1)) << _BIN) | self.key[ORDER, k]
+
+    @inlined
+    def _sort_found(self, n: int, p: int) -> None:
+        """Sorts the first `n` keys that were found as the map walks through them: few by insertion."""
+        if n > _FEW:
+            self._sort_many(n, p)
+        else:
+            for i in range(1, n):
+                k = self.found[i]
+                place = self._place(k, p)
+                j = i
+                while j > 0:
+                    before = self.found[j - 1]
+                    place_before = self._place(before, p)
+                    if place_before < place:
+                        break
+                    self.found[j] = before
+                    j -= 1
+                self.found[j] = k
+
+    @compiled
+    def _sort_many(self, n: int, p: int) -> None:
+        places = np.empty(n, np.int64)
+        for i in range(n):
+            place = self._place(self.found[i], p)
+            places[i] = place
+        self.found[:n] = self.found[:n][np.argsort(places)]
+
+    @compiled
+    def _grow(self, p: int) -> None:
+        """Doubles the map of an instance."""
+        bins, n = self.fields[SIZE, p], self.fields[LIVE, p]
+        found = np.empty(n, np.int64)
+        places = np.empty(n, np.int64)
+        k = self.fields[FIRST, p]
+        for i in range(n):
+            found[i] = k
+            place = self._place(k, p)
+            places[i] = place
+            k = self.key[NEXT, k]
+        found = found[np.argsort(places)]
+        a = 0
+        while a < n:
+            b = a + 1
+            while b < n and (self.key[SPREAD, found[b]] & (bins - 1)) == (self.key[SPREAD, found[a]] & (bins - 1)):
+                b += 1
+            run = b - 1
+            while run > a and (self.key[SPREAD, found[run - 1]] & bins) == (self.key[SPREAD, found[b - 1]] & bins):
+                run -= 1
+            for i in range(a, b):
+                self.key[ORDER, found[i]] = n + i - run if i >= run else n - 1 - (i - a)
+            a = b
+        self.order[0] = max(self.order[0], 2 * n)
+        self.fields[SIZE, p] = 2 * bins
+
+    @inlined
+    def _enter(self, k: int, p: int) -> None:
+        """A key is counted for the first time."""
+        self.key[COUNT, k] = self.fields[TAKEN, p] + 1
+        self.fields[LEAST, p] = self.fields[TAKEN, p] + 1
+        self.key[ORDER, k] = self.order[0]
+        self.order[0] += 1
+        at = self.fields[FIRST, p]
+        self.key[NEXT, k] = at
+        self.key[PREVIOUS, k] = -1
+        if at >= 0:
+            self.key[PREVIOUS, at] = k
+        self.fields[FIRST, p] = k
+        self.fields[LIVE, p] += 1
+        while self.fields[LIVE, p] >= self.fields[SIZE, p] * 3 // 4:
+            self._grow(p)
+
+    @inlined
+    def _drop(self, k: int, p: int) -> None:
+        """A key is counted no more."""
+        self.key[COUNT, k] = 0
+        before, after = self.key[PREVIOUS, k], self.key[NEXT, k]
+        if before >= 0:
+            self.key[NEXT, before] = after
+        else:
+            self.fields[FIRST, p] = after
+        if after >= 0:
+            self.key[PREVIOUS, after] = before
+        self.fields[LIVE, p] -= 1
 
     def _renumber_keys(self) -> None:
         """Renumber the counted keys if most others are gone."""

@@ -83,9 +83,7 @@ class LengthWindow(Untimed):
     @inlined
     def _emit(self, pos: int, kind: int, time: int, i: int, rows: Feed, out: Emission) -> None:
         if self.ops_only:
-            out.pos[out.count] = pos
-            out.kind[out.count] = kind
-            out.count += 1
+            out.put_op(pos, kind)
         else:
             out.chunks = rows.chunk[i]
             out.emit(pos, kind, time, rows.order_key[i])

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps, Rows, WindowOps
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import kernel
 from .chain import ChainedLog
-from .window_protocol import Emission
+from .window_protocol import Emission, Feed
 
 
 @kernel
 def slide_apart(
-    span: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+    span: int, at: int, now: Array, until: int, ts: Array, places: Array, out: Emission
 ) -> int:
     """The ops of events from the position `at` on, in a row: each leaves `span` after its time `ts`. `now` is the clock
     at each, `until` its time at the end. `places[0]` is the first event that is held.
@@ -29,7 +29,7 @@ def slide_apart(
     head: Any = np.uint64(places[0])
     one, four = np.uint64(1), np.uint64(4)
     end = at + len(now)
-    room = np.int64(len(pos_out)) - 4
+    room = np.int64(len(out.pos)) - 4
     for i in range(len(now)):
         pos = at + i
         due = now[np.uint64(i)] - span
@@ -41,98 +41,79 @@ def slide_apart(
                 late = late & np.uint64(ts[head + np.uint64(k)] <= due)
                 gone += late
             for k in range(4):
-                pos_out[n + np.uint64(k)] = head + np.uint64(k)
-                kind_out[n + np.uint64(k)] = EXPIRED
+                out.pos[n + np.uint64(k)] = head + np.uint64(k)
+                out.kind[n + np.uint64(k)] = EXPIRED
             head += gone
             n += gone
         if gone == four:
             while np.int64(head) < pos and ts[head] <= due:
-                pos_out[n] = head
-                kind_out[n] = EXPIRED
+                out.pos[n] = head
+                out.kind[n] = EXPIRED
                 head += one
                 n += one
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
+        out.pos[n] = pos
+        out.kind[n] = CURRENT
         n += one
     while np.int64(head) < end and ts[head] + span <= until:
-        pos_out[n] = head
-        kind_out[n] = EXPIRED
+        out.pos[n] = head
+        out.kind[n] = EXPIRED
         head += one
         n += one
     places[0] = head
     return n
 
 
-@inlined
-def _put(pos: int, kind: int, n: int, pos_out: Array, kind_out: Array) -> int:
-    """Puts an op down as the n-th."""
-    pos_out[n] = pos
-    kind_out[n] = kind
-    return n + 1
-
-
 @kernel
 def _slide_bounded(
-    span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, pos_out: Array, kind_out: Array
+    span: int, most: int, at: int, now: Array, until: int, ts: Array, places: Array, out: Emission
 ) -> int:
     """`slide_apart` with at most `most` events. An event before which one leaves because of `most` expires no other by
     its time (`TimeLengthWindowProcessor.process`).
     """
-    n = 0
     head = places[0]
     end = at + len(now)
     for i in range(len(now)):
         pos = at + i
         due = now[i] - span
         while head < pos and ts[head] <= due:
-            n = _put(head, EXPIRED, n, pos_out, kind_out)
+            out.put_op(head, EXPIRED)
             head += 1
         if pos - head >= most:
-            n = _put(head, EXPIRED, n, pos_out, kind_out)
+            out.put_op(head, EXPIRED)
             head += 1
-        n = _put(pos, CURRENT, n, pos_out, kind_out)
+        out.put_op(pos, CURRENT)
     while head < end and ts[head] + span <= until:
-        n = _put(head, EXPIRED, n, pos_out, kind_out)
+        out.put_op(head, EXPIRED)
         head += 1
     places[0] = head
-    return n
+    return out.count
 
 
 def slide_in_line(
-    log: ChainedLog, span: int, most: int | None, at: int, now: Array, until: int, ts: Array, pos_out: Array,
-    kind_out: Array,
-) -> int:  # fmt: skip
+    log: ChainedLog, span: int, most: int | None, at: int, now: Array, until: int, ts: Array, out: Emission
+) -> int:
     """`slide_apart` over the chain of a log that is in line, with at most `most` events if given."""
     places = _first(log, at)
     if most is None:
-        made: int = slide_apart(span, at, now, until, ts, places, pos_out, kind_out)
+        made: int = slide_apart(span, at, now, until, ts, places, out)
     else:
-        made = _slide_bounded(span, most, at, now, until, ts, places, pos_out, kind_out)
+        made = _slide_bounded(span, most, at, now, until, ts, places, out)
     _hold(log, places)
     return made
 
 
 @kernel
-def _pushed_out(
-    length: int, at: int, now: Array, order_key: Array, chunk: Array, ts: Array, places: Array, pos_out: Array,
-    kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    m = 0
+def _push_out(length: int, rows: Feed, now: Array, ts: Array, places: Array, out: Emission) -> int:
     head = places[0]
-    for i in range(len(now)):
-        pos = at + i
-        first = m
+    for i in range(rows.count):
+        pos = rows.first + i
+        out.chunks = rows.chunk[i]
         if pos - head >= length:
-            m = _put(head, EXPIRED, m, pos_out, kind_out)
+            out.emit(head, EXPIRED, now[i], rows.order_key[i])
             head += 1
-        m = _put(pos, CURRENT, m, pos_out, kind_out)
-        for k in range(first, m):
-            ts_out[k] = now[i]
-            order_key_out[k] = order_key[i]
-            chunk_out[k] = chunk[i]
-        ts_out[m - 1] = ts[pos]
+        out.emit(pos, CURRENT, ts[pos], rows.order_key[i])
     places[0] = head
-    return m
+    return out.count
 
 
 def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, out: Emission) -> int:
@@ -140,7 +121,7 @@ def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, ou
     that came `length` before.
     """
     places = _first(log, at)
-    made: int = _pushed_out(length, at, now, rows.order_key, rows.chunk, log.ts, places, *out.arrays)
+    made: int = _push_out(length, Feed(rows, at), now, log.ts, places, out)
     _hold(log, places)
     return made
 

@@ -256,7 +256,7 @@ class SessionWindow(TimedWindow):
     def on_chunk_end(self, order_key: int, out: Emission) -> None:
         """Sessions that are over leave at the end of their chunk."""
         self._expire(self.over_head, order_key, out)
-        self.over_head = np.int64(-1)
+        self.over_head = -1
 
     @inlined
     def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:

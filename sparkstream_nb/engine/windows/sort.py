@@ -11,9 +11,9 @@ from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .chain import ChainedLog
-from .window_protocol import Emission, Untimed, WindowSetup, with_ranks
+from .window_protocol import Emission, Feed, Untimed, WindowSetup, with_ranks
 
 _SIGNLESS = np.int64(2**63 - 1)
 """All bits of a double but its sign."""
@@ -27,98 +27,6 @@ def _after(keys: Array, arrival: Array, a: int, b: int) -> bool:
         if keys[k, a] != keys[k, b]:
             return keys[k, a] > keys[k, b]
     return arrival[a] > arrival[b]
-
-
-@inlined
-def _enter_anew(
-    heap: Array, size: int, but: int, ts: Array, places: Array, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    rank_out: Array,
-) -> int:  # fmt: skip
-    """Make the events of an instance, except `but`, leave the contents for joins and enter again with their places."""
-    for i in range(size):
-        pos = heap[i]
-        if pos != but:
-            for kind in (LEAVE, ENTER):
-                pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, kind, ts[pos], places[pos]
-                n += 1
-    return n
-
-
-@kernel
-def _sort(
-    length: int, findable: bool, at: int, rows: int, now: Array, row_order_key: Array, row_chunk: Array, ts: Array,
-    instance:
-    Array, alive: Array, keys: Array, arrival: Array, places: Array, heap: Array, size: Array, full: Array, pos_out:
-    Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array, rank_out: Array,
-) -> int:  # fmt: skip
-    """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first.
-
-    Siddhi's list is in the order of arrival until the first event is too many (`full`), and sorted from then on:
-    `places` are the log's positions in that order.
-    """
-    n = 0
-    if findable and rows > 0:
-        for p in range(len(full)):
-            if full[p]:
-                n = _enter_anew(heap[p], size[p], -1, ts, places, n, pos_out, kind_out, ts_out, rank_out)
-        for k in range(n):
-            order_key_out[k], chunk_out[k] = row_order_key[0], row_chunk[0]
-    for r in range(rows):
-        pos = at + r
-        p = instance[pos]
-        first = n
-        if findable:
-            pos_out[n], kind_out[n], ts_out[n], rank_out[n] = pos, ENTER, ts[pos], places[pos] if full[p] else 0
-            n += 1
-        pos_out[n], kind_out[n] = pos, CURRENT
-        if len(ts_out):
-            ts_out[n] = ts[pos]
-        n += 1
-        alive[pos] = True
-        gone = -1
-        if size[p] < length:
-            i = size[p]
-            size[p] += 1
-            heap[p, i] = pos
-            while i > 0:
-                up = (i - 1) >> 1
-                if not _after(keys, arrival, heap[p, i], heap[p, up]):
-                    break
-                heap[p, i], heap[p, up] = heap[p, up], heap[p, i]
-                i = up
-        elif length == 0 or _after(keys, arrival, pos, heap[p, 0]):
-            gone = pos
-        else:
-            gone = heap[p, 0]
-            heap[p, 0] = pos
-            i = 0
-            while True:
-                low = 2 * i + 1
-                if low >= length:
-                    break
-                if low + 1 < length and _after(keys, arrival, heap[p, low + 1], heap[p, low]):
-                    low += 1
-                if not _after(keys, arrival, heap[p, low], heap[p, i]):
-                    break
-                heap[p, i], heap[p, low] = heap[p, low], heap[p, i]
-                i = low
-        if gone >= 0:
-            alive[gone] = False
-            if findable:
-                pos_out[n], kind_out[n], ts_out[n] = gone, LEAVE, ts[gone]
-                n += 1
-                if not full[p]:
-                    n = _enter_anew(heap[p], size[p], gone, ts, places, n, pos_out, kind_out, ts_out, rank_out)
-                full[p] = True
-            pos_out[n], kind_out[n] = gone, EXPIRED
-            if len(ts_out):
-                ts_out[n] = now[r]
-            n += 1
-        if len(ts_out):
-            for k in range(first, n):
-                order_key_out[k] = row_order_key[r]
-                chunk_out[k] = row_chunk[r]
-    return n
 
 
 @kernel
@@ -147,13 +55,16 @@ def sort_numbers(column: Column, strings: StringPool) -> Array:
     return values.astype(np.int64, copy=False)
 
 
+@struct
 class SortWindow(Untimed):
     """The n least events in the order asked for; an event too many pushes out the greatest, itself perhaps."""
+
+    log: ChainedLog
 
     stamps, is_ordered = None, True
 
     def __init__(self, setup: WindowSetup) -> None:
-        self.setup = setup
+        self.setup, self.findable = setup, setup.findable
         self.moves = setup.findable
         self.length = int(setup.constant(0))
         self.by: list[tuple[int, bool]] = []
@@ -203,16 +114,91 @@ class SortWindow(Untimed):
         places = np.empty(log.end if findable else 0, np.int64)
         if findable:
             places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
-        made = _sort(
-            self.length, findable, at, n, clock.at(rows.order_key), rows.order_key, rows.chunk, log.ts, log.instance,
-            log.alive, keys,
-            self.arrival, places, self.heap, self.size, self.full, *out.arrays, ranks,
-        )  # fmt: skip
+        self.keys, self.places, self.ranks = keys, places, ranks
+        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
         result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.instance is not None)
         if findable:
             result = with_ranks(result, ranks[:made])
         self._tidy()
         return result
+
+    @compiled
+    def _step(self, rows: Feed, now: Array, out: Emission) -> int:
+        """`SortWindowProcessor.process`. `heap[p]` holds the positions of instance p with the greatest event first.
+
+        Siddhi's list is in the order of arrival until the first event is too many (`full`), and sorted from then on:
+        `places` are the log's positions in that order. Returns how many rows are put out, each in the chunk of the row
+        that brought it.
+        """
+        if self.findable and rows.count > 0:
+            out.chunks = rows.chunk[0]
+            for p in range(len(self.full)):
+                if self.full[p]:
+                    self._enter_anew(p, -1, rows.order_key[0], out)
+        for r in range(rows.count):
+            pos = rows.first + r
+            p = self.log.instance[pos]
+            out.chunks = rows.chunk[r]
+            if self.findable:
+                self.ranks[out.count] = self.places[pos] if self.full[p] else 0
+                out.emit(pos, ENTER, self.log.ts[pos], rows.order_key[r])
+            out.put(pos, CURRENT, self.log.ts[pos], rows.order_key[r])
+            self.log.alive[pos] = True
+            gone = self._insert(pos, p)
+            if gone >= 0:
+                self.log.alive[gone] = False
+                if self.findable:
+                    out.emit(gone, LEAVE, self.log.ts[gone], rows.order_key[r])
+                    if not self.full[p]:
+                        self._enter_anew(p, gone, rows.order_key[r], out)
+                    self.full[p] = True
+                out.put(gone, EXPIRED, now[r], rows.order_key[r])
+        return out.count
+
+    @inlined
+    def _enter_anew(self, p: int, but: int, order_key: int, out: Emission) -> None:
+        """Make the events of an instance, except `but`, leave the contents for joins and enter again with their places.
+        """
+        for i in range(self.size[p]):
+            old = self.heap[p, i]
+            if old != but:
+                out.emit(old, LEAVE, self.log.ts[old], order_key)
+                self.ranks[out.count] = self.places[old]
+                out.emit(old, ENTER, self.log.ts[old], order_key)
+
+    @inlined
+    def _insert(self, pos: int, p: int) -> int:
+        """The event joins the heap of its instance; returns the one that is too many, -1 if none is."""
+        gone = -1
+        if self.size[p] < self.length:
+            i = self.size[p]
+            self.size[p] += 1
+            self.heap[p, i] = pos
+            while i > 0:
+                up = (i - 1) >> 1
+                if not _after(self.keys, self.arrival, self.heap[p, i], self.heap[p, up]):
+                    break
+                self.heap[p, i], self.heap[p, up] = self.heap[p, up], self.heap[p, i]
+                i = up
+        elif self.length == 0 or _after(self.keys, self.arrival, pos, self.heap[p, 0]):
+            gone = pos
+        else:
+            gone = self.heap[p, 0]
+            self.heap[p, 0] = pos
+            i = 0
+            while True:
+                low = 2 * i + 1
+                if low >= self.length:
+                    break
+                if low + 1 < self.length and _after(
+                    self.keys, self.arrival, self.heap[p, low + 1], self.heap[p, low]
+                ):
+                    low += 1
+                if not _after(self.keys, self.arrival, self.heap[p, low], self.heap[p, i]):
+                    break
+                self.heap[p, i], self.heap[p, low] = self.heap[p, low], self.heap[p, i]
+                i = low
+        return gone
 
     def _tidy(self) -> None:
         log = self.log

@@ -185,8 +185,8 @@ class TimeBatchWindow:
             # The next one: a timer of an instance that is due, or the next chunk of rows.
             p = -1
             a = i
-            order_key = np.int64(0)
-            t = np.int64(0)
+            order_key: Any = np.int64(0)
+            t: Any = np.int64(0)
             while p < 0 and tick < schedule.clock.last:
                 order_key = ((schedule.clock.base + tick) << _BITS) | self.scheduler
                 if i < rows.count and order_key > rows.order_key[i]:

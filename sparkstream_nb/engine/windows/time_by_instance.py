@@ -23,8 +23,8 @@ from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
 from ..notation.intrinsics import AHEAD, prefetch
-from ..notation.kernels import inlined, kernel
-from .window_protocol import Emission, WindowSetup
+from ..notation.kernels import compiled, inlined, kernel, struct
+from .window_protocol import Emission, Feed, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)
@@ -78,185 +78,6 @@ def _take_aside(size: int, times: Array, instances: Array) -> None:
     instances[i] = instance
 
 
-@inlined
-def _due(span: int, end: int, ts: Array, link: Array, places: Array, times: Array) -> Any:
-    """When the next timer is due."""
-    first = places[FIRST]
-    while first < end and link[first] & 1 == 0:
-        first += 1
-    places[FIRST] = first
-    time = ts[first] + span if first < end else _NEVER
-    if places[ASIDE] > 0:
-        time = min(time, times[0])
-    return time
-
-
-@inlined
-def _take_timer(time: int, instance: Array, places: Array, times: Array, instances: Array) -> Any:
-    """Takes the timer that is due next, at `time`; the instance that it is of."""
-    found = np.int64(0)
-    if places[ASIDE] > 0 and times[0] == time:
-        found = np.int64(instances[0])
-        _take_aside(places[ASIDE], times, instances)
-        places[ASIDE] -= 1
-    else:
-        found = np.int64(instance[places[FIRST]])
-        places[FIRST] += 1
-    return found
-
-
-@inlined
-def _expire(
-    p: int, now: int, span: int, order_key: int, ts: Array, link: Array, own: Array, ends: Array, n: int, chunk: int,
-    pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    head = np.int64(ends[8 * p + HEAD])
-    oldest = own[4 * p + OLDEST]
-    while head >= 0 and oldest - now + span <= 0:
-        pos_out[n] = head
-        kind_out[n] = EXPIRED
-        if len(ts_out) > 0:
-            ts_out[n] = now
-            order_key_out[n] = order_key
-            chunk_out[n] = chunk
-        n += 1
-        step = np.int64(link[head] >> 1)
-        head = head + step if step > 0 else np.int64(-1)
-        oldest = ts[head if head >= 0 else 0]
-        ends[8 * p + HEAD] = head
-        own[4 * p + OLDEST] = oldest
-    return n
-
-
-@inlined
-def _run(
-    p: int, now: int, span: int, order_key: int, ts: Array, link: Array, own: Array, ends: Array, places: Array, n: int,
-    chunk: int, pos_out: Array, kind_out: Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """All timers of an instance fire that are due; without one it leaves the map."""
-    n = _expire(
-        p, now, span, order_key, ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, order_key_out, chunk_out
-    )
-    if own[4 * p + NEWEST] + span <= now:
-        own[4 * p + NUMBER] = 0
-        places[HELD] -= 1
-    return n
-
-
-@kernel
-def _time(
-    span: int, scheduler: int, at: int, rows: int, row_order_key: Array, row_chunk: Array, base: int, now: Array, moved:
-    Array, first: int, last: int, ts: Array, instance: Array, link: Array, own: Array, ends: Array, places: Array,
-    hashes: Array, mark: Array, ready: Array, since: Array, times: Array, instances: Array, pos_out: Array, kind_out:
-    Array, ts_out: Array, order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """`TimeWindowProcessor.process` over rows and timers merged by order key."""
-    n = 0
-    chunk = 0
-    tick = first
-    many = len(own) > 4 * _MANY
-    p: Any = np.int64(0)
-    for i in range(rows + 1):
-        pos = at + i
-        step = last
-        until = last - 1
-        if i < rows:
-            step = (row_order_key[i] >> _BITS) - base
-            before = step_before(row_order_key[i], scheduler, base)
-            until = min(until, before)
-        while tick <= until:
-            due = _due(span, pos, ts, link, places, times)
-            if due > now[until]:
-                tick = until + 1
-                break
-            t = now[tick]
-            if moved[tick] and due <= t:
-                order_key: Any = ((base + tick) << _BITS) | scheduler
-                found = 0
-                places[TIMES] += 1
-                while due <= t:
-                    if many:
-                        prefetch(own, 4 * instance[min(places[FIRST] + AHEAD, pos)])
-                    p = _take_timer(due, instance, places, times, instances)
-                    time = due
-                    due = _due(span, pos, ts, link, places, times)
-                    if found == 0 and due > t:  # one instance alone
-                        chunk += 1
-                        n = _run(
-                            p, t, span, order_key, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
-                            order_key_out, chunk_out
-                        )
-                    elif mark[p] != places[TIMES]:
-                        mark[p] = places[TIMES]
-                        ready[found] = p
-                        since[found] = time
-                        found += 1
-                a = 0
-                mask = places[BUCKETS] - 1
-                while a < found:  # of several that are due since the same time, one runs
-                    best = a
-                    b = a + 1
-                    while b < found and since[b] == since[a]:
-                        nearer = (hashes[ready[b]] & mask) - (hashes[ready[best]] & mask)
-                        newer = own[4 * ready[b] + NUMBER] > own[4 * ready[best] + NUMBER]
-                        if nearer < 0 or (nearer == 0 and newer):
-                            best = b
-                        b += 1
-                    for k in range(a, b):
-                        if k != best:
-                            _put_aside(since[k], ready[k], places[ASIDE], times, instances)
-                            places[ASIDE] += 1
-                    p = ready[best]
-                    chunk += 1
-                    n = _run(
-                        p, t, span, order_key, ts, link, own, ends, places, n, chunk, pos_out, kind_out, ts_out,
-                        order_key_out, chunk_out
-                    )
-                    a = b
-            tick += 1
-        if i == rows:
-            break
-        if many:
-            prefetch(own, 4 * instance[min(pos + AHEAD, at + rows - 1)])
-        if i == 0 or row_chunk[i] != row_chunk[i - 1]:
-            chunk += 1
-        p = np.int64(instance[pos])
-        t = now[step]
-        n = _expire(
-            p, t, span, row_order_key[i], ts, link, own, ends, n, chunk, pos_out, kind_out, ts_out, order_key_out,
-            chunk_out
-        )
-        link[pos] = 0
-        if ends[8 * p + HEAD] < 0:
-            ends[8 * p + HEAD] = pos
-            own[4 * p + OLDEST] = ts[pos]
-        else:
-            link[ends[8 * p + TAIL]] |= (pos - ends[8 * p + TAIL]) << 1
-        ends[8 * p + TAIL] = pos
-        if own[4 * p + NEWEST] < ts[pos]:
-            own[4 * p + NEWEST] = ts[pos]
-            if own[4 * p + NUMBER] == 0:
-                if places[HELD] > places[BUCKETS] * 3 // 4:
-                    places[BUCKETS] *= 2
-                places[HELD] += 1
-                places[TURN] += 1
-                own[4 * p + NUMBER] = places[TURN]
-            if ts[pos] >= places[SEEN]:
-                places[SEEN] = ts[pos]
-                link[pos] = 1
-            else:
-                _put_aside(ts[pos] + span, p, places[ASIDE], times, instances)
-                places[ASIDE] += 1
-        pos_out[n] = pos
-        kind_out[n] = CURRENT
-        if len(ts_out) > 0:
-            ts_out[n] = ts[pos]
-            order_key_out[n] = row_order_key[i]
-            chunk_out[n] = chunk
-        n += 1
-    return n
-
-
 @kernel
 def _shift(first: int, ends: Array) -> bool:
     """Counts places from `first` on, unless an instance holds an event before it; whether one does."""
@@ -296,8 +117,11 @@ def _tie(instance: Array, ts: Array, held: Array, timed: Array, link: Array, own
             ends[8 * p + TAIL] = pos
 
 
+@struct
 class TimeByInstance:
     """The events of all instances in the order in which they came."""
+
+    log: EventLog
 
     stamps, moves, is_ordered = None, False, False
 
@@ -323,17 +147,171 @@ class TimeByInstance:
         times, waiting = np.empty(aside + n + instances, np.int64), np.empty(aside + n + instances, np.int32)
         times[:aside], waiting[:aside] = self.times, self.instances
         out = Emission(at + 2 * n, self.ops_only)
-        made = _time(
-            self.span, self.scheduler, at, n, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
-            clock.first, clock.last, log.ts, log.instance, self.link, self.own, self._ends, self.places, hashes,
-            self.mark, np.empty(instances, np.int64), np.empty(instances, np.int64), times, waiting, *out.arrays,
-        )  # fmt: skip
+        self.times, self.instances = times, waiting
+        ready, since = np.empty(instances, np.int64), np.empty(instances, np.int64)
+        made = self._step(Feed(rows, at), clock, hashes, ready, since, out)
         aside = int(self.places[ASIDE])
         self.times, self.instances = times[:aside].copy(), waiting[:aside].copy()
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
         if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result
+
+    @compiled
+    def _step(self, rows: Feed, clock: Clock, hashes: Array, ready: Array, since: Array, out: Emission) -> int:
+        """`TimeWindowProcessor.process` over rows and timers merged by order key; `ready` and `since` have room for all
+        instances. Returns how many rows are put out."""
+        tick = clock.first
+        many = len(self.own) > 4 * _MANY
+        for i in range(rows.count + 1):
+            pos = rows.first + i
+            step = clock.last
+            until = clock.last - 1
+            if i < rows.count:
+                step = (rows.order_key[i] >> _BITS) - clock.base
+                before = step_before(rows.order_key[i], self.scheduler, clock.base)
+                until = min(until, before)
+            while tick <= until:
+                due = self._next_timer(pos)
+                if due > clock.now[until]:
+                    tick = until + 1
+                    break
+                t = clock.now[tick]
+                if clock.moved[tick] and due <= t:
+                    order_key: Any = ((clock.base + tick) << _BITS) | self.scheduler
+                    found = self._fire(pos, t, due, order_key, many, ready, since, out)
+                    self._fire_together(found, t, order_key, hashes, ready, since, out)
+                tick += 1
+            if i == rows.count:
+                break
+            if many:
+                prefetch(self.own, 4 * self.log.instance[min(pos + AHEAD, rows.first + rows.count - 1)])
+            if i == 0 or rows.chunk[i] != rows.chunk[i - 1]:
+                out.chunks += 1
+            p: Any = np.int64(self.log.instance[pos])
+            self._expire(p, clock.now[step], rows.order_key[i], out)
+            self._hold(pos, p)
+            out.put(pos, CURRENT, self.log.ts[pos], rows.order_key[i])
+        return out.count
+
+    @inlined
+    def _next_timer(self, end: int) -> Any:
+        """When the next timer is due, of events before position `end`."""
+        first = self.places[FIRST]
+        while first < end and self.link[first] & 1 == 0:
+            first += 1
+        self.places[FIRST] = first
+        time = self.log.ts[first] + self.span if first < end else _NEVER
+        if self.places[ASIDE] > 0:
+            time = min(time, self.times[0])
+        return time
+
+    @inlined
+    def _take_timer(self, time: int) -> Any:
+        """Takes the timer that is due next, at `time`; the instance that it is of."""
+        found = np.int64(0)
+        if self.places[ASIDE] > 0 and self.times[0] == time:
+            found = np.int64(self.instances[0])
+            _take_aside(self.places[ASIDE], self.times, self.instances)
+            self.places[ASIDE] -= 1
+        else:
+            found = np.int64(self.log.instance[self.places[FIRST]])
+            self.places[FIRST] += 1
+        return found
+
+    @inlined
+    def _fire(
+        self, end: int, t: int, first: int, order_key: int, many: bool, ready: Array, since: Array, out: Emission
+    ) -> int:
+        """Takes the timers that are due at `t`, of which the first is due at `first`. One instance alone runs; of
+        several, the numbers are put into `ready`, when they are due into `since`. Returns how many are there."""
+        due: Any = first
+        found = 0
+        self.places[TIMES] += 1
+        while due <= t:
+            if many:
+                prefetch(self.own, 4 * self.log.instance[min(self.places[FIRST] + AHEAD, end)])
+            p = self._take_timer(due)
+            time = due
+            due = self._next_timer(end)
+            if found == 0 and due > t:
+                out.chunks += 1
+                self._run(p, t, order_key, out)
+            elif self.mark[p] != self.places[TIMES]:
+                self.mark[p] = self.places[TIMES]
+                ready[found] = p
+                since[found] = time
+                found += 1
+        return found
+
+    @inlined
+    def _fire_together(
+        self, found: int, t: int, order_key: int, hashes: Array, ready: Array, since: Array, out: Emission
+    ) -> None:
+        """Of several instances that are due since the same time, one runs."""
+        a = 0
+        mask = self.places[BUCKETS] - 1
+        while a < found:
+            best = a
+            b = a + 1
+            while b < found and since[b] == since[a]:
+                nearer = (hashes[ready[b]] & mask) - (hashes[ready[best]] & mask)
+                newer = self.own[4 * ready[b] + NUMBER] > self.own[4 * ready[best] + NUMBER]
+                if nearer < 0 or (nearer == 0 and newer):
+                    best = b
+                b += 1
+            for k in range(a, b):
+                if k != best:
+                    _put_aside(since[k], ready[k], self.places[ASIDE], self.times, self.instances)
+                    self.places[ASIDE] += 1
+            out.chunks += 1
+            self._run(ready[best], t, order_key, out)
+            a = b
+
+    @inlined
+    def _run(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """All timers of an instance fire that are due; without one it leaves the map."""
+        self._expire(p, now, order_key, out)
+        if self.own[4 * p + NEWEST] + self.span <= now:
+            self.own[4 * p + NUMBER] = 0
+            self.places[HELD] -= 1
+
+    @inlined
+    def _expire(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        head: Any = np.int64(self._ends[8 * p + HEAD])
+        oldest = self.own[4 * p + OLDEST]
+        while head >= 0 and oldest - now + self.span <= 0:
+            out.put(head, EXPIRED, now, order_key)
+            step = np.int64(self.link[head] >> 1)
+            head = head + step if step > 0 else np.int64(-1)
+            oldest = self.log.ts[head if head >= 0 else 0]
+            self._ends[8 * p + HEAD] = head
+            self.own[4 * p + OLDEST] = oldest
+
+    @inlined
+    def _hold(self, pos: int, p: int) -> None:
+        """The event joins its instance, and gets a timer if it is newer than all before it."""
+        self.link[pos] = 0
+        if self._ends[8 * p + HEAD] < 0:
+            self._ends[8 * p + HEAD] = pos
+            self.own[4 * p + OLDEST] = self.log.ts[pos]
+        else:
+            self.link[self._ends[8 * p + TAIL]] |= (pos - self._ends[8 * p + TAIL]) << 1
+        self._ends[8 * p + TAIL] = pos
+        if self.own[4 * p + NEWEST] < self.log.ts[pos]:
+            self.own[4 * p + NEWEST] = self.log.ts[pos]
+            if self.own[4 * p + NUMBER] == 0:
+                if self.places[HELD] > self.places[BUCKETS] * 3 // 4:
+                    self.places[BUCKETS] *= 2
+                self.places[HELD] += 1
+                self.places[TURN] += 1
+                self.own[4 * p + NUMBER] = self.places[TURN]
+            if self.log.ts[pos] >= self.places[SEEN]:
+                self.places[SEEN] = self.log.ts[pos]
+                self.link[pos] = 1
+            else:
+                _put_aside(self.log.ts[pos] + self.span, p, self.places[ASIDE], self.times, self.instances)
+                self.places[ASIDE] += 1
 
     def _instances(self, instances: int) -> None:
         have = len(self.mark)

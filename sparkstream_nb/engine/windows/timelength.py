@@ -67,7 +67,7 @@ class TimeLengthWindow(TimedWindow):
         out = Emission(at + 2 * n, self.ops_only)
         if self.ops_only and log.in_line and self.length:  # without timers
             made = slide_in_line(
-                log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out.pos, out.kind
+                log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out
             )
         else:
             self.count = grown(self.count, instances)

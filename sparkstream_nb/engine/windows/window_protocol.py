@@ -184,21 +184,6 @@ def entering_rows(rows: Rows) -> Array:
 WindowFactory = Callable[[WindowSetup], Window]
 
 
-@inlined
-def put(
-    pos: int, kind: int, time: int, order_key: int, chunk: int, n: int, pos_out: Array, kind_out: Array, ts_out: Array,
-    order_key_out: Array, chunk_out: Array,
-) -> int:  # fmt: skip
-    """Emit a row as the n-th; the arrays belong to an `Emission`."""
-    pos_out[n] = pos
-    kind_out[n] = kind
-    if len(ts_out) > 0:
-        ts_out[n] = time
-        order_key_out[n] = order_key
-        chunk_out[n] = chunk
-    return n + 1
-
-
 ROW, COUNT, CHUNKS, INSTANCE = range(4)
 """Places in `Feed.stop`: row, numbers of rows and chunks put out, and the instance whose timer had fired (-1: none)."""
 
@@ -259,6 +244,23 @@ class Emission:
             self.ts[self.count] = time
             self.order_key[self.count] = order_key
             self.chunk[self.count] = self.chunks
+        self.count += 1
+
+    @inlined
+    def write(self, n: Any, pos: Any, kind: int, time: Any, order_key: Any) -> None:
+        """Puts a row out as the n-th, for loops that count by unsigned numbers, which are never looked at for less than
+        zero."""
+        self.pos[n] = pos
+        self.kind[n] = kind
+        self.ts[n] = time
+        self.order_key[n] = order_key
+        self.chunk[n] = self.chunks
+
+    @inlined
+    def put_op(self, pos: int, kind: int) -> None:
+        """Puts position and kind out, which are all that is wanted."""
+        self.pos[self.count] = pos
+        self.kind[self.count] = kind
         self.count += 1
 
     @property
