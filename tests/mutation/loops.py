@@ -46,8 +46,9 @@ def run_as_python(modules: set[str]) -> None:
     def kernel(
         function: Callable[..., Any], structs: dict[str, type] | None = None, **fixed: bool | int
     ) -> Callable[..., Any]:
-        if function.__module__ not in modules:
+        if modules.isdisjoint({function.__module__, *(cls.__module__ for cls in (structs or {}).values())}):
             return compiled(function, structs, **fixed)
+        fixed = {name: value for name, value in fixed.items() if "." not in name}  # fields, which are there anyway
         return _bound(function, fixed) if fixed else function
 
     kernels.kernel = kernel
