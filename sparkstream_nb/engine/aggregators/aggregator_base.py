@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.column_data import Array, Column, Mask
+from ..columnar.column_data import DTYPES, Array, Column, Mask
 from ..columnar.rows import EXPIRED, RESET, FixedLagOps
 from ..notation.intrinsics import AHEAD, FAR, prefetch
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import inlined, kernel, struct
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -89,78 +90,82 @@ class AggregateInput:
         last[self.slot] = shown
         return last
 
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """(n, kind, pos, group, instance, slot, shown), as the compiled loops take them: empty for None."""
-        return (
-            self.n,
-            NO_KIND if self.kind is None else self.kind,
-            NO_PLACE if self.pos is None else self.pos,
-            self.group,
-            NO_INSTANCE if self.instance is None else self.instance,
-            NO_PLACE if self.slot is None else self.slot,
-            self.shown,
-        )
 
-
-class Loops:
-    """A loop over a feed, compiled from one source in three versions: `general`, and two specialized ones that take a
-    third of the time. `far` (`plain=True`) requires no nulls, no slots, and no RESET or TIMER ops now or before; `near`
-    also does no prefetching. `fixed`: see `kernel`.
+@struct
+@dataclass(slots=True)
+class Ops:
+    """The ops of an `AggregateInput` as the compiled loops take them: arrays are empty for None. `eras` and `epoch`:
+    see `Grouped`; `ahead` and `reach`: see `AggregateInput`.
     """
 
-    def __init__(self, source: Callable[..., Any], **fixed: bool | int) -> None:
-        self.near = kernel(source, plain=True, ahead=0, reach=0, **fixed)
-        self.far = kernel(source, plain=True, **fixed)
-        self.general = kernel(source, plain=False, **fixed)
+    n: int
+    kind: Array
+    pos: Array
+    group: Array
+    instance: Array
+    slot: Array
+    shown: int
+    eras: Array
+    epoch: Array
+    ahead: int
+    reach: int
+
+    @inlined
+    def ask(self, soon: Any, later: Any, by_pos: bool, values: Array, cells: Array, shift: int) -> None:
+        """Prefetches the group of op `soon` and, with `reach`, the event of op `later`. `by_pos`: whether there is a
+        `pos`."""
+        if self.reach > 0 and by_pos:
+            event = self.pos[later]
+            prefetch(self.group, event)
+            prefetch(values, event)
+        prefetch(cells, np.uint64(self.group[np.uint64(self.pos[soon]) if by_pos else soon]) << np.uint64(shift))
+
+    @inlined
+    def look_ahead(self, j: int, values: Array, cells: Array, shift: int) -> None:
+        """Prefetches the event of the op `reach` ops ahead, and the group of the op `ahead` ops ahead."""
+        if self.ahead > 0:
+            soon, later = np.uint64(min(j + self.ahead, self.n - 1)), min(j + self.reach, self.n - 1)
+            self.ask(soon, later, len(self.pos) > 0, values, cells, shift)
+
+    @inlined
+    def reset(self, k: Any, p: Any) -> None:
+        """A RESET increments the epoch of its instance `p`."""
+        if k == RESET:
+            self.eras[p] += 1
+
+    @inlined
+    def begins(self, g: Any, p: Any) -> Any:
+        """True if this is the first op of group `g` in the current epoch of its instance `p`; updates the group's
+        epoch."""
+        anew = len(self.epoch) > 0 and self.epoch[g] != self.eras[p]
+        if anew:
+            self.epoch[g] = self.eras[p]
+        return anew
 
 
-@inlined
-def ask(
-    soon: Any, later: Any, reach: int, by_pos: bool, pos: Array, group: Array, values: Array, cells: Array, shift: int
-) -> None:
-    """Prefetches the group of op `soon` and, if `reach` > 0, the event of op `later`. `by_pos`: whether there is a
-    `pos`."""
-    if reach > 0 and by_pos:
-        event = pos[later]
-        prefetch(group, event)
-        prefetch(values, event)
-    prefetch(cells, np.uint64(group[np.uint64(pos[soon]) if by_pos else soon]) << np.uint64(shift))
+@struct
+class Shown:
+    """The output values of a loop, `count` so far, and which of them are null. They have room for one more: a value
+    that is not shown lies where the next one comes. `holes[0]`: whether one that is shown is null."""
 
+    def __init__(self, size: int, dtype: Any) -> None:
+        self.values, self.null = np.empty(size + 1, dtype), np.empty(size + 1, np.bool_)
+        self.holes = np.zeros(1, np.bool_)
+        self.count = 0
 
-@inlined
-def look_ahead(
-    j: int, ahead: int, reach: int, n: int, pos: Array, group: Array, values: Array, cells: Array, shift: int
-) -> None:
-    """Prefetches the event of the op `reach` ops ahead, and the group of the op `ahead` ops ahead."""
-    if ahead > 0:
-        ask(np.uint64(min(j + ahead, n - 1)), min(j + reach, n - 1), reach, len(pos) > 0, pos, group, values, cells,
-            shift)  # fmt: skip
+    @inlined
+    def nothing(self, ops: Ops) -> None:
+        """Puts null out."""
+        o = ops.slot[self.count] if len(ops.slot) else self.count
+        self.values[o] = 0
+        self.null[o] = True
+        self.holes[0] = True
+        self.count += 1
 
-
-@inlined
-def reset(k: Any, p: Any, now: Array) -> None:
-    """A RESET increments the epoch of its instance `p` (see `Grouped`)."""
-    if k == RESET:
-        now[p] += 1
-
-
-@inlined
-def begins(g: Any, p: Any, now: Array, epoch: Array) -> Any:
-    """True if this is the first op of group `g` in the current epoch of its instance `p`; updates the group's epoch."""
-    anew = len(epoch) > 0 and epoch[g] != now[p]
-    if anew:
-        epoch[g] = now[p]
-    return anew
-
-
-@inlined
-def put_nothing(m: Any, slot: Array, out: Array, out_null: Array) -> Any:
-    """Outputs null as value number `m`; returns `m + 1`."""
-    o = slot[m] if len(slot) else m
-    out[o] = 0
-    out_null[o] = True
-    return m + 1
+    def column(self, type: Type) -> Column:
+        """All of them."""
+        values = self.values[:-1].astype(DTYPES[type], copy=False)
+        return Column(type, values, self.null[:-1] if self.holes[0] and self.null[:-1].any() else None)
 
 
 def by_op(args: tuple[Column, ...], feed: AggregateInput) -> tuple[tuple[Column, ...], Array, Array | None]:
@@ -239,40 +244,119 @@ class Base:
         return None
 
 
+@struct
 class Grouped(Base):
     """An aggregator with arrays of state by group id. A RESET increments the epoch of its partition instance (`eras`).
-    A group whose own epoch (`epoch`) is older starts empty."""
+    A group whose own epoch (`epoch`) is older starts empty.
+
+    A subclass that is an `aggregate` has `clear`, `take` and `show`, from which its loops are made.
+    """
 
     words = 4
     """Approximate size of a group's state in words."""
+    constants: tuple[str, ...] = ()
+    """Fields that are constants in the loops, which are compiled for each of their values. The class that has the
+    handlers names them."""
 
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
-    def _ops(self, feed: AggregateInput) -> tuple[Any, ...]:
-        """(*feed.arrays, eras, epoch, ahead, reach). Until the first RESET, `instance`
-        and `epoch` are empty, and loops skip them. `ahead` and `reach`: see `AggregateInput`."""
-        arrays = feed.arrays
+    def ops(self, feed: AggregateInput) -> Ops:
+        """The ops of a feed. Until the first RESET, `instance` and `epoch` are empty, and loops skip them."""
+        instance = feed.instance
         if len(self.epoch) == 0 and (feed.comes_and_goes or not np.any(feed.kind == RESET)):
-            return (*arrays[:4], NO_INSTANCE, *arrays[5:], self.eras, self.epoch, feed.ahead(self.words), feed.reach)
-        self.eras, self.epoch = grown(self.eras, feed.instances), grown(self.epoch, feed.groups)
-        return (*arrays, self.eras, self.epoch, feed.ahead(self.words), feed.reach)
+            instance = None
+        else:
+            self.eras, self.epoch = grown(self.eras, feed.instances), grown(self.epoch, feed.groups)
+        return Ops(
+            feed.n,
+            NO_KIND if feed.kind is None else feed.kind,
+            NO_PLACE if feed.pos is None else feed.pos,
+            feed.group,
+            NO_INSTANCE if instance is None else instance,
+            NO_PLACE if feed.slot is None else feed.slot,
+            feed.shown, self.eras, self.epoch, feed.ahead(self.words), feed.reach,
+        )  # fmt: skip
 
-    def _through(
-        self, loops: Loops, feed: AggregateInput, null: Mask | None, before: tuple[Any, ...], after: tuple[Any, ...]
-    ) -> Any:
-        """Calls one of `loops` with (*before, *ops, *after); `null` is the mask of the arguments."""
-        *ops, ahead, reach = self._ops(feed)
-        if null is not None or feed.slot is not None or len(self.epoch) or not feed.comes_and_goes:
-            return loops.general(*before, *ops, ahead, reach, *after)
-        return loops.far(*before, *ops, ahead, reach, *after) if ahead else loops.near(*before, *ops, *after)
+    @inlined
+    def look_ahead(self, j: int, values: Array, ops: Ops) -> None:
+        """Asks for what later ops need."""
+
+    @inlined
+    def clear(self, g: Any) -> None:
+        """The group is empty."""
+
+    @inlined
+    def take(self, g: Any, value: Any, kind: Any) -> None:
+        """A value comes to a group, or (EXPIRED) leaves it."""
+
+    @inlined
+    def show(self, g: Any, o: Any, shown: Shown) -> None:
+        """Writes the value of a group, as number `o`."""
+
+    @inlined
+    def show_reset(self, ops: Ops, shown: Shown) -> None:
+        """Puts out what a RESET shows."""
+        shown.nothing(ops)
+
+    def _run_loop(self, column: Column, values: Array, feed: AggregateInput, shown: Shown) -> None:
+        """Takes all ops, on these values of the argument `column`."""
+        ops, null = self.ops(feed), NO_MASK if column.null is None else column.null
+        self._version(_one_by_one, ops, feed, column.null)(self, values, null, ops, shown)
+
+    def _version(
+        self, source: Callable[..., int], ops: Ops, feed: AggregateInput, null: Mask | None
+    ) -> Callable[..., int]:
+        """The version of a loop over ops for this feed, whose arguments have the mask `null`."""
+        plain = null is None and feed.slot is None and not len(self.epoch) and feed.comes_and_goes
+        way = GENERAL if not plain else FAR_APART if ops.ahead else NEARBY
+        cls: Any = type(self)
+        return _loop(source, cls, way, *(getattr(self, name) for name in self.constants))
 
 
-def shown_column(type: Type, out: Array, null: Mask | None = None) -> Column:
-    """The output column of a loop, whose arrays have one extra element at the end."""
-    if null is not None:
-        null = null[:-1]
-    return Column(type, out[:-1], null if null is not None and null.any() else None)
+GENERAL, FAR_APART, NEARBY = range(3)
+"""The versions of a loop. The latter two take a third of the time: they are for feeds without nulls and slots, and
+without RESET and TIMER ops, now or before (`plain`); the last one also asks for nothing ahead."""
+
+
+def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, shown: Shown, plain: bool) -> int:
+    """Takes one op after the other, and puts out what is shown; returns how many values are out then."""
+    for j in range(ops.n):
+        aggregator.look_ahead(j, values, ops)
+        i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
+        k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
+        shows = (ops.shown >> k) & 1
+        g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
+        if not plain:
+            p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
+            if k > EXPIRED:
+                ops.reset(k, p)
+                if shows:
+                    aggregator.show_reset(ops, shown)
+                continue
+            anew = ops.begins(g, p)
+            if anew:
+                aggregator.clear(g)
+        if plain or not (len(null) and null[i]):
+            aggregator.take(g, values[i], k)
+        if plain or len(ops.slot) == 0:
+            aggregator.show(g, shown.count, shown)
+            shown.count += shows
+        elif shows:
+            aggregator.show(g, ops.slot[shown.count], shown)
+            shown.count += 1
+    return shown.count
+
+
+@cache
+def _loop(source: Callable[..., int], cls: Any, way: int, *constants: Any) -> Callable[..., int]:
+    """A version of a loop for the aggregators of a class with these constants; a class that is only another one with
+    other constants has its loops."""
+    owner = next(c for c in cls.__mro__ if "constants" in c.__dict__)
+    fixed = {f"aggregator.{name}": value for name, value in zip(cls.constants, constants, strict=True)}
+    if way == NEARBY:
+        fixed |= {"ops.ahead": 0, "ops.reach": 0}
+    return kernel(source, {"aggregator": owner}, plain=way != GENERAL, **fixed)
 
 
 def as_numbers(values: Array, dtype: Any) -> Array:

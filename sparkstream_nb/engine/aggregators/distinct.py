@@ -10,8 +10,8 @@ from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from ..notation.kernels import inlined, kernel
-from .aggregator_base import NO_MASK, AggregateInput, Grouped, as_numbers, look_ahead
+from ..notation.kernels import compiled, inlined, kernel, struct
+from .aggregator_base import NO_MASK, AggregateInput, Grouped, Ops, as_numbers
 
 _NULL = np.int64(1 << 30)
 """Added to the life of a pair whose value is null."""
@@ -28,6 +28,10 @@ _TIMES = 2**32 - 1
 _SPARSE = 1 << 14
 """Up to this size a table may be sparse, which is faster."""
 
+SIZE, LIVES, MADE = range(3)
+"""Places in `counts`: the pairs in the table, the next life, and how many values of a run were output when it stopped.
+"""
+
 _LIVES = 1 << 29
 """The maximum number of epochs before they are renumbered."""
 
@@ -38,85 +42,6 @@ def _home(number: Any, life: Any, mask: Any) -> Any:
     h = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     h = ((h ^ (h >> np.uint64(32))) + np.uint64(life)) * np.uint64(0xC2B2AE3D27D4EB4F)
     return (h >> np.uint64(32)) & mask
-
-
-@kernel
-def _distinct(
-    begin: int, m: int, size: int, most: int, lives: int, table: Array, values: Array, real: bool, null: Array, n: int,
-    kind: Array, pos: Array, group: Array, instance: Array, slot: Array, shown: int, now: Array, epoch: Array, ahead:
-    int, reach: int, cells: Array, out: Array,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, after `m` values were output: counts of each
-    pair of a group and a value, in an open-addressing `table` of two words a place: the value; the group's life, and
-    how often (0: the place is free). `cells` are two words a group: how many values it holds, and its life, which is
-    another one after a RESET (-1: it has none yet).
-
-    Stops when the table has `most` pairs. Returns (ops done, values output, pairs, the next life).
-    """
-    one = np.uint64(1)
-    mask = np.uint64(len(table) // 2 - 1)
-    for j in range(begin, n):
-        look_ahead(j, ahead, reach, n, pos, group, values, cells, 1)
-        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k: Any = np.int64(kind[j]) if len(kind) else 0
-        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
-        if size >= most:
-            return j, m, size, lives
-        different: Any = np.int64(0)
-        if k <= EXPIRED:
-            g = np.uint64(group[i]) if len(group) else np.uint64(0)
-            cell = g << one
-            v: Any = np.int64(values[i])
-            if real and (v & _SIGN) > _INFINITE:
-                v = _NAN
-            if cells[cell + one] < 0 or (len(epoch) and epoch[g] != now[p]):
-                if len(epoch):
-                    epoch[g] = now[p]
-                cells[cell] = 0
-                cells[cell + one] = lives
-                lives += 1
-            life = cells[cell + one]
-            if len(null) and null[i]:
-                v = np.int64(0)
-                life += _NULL
-            at = _home(v, life, mask)
-            held = table[(at << one) + one]
-            while held != 0 and (held >> 32 != life or table[at << one] != v):
-                at = (at + one) & mask
-                held = table[(at << one) + one]
-            if k == CURRENT:
-                if held == 0:
-                    table[at << one] = v
-                    held = life << 32
-                    size += 1
-                    cells[cell] += 1
-                table[(at << one) + one] = held + 1
-            elif held != 0:
-                if held & _TIMES > 1:
-                    table[(at << one) + one] = held - 1
-                else:
-                    table[(at << one) + one] = 0
-                    cells[cell] -= 1
-                    size -= 1
-                    free: Any = at  # what stands behind it and is looked for from before moves up
-                    at = (at + one) & mask
-                    moved = table[(at << one) + one]
-                    while moved != 0:
-                        home = _home(table[at << one], moved >> 32, mask)
-                        if ((at - home) & mask) >= ((at - free) & mask):
-                            table[free << one] = table[at << one]
-                            table[(free << one) + one] = moved
-                            table[(at << one) + one] = 0
-                            free = at
-                        at = (at + one) & mask
-                        moved = table[(at << one) + one]
-            different = cells[cell]
-        elif k == RESET:
-            now[p] += 1
-        if (shown >> k) & 1:
-            out[slot[m] if len(slot) else m] = different
-            m += 1
-    return n, m, size, lives
 
 
 @kernel
@@ -132,6 +57,7 @@ def _enter(numbers: Array, held: Array, table: Array) -> None:
         table[(at << one) + one] = held[i]
 
 
+@struct
 class DistinctCount(Grouped):
     """A hash table of (group, value) pairs with counts. A pair is removed when its count is 0; pairs of an older epoch
     are removed when the table is full."""
@@ -140,7 +66,7 @@ class DistinctCount(Grouped):
         (self.type,) = args
         self.real = self.type in (Type.FLOAT, Type.DOUBLE)
         self.cells = np.zeros(0, np.int64)
-        self.size = self.most = self.lives = 0
+        self.counts, self.most = np.zeros(3, np.int64), 0
         self._begin()
         none = np.zeros(0, np.int64)
         self._keep(none, none, none, none)
@@ -150,15 +76,91 @@ class DistinctCount(Grouped):
         values = as_numbers(column.values, np.float64).view(np.int64) if self.real else column.values
         self.cells = grown(self.cells, 2 * feed.groups, -1)
         out = np.empty(feed.size, np.int64)
-        done = made = 0
+        ops, null, done = self.ops(feed), NO_MASK if column.null is None else column.null, 0
+        self.counts[MADE] = 0
         while done < feed.n:
-            done, made, self.size, self.lives = _distinct(
-                done, made, self.size, self.most, self.lives, self.table, values, self.real,
-                NO_MASK if column.null is None else column.null, *self._ops(feed), self.cells, out,
-            )  # fmt: skip
-            if done < feed.n or self.lives > _LIVES:
+            done = self._count(done, values, null, ops, out)
+            if done < feed.n or self.counts[LIVES] > _LIVES:
                 self._keep(*self._live())
         return Column(Type.LONG, out)
+
+    @compiled
+    def _count(self, begin: int, values: Array, null: Array, ops: Ops, out: Array) -> int:
+        """`DistinctCountAttributeAggregatorExecutor` from the op `begin` on, after `counts[MADE]` values were output:
+        counts of each pair of a group and a value, in an open-addressing `table` of two words a place: the value; the
+        group's life, and how often (0: the place is free). `cells` are two words a group: how many values it holds, and
+        its life, which is another one after a RESET (-1: it has none yet).
+
+        Stops when the table has `most` pairs. Returns how many ops are done.
+        """
+        m: Any = self.counts[MADE]
+        size, lives = self.counts[SIZE], self.counts[LIVES]
+        one = np.uint64(1)
+        mask = np.uint64(len(self.table) // 2 - 1)
+        for j in range(begin, ops.n):
+            ops.look_ahead(j, values, self.cells, 1)
+            i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
+            k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
+            p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
+            if size >= self.most:
+                self.counts[SIZE], self.counts[LIVES], self.counts[MADE] = size, lives, m
+                return j
+            different: Any = np.int64(0)
+            if k <= EXPIRED:
+                g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
+                cell = g << one
+                v: Any = np.int64(values[i])
+                if self.real and (v & _SIGN) > _INFINITE:
+                    v = _NAN
+                if self.cells[cell + one] < 0 or (len(ops.epoch) and ops.epoch[g] != ops.eras[p]):
+                    if len(ops.epoch):
+                        ops.epoch[g] = ops.eras[p]
+                    self.cells[cell] = 0
+                    self.cells[cell + one] = lives
+                    lives += 1
+                life = self.cells[cell + one]
+                if len(null) and null[i]:
+                    v = np.int64(0)
+                    life += _NULL
+                at = _home(v, life, mask)
+                held = self.table[(at << one) + one]
+                while held != 0 and (held >> 32 != life or self.table[at << one] != v):
+                    at = (at + one) & mask
+                    held = self.table[(at << one) + one]
+                if k == CURRENT:
+                    if held == 0:
+                        self.table[at << one] = v
+                        held = life << 32
+                        size += 1
+                        self.cells[cell] += 1
+                    self.table[(at << one) + one] = held + 1
+                elif held != 0:
+                    if held & _TIMES > 1:
+                        self.table[(at << one) + one] = held - 1
+                    else:
+                        self.table[(at << one) + one] = 0
+                        self.cells[cell] -= 1
+                        size -= 1
+                        free: Any = at  # what stands behind it and is looked for from before moves up
+                        at = (at + one) & mask
+                        moved = self.table[(at << one) + one]
+                        while moved != 0:
+                            home = _home(self.table[at << one], moved >> 32, mask)
+                            if ((at - home) & mask) >= ((at - free) & mask):
+                                self.table[free << one] = self.table[at << one]
+                                self.table[(free << one) + one] = moved
+                                self.table[(at << one) + one] = 0
+                                free = at
+                            at = (at + one) & mask
+                            moved = self.table[(at << one) + one]
+                different = self.cells[cell]
+            elif k == RESET:
+                ops.eras[p] += 1
+            if (ops.shown >> k) & 1:
+                out[ops.slot[m] if len(ops.slot) else m] = different
+                m += 1
+        self.counts[SIZE], self.counts[LIVES] = size, lives
+        return ops.n
 
     def _live(self) -> tuple[Array, Array, Array, Array]:
         """(values, groups, how often they are held, whether the value is null) of the pairs of the groups' lives, in no
@@ -166,7 +168,7 @@ class DistinctCount(Grouped):
         pairs = self.table.reshape(-1, 2)
         pairs = pairs[np.flatnonzero(pairs[:, 1])]
         lives = self.cells[1::2]
-        group_of = np.full(self.lives, -1, np.int64)
+        group_of = np.full(int(self.counts[LIVES]), -1, np.int64)
         group_of[lives[lives >= 0]] = np.flatnonzero(lives >= 0)
         life = pairs[:, 1] >> 32
         group = group_of[life & ~_NULL]
@@ -177,12 +179,12 @@ class DistinctCount(Grouped):
         """Rebuilds the table with these pairs and room for more; renumbers the groups' epochs."""
         lives = self.cells[1::2]
         lives[lives >= 0] = np.arange(np.count_nonzero(lives >= 0))
-        self.lives = int(np.count_nonzero(lives >= 0))
+        self.counts[LIVES] = np.count_nonzero(lives >= 0)
         places, self.most = 128, 8
         while self.most < 2 * len(numbers):
             places *= 2
             self.most = places // (16 if places <= _SPARSE else 4)
-        self.size = len(numbers)
+        self.counts[SIZE] = len(numbers)
         self.table: Array = np.zeros(2 * places, np.int64)
         _enter(numbers, ((lives[group] + np.where(null, _NULL, 0)) << 32) + held, self.table)
 

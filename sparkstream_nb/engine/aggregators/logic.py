@@ -9,62 +9,47 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
-from ..columnar.rows import CURRENT, EXPIRED, RESET
-from ..notation.kernels import kernel
-from .aggregator_base import NO_MASK, AggregateInput, Grouped
+from ..columnar.rows import CURRENT
+from ..notation.kernels import inlined, struct
+from .aggregator_base import AggregateInput, Grouped, Ops, Shown
 
 
-@kernel
-def _truths(
-    values: Array, null: Array, conjunction: bool, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot:
-    Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, true: Array, false: Array, out: Array,
-) -> None:  # fmt: skip
-    """`AndAttributeAggregatorExecutor` and `OrAttributeAggregatorExecutor`, nulls skipped."""
-    m = 0
-    for j in range(n):
-        i = pos[j] if len(pos) else j
-        k = kind[j] if len(kind) else CURRENT
-        p = instance[i] if len(instance) else 0
-        if k == RESET:
-            now[p] += 1
-            if (shown >> k) & 1:
-                out[slot[m] if len(slot) else m] = False
-                m += 1
-            continue
-        g = group[i] if len(group) else 0
-        if len(epoch) and epoch[g] != now[p]:
-            epoch[g] = now[p]
-            true[g] = 0
-            false[g] = 0
-        if not (len(null) and null[i]) and k <= EXPIRED:
-            step = 1 if k == CURRENT else -1
-            if values[i]:
-                true[g] += step
-            else:
-                false[g] += step
-        if (shown >> k) & 1:
-            out[slot[m] if len(slot) else m] = true[g] > 0 and (false[g] == 0 or not conjunction)
-            m += 1
-
-
+@struct
 class AllTrue(Grouped):
-    """`and(x)`: whether all values are true, and there is at least one."""
+    """`and(x)`: whether all values are true, and there is at least one (`AndAttributeAggregatorExecutor`); nulls are
+    skipped. `counts`: how many are true and how many are false."""
 
     conjunction = True
+    constants = ("conjunction",)
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.counts = np.zeros((2, 0), np.int64)
         self._begin()
 
+    @inlined
+    def clear(self, g: Any) -> None:
+        self.counts[0, g] = 0
+        self.counts[1, g] = 0
+
+    @inlined
+    def take(self, g: Any, value: Any, kind: Any) -> None:
+        self.counts[1 - np.int64(value), g] += 1 if kind == CURRENT else -1
+
+    @inlined
+    def show(self, g: Any, o: Any, shown: Shown) -> None:
+        shown.values[o] = self.counts[0, g] > 0 and (self.counts[1, g] == 0 or not self.conjunction)
+        shown.null[o] = False
+
+    @inlined
+    def show_reset(self, ops: Ops, shown: Shown) -> None:
+        shown.nothing(ops)
+        shown.null[ops.slot[shown.count - 1] if len(ops.slot) else shown.count - 1] = False
+
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        (column,) = args
         self.counts = grown(self.counts, feed.groups)
-        out = np.empty(feed.size, np.bool_)
-        _truths(
-            column.values, NO_MASK if column.null is None else column.null, self.conjunction, *self._ops(feed),
-            self.counts[0], self.counts[1], out,
-        )  # fmt: skip
-        return Column(Type.BOOL, out)
+        shown = Shown(feed.size, np.bool_)
+        self._run_loop(args[0], args[0].values, feed, shown)
+        return shown.column(Type.BOOL)
 
     def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.counts, groups, 0)
@@ -77,6 +62,6 @@ class AllTrue(Grouped):
 
 
 class AnyTrue(AllTrue):
-    """`or(x)`: whether at least one value is true."""
+    """`or(x)`: whether at least one value is true (`OrAttributeAggregatorExecutor`)."""
 
     conjunction = False

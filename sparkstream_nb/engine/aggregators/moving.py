@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..columnar.arrays import Array
+from ..columnar.rows import FixedLagOps
 from ..notation.intrinsics import prefetch
-from ..notation.kernels import inlined, kernel
-from .aggregator_base import ask
+from ..notation.kernels import inlined, kernel, struct
+from .aggregator_base import Ops
 
 NOTHING, COUNT, WHOLE, REAL, MEAN = range(5)
 """Kinds of output of an aggregate: the number of rows, a sum of longs, a sum of doubles, their mean."""
@@ -34,67 +35,70 @@ LEFT = 2
 """Says that the last row of a group left."""
 
 
-@inlined
-def _move_total(what: int, values: Array, i: Any, sign: Any, real: Array, whole: Array, at: Any) -> Any:
-    """Add a value to a total or subtract it. Returns bits that tell whether the total is beyond the exact range."""
-    bits = np.uint64(0)
-    if what == WHOLE:
-        number = whole[at] + sign * np.int64(values[i])
-        whole[at] = number
-        bits = np.uint64(number + EXACT)
-    elif what in (REAL, MEAN):
-        real[at] += sign * np.float64(values[i])
-    return bits
+@struct
+class Totals:
+    """Aggregates with equal counts, up to four, in a loop: `what` each is, its values, and where its outputs go.
+    `count`, `real` and `whole` are views of the groups' words."""
 
+    what: list[int]
+    values: list[Array]
+    outs: list[Array]
 
-@inlined
-def _show(what: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out: Array) -> None:
-    """Outputs the value of an aggregate."""
-    if what == COUNT:
-        out[o] = count
-    elif what == WHOLE:
-        out[o] = whole[at]
-    elif what == REAL:
-        out[o] = real[at]
-    elif what == MEAN:
-        out[o] = real[at] / count
+    def __init__(
+        self, what: list[int], values: list[Array], outs: list[Array], words: tuple[Array, Array, Array]
+    ) -> None:
+        self.what, self.values, self.outs = what, values, outs
+        self.count, self.real, self.whole = words
 
+    @inlined
+    def _move(self, number: int, i: Any, sign: Any, at: Any) -> Any:
+        """Add a value to a total or subtract it. Returns bits that tell whether the total is beyond the exact range."""
+        bits = np.uint64(0)
+        if self.what[number] == WHOLE:
+            total = self.whole[at] + sign * np.int64(self.values[number][i])
+            self.whole[at] = total
+            bits = np.uint64(total + EXACT)
+        elif self.what[number] in (REAL, MEAN):
+            self.real[at] += sign * np.float64(self.values[number][i])
+        return bits
 
-@inlined
-def _all_moved(
-    what0: int, what1: int, what2: int, what3: int, values0: Array, values1: Array, values2: Array, values3: Array,
-    i: Any, sign: Any, real: Array, whole: Array, at: Any,
-) -> Any:  # fmt: skip
-    """`_move_total` for all of a row."""
-    far = _move_total(what0, values0, i, sign, real, whole, at)
-    bits = _move_total(what1, values1, i, sign, real, whole, at + np.uint64(1))
-    far |= bits
-    bits = _move_total(what2, values2, i, sign, real, whole, at + np.uint64(2))
-    far |= bits
-    bits = _move_total(what3, values3, i, sign, real, whole, at + np.uint64(3))
-    return far | bits
+    @inlined
+    def _show(self, number: int, count: Any, at: Any, o: Any) -> None:
+        """Outputs the value of an aggregate."""
+        if self.what[number] == COUNT:
+            self.outs[number][o] = count
+        elif self.what[number] == WHOLE:
+            self.outs[number][o] = self.whole[at]
+        elif self.what[number] == REAL:
+            self.outs[number][o] = self.real[at]
+        elif self.what[number] == MEAN:
+            self.outs[number][o] = self.real[at] / count
 
+    @inlined
+    def move_all(self, i: Any, sign: Any, at: Any) -> Any:
+        """`_move` for all of a row."""
+        far = self._move(0, i, sign, at)
+        bits = self._move(1, i, sign, at + np.uint64(1))
+        far |= bits
+        bits = self._move(2, i, sign, at + np.uint64(2))
+        far |= bits
+        bits = self._move(3, i, sign, at + np.uint64(3))
+        return far | bits
 
-@inlined
-def _show_all(
-    what0: int, what1: int, what2: int, what3: int, count: Any, real: Array, whole: Array, at: Any, o: Any, out0: Array,
-    out1: Array, out2: Array, out3: Array,
-) -> None:  # fmt: skip
-    """`_show` for all of a row."""
-    _show(what0, count, real, whole, at, o, out0)
-    _show(what1, count, real, whole, at + np.uint64(1), o, out1)
-    _show(what2, count, real, whole, at + np.uint64(2), o, out2)
-    _show(what3, count, real, whole, at + np.uint64(3), o, out3)
+    @inlined
+    def show_all(self, count: Any, at: Any, o: Any) -> None:
+        """`_show` for all of a row."""
+        self._show(0, count, at, o)
+        self._show(1, count, at + np.uint64(1), o)
+        self._show(2, count, at + np.uint64(2), o)
+        self._show(3, count, at + np.uint64(3), o)
 
 
 def _together(
-    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, what0: int, what1: int, what2: int,
-    what3: int, n: int, kind: Array, pos: Array, group: Array, slot: Array, shown: int, ahead: int, reach: int,
-    count: Array, real: Array, whole: Array, none: Array, values0: Array, values1: Array, values2: Array,
-    values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
-) -> int:  # fmt: skip
+    totals: Totals, ops: Ops, none: Array, shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool
+) -> int:
     """Runs aggregates with equal counts over CURRENT and EXPIRED ops, without branches on the type, which no processor
-    can predict: a value that is not shown is overwritten by the next one, so `none` and the `out` have room for one
+    can predict: a value that is not shown is overwritten by the next one, so `none` and the outputs have room for one
     more, and if values are `placed`, by `slot`, that has one more too. `none` is 0 but where the count is nothing:
     there 1 after a CURRENT row, and `LEFT` after an EXPIRED one. `kinds`, `by_pos` and `grouped` say whether there is a
     `kind`, a `pos` and a `group`. Returns a value above `BOTH_EXACT` if some long was not exact.
@@ -104,92 +108,86 @@ def _together(
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
-    turn: Any = max(n - max(ahead, reach), 0)
+    turn: Any = max(ops.n - max(ops.ahead, ops.reach), 0)
     for rest in range(2):
-        soon, later = (np.uint64(0), np.uint64(0)) if rest else (np.uint64(ahead), np.uint64(reach))
-        for j in range(turn if rest else 0, n if rest else turn):
-            if ahead > 0:
-                ask(np.uint64(j) + soon, np.uint64(j) + later, reach, by_pos, pos, group, values0, count, shift)
-            i = np.uint64(pos[j]) if by_pos else np.uint64(j)
-            k: Any = np.int64(kind[j]) if kinds else 0
-            at = np.uint64(group[i]) << np.uint64(shift) if grouped else np.uint64(0)
+        soon, later = (np.uint64(0), np.uint64(0)) if rest else (np.uint64(ops.ahead), np.uint64(ops.reach))
+        for j in range(turn if rest else 0, ops.n if rest else turn):
+            if ops.ahead > 0:
+                ops.ask(np.uint64(j) + soon, np.uint64(j) + later, by_pos, totals.values[0], totals.count, shift)
+            i = np.uint64(ops.pos[j]) if by_pos else np.uint64(j)
+            k: Any = np.int64(ops.kind[j]) if kinds else 0
+            at = np.uint64(ops.group[i]) << np.uint64(shift) if grouped else np.uint64(0)
             sign = 1 - 2 * k
-            c = count[at] + sign
-            count[at] = c
-            o: Any = np.uint64(slot[m]) if placed else m
+            c = totals.count[at] + sign
+            totals.count[at] = c
+            o: Any = np.uint64(ops.slot[m]) if placed else m
             none[o] = np.uint8(c == 0) << k
-            bits = _all_moved(what0, what1, what2, what3, values0, values1, values2, values3, i, sign, real, whole, at)
+            bits = totals.move_all(i, sign, at)
             far |= bits
-            _show_all(what0, what1, what2, what3, c, real, whole, at, o, out0, out1, out2, out3)
-            m += np.uint64((shown >> k) & 1)
+            totals.show_all(c, at, o)
+            m += np.uint64((ops.shown >> k) & 1)
     return far
 
 
 @cache
 def together(
-    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, asks: tuple[str, ...], *what: int
+    shift: int, placed: bool, kinds: bool, by_pos: bool, grouped: bool, asked: bool, reached: bool, *what: int
 ) -> Callable[..., int]:
-    """`_together` for these aggregates; of `ahead` and `reach` only those in `asks` are given, the others are 0."""
-    fixed = {f"what{k}": w for k, w in enumerate(what)} | {name: 0 for name in ("ahead", "reach") if name not in asks}
+    """`_together` for these aggregates; `asked` and `reached`: whether `ahead` and `reach` are more than 0."""
+    fixed: Any = {f"totals.what[{k}]": w for k, w in enumerate(what)}
+    fixed |= {f"ops.{name}": 0 for name, there in (("ahead", asked), ("reach", reached)) if not there}
     return kernel(_together, shift=shift, placed=placed, kinds=kinds, by_pos=by_pos, grouped=grouped, **fixed)
 
 
-def _push_ops(
-    shift: int, near: bool, what0: int, what1: int, what2: int, what3: int, first: int, n: int, free: int, lag: int,
-    group: Array, ahead: int, count: Array, real: Array, whole: Array, values0: Array, values1: Array, values2: Array,
-    values3: Array, out0: Array, out1: Array, out2: Array, out3: Array,
-) -> int:  # fmt: skip
+def _push(totals: Totals, lag: FixedLagOps, group: Array, ahead: int, shift: int, near: bool) -> int:
     """`_together` over the ops of `rows.FixedLagOps`; the values after CURRENT rows are output. An event that
     expires was added before, so its group has a row. Separate loops for add and remove, without values that are not
     output, take half the time per row. Groups of expiring events are not prefetched if they are still cached (`near`).
     """
     far: Any = np.uint64(0)
-    turn = max(n - ahead, free)
-    for pushes, begin, end, soon in ((0, 0, free, 0), (1, free, turn, ahead), (1, turn, n, 0)):
+    turn = max(lag.n - ahead, lag.free)
+    for pushes, begin, end, soon in ((0, 0, lag.free, 0), (1, lag.free, turn, ahead), (1, turn, lag.n, 0)):
         for j in range(begin, end):
             o = np.uint64(j)
-            i = np.uint64(first) + o
+            i = np.uint64(lag.first) + o
             if pushes:
-                old = i - np.uint64(lag)
+                old = i - np.uint64(lag.lag)
                 if ahead > 0:
-                    prefetch(count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
+                    prefetch(totals.count, np.uint64(group[i + np.uint64(soon)]) << np.uint64(shift))
                 if ahead > 0 and not near:
-                    prefetch(count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
+                    prefetch(totals.count, np.uint64(group[old + np.uint64(soon)]) << np.uint64(shift))
                 at = np.uint64(group[old]) << np.uint64(shift)
-                count[at] -= 1
-                bits = _all_moved(
-                    what0, what1, what2, what3, values0, values1, values2, values3, old, -1, real, whole, at
-                )  # fmt: skip
+                totals.count[at] -= 1
+                bits = totals.move_all(old, -1, at)
                 far |= bits
             at = np.uint64(group[i]) << np.uint64(shift)
-            c = count[at] + 1
-            count[at] = c
-            bits = _all_moved(what0, what1, what2, what3, values0, values1, values2, values3, i, 1, real, whole, at)
+            c = totals.count[at] + 1
+            totals.count[at] = c
+            bits = totals.move_all(i, 1, at)
             far |= bits
-            _show_all(what0, what1, what2, what3, c, real, whole, at, o, out0, out1, out2, out3)
+            totals.show_all(c, at, o)
     return far
 
 
 @cache
-def compile_push(shift: int, asks: bool, near: bool, *what: int) -> Callable[..., int]:
-    """`_push_ops` for these aggregates; if it does not ask for anything ahead, `ahead` is not given."""
-    fixed = {f"what{k}": w for k, w in enumerate(what)} | ({} if asks else {"ahead": 0})
-    return kernel(_push_ops, shift=shift, near=near, **fixed)
+def compile_push(shift: int, asked: bool, near: bool, *what: int) -> Callable[..., int]:
+    """`_push` for these aggregates; if nothing is asked for ahead, `ahead` is not given."""
+    fixed: Any = {f"totals.what[{k}]": w for k, w in enumerate(what)} | ({} if asked else {"ahead": 0})
+    return kernel(_push, shift=shift, near=near, **fixed)
 
 
 def _of_one_group(
-    what: int, kinds: bool, by_pos: bool, n: int, kind: Array, pos: Array, shown: int, count: int, total: Array,
-    values: Array, none: Array, out: Array,
-) -> tuple[int, int]:  # fmt: skip
+    ops: Ops, count: int, total: Array, values: Array, none: Array, out: Array, what: int, kinds: bool, by_pos: bool
+) -> tuple[int, int]:
     """`_together` for one aggregate without groups, whose count was `count`. `total` is kept in the processor's
     registers: from memory it would come too late for the next op. Returns the same value, and the new count.
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
     t = total[0]
-    for j in range(n):
-        i = np.uint64(pos[j]) if by_pos else np.uint64(j)
-        k: Any = np.int64(kind[j]) if kinds else 0
+    for j in range(ops.n):
+        i = np.uint64(ops.pos[j]) if by_pos else np.uint64(j)
+        k: Any = np.int64(ops.kind[j]) if kinds else 0
         count += 1 - 2 * k
         none[m] = np.uint8(count == 0) << k
         if what != COUNT:
@@ -197,7 +195,7 @@ def _of_one_group(
         if what == WHOLE:
             far |= np.uint64(t + EXACT)
         out[m] = count if what == COUNT else t / count if what == MEAN else t
-        m += np.uint64((shown >> k) & 1)
+        m += np.uint64((ops.shown >> k) & 1)
     total[0] = t
     return far, count
 
@@ -208,18 +206,18 @@ def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[in
     return kernel(_of_one_group, what=what, kinds=kinds, by_pos=by_pos)
 
 
-def _pushing_of_one_group(
-    what: int, first: int, n: int, free: int, lag: int, count: int, total: Array, values: Array, out: Array
+def _push_one_group(
+    lag: FixedLagOps, count: int, total: Array, values: Array, out: Array, what: int
 ) -> tuple[int, int]:
     """`_of_one_group` over the ops of `rows.FixedLagOps`."""
     far: Any = np.uint64(0)
     t = total[0]
-    for j in range(n):
-        i = np.uint64(first + j)
-        if j < free:
+    for j in range(lag.n):
+        i = np.uint64(lag.first + j)
+        if j < lag.free:
             count += 1
         elif what != COUNT:
-            t -= total.dtype.type(values[i - np.uint64(lag)])
+            t -= total.dtype.type(values[i - np.uint64(lag.lag)])
             if what == WHOLE:
                 far |= np.uint64(t + EXACT)
         if what != COUNT:
@@ -233,18 +231,16 @@ def _pushing_of_one_group(
 
 @cache
 def pushing_of_one_group(what: int) -> Callable[..., tuple[int, int]]:
-    """`_pushing_of_one_group` for this aggregate."""
-    return kernel(_pushing_of_one_group, what=what)
+    """`_push_one_group` for this aggregate."""
+    return kernel(_push_one_group, what=what)
 
 
 @kernel
-def undone(
-    n: int, kind: Array, pos: Array, group: Array, shift: int, count: Array, whole: Array, values: Array
-) -> None:  # fmt: skip
+def undone(ops: Ops, shift: int, count: Array, whole: Array, values: Array) -> None:
     """Undoes a loop's changes to the total and the count of a sum of longs."""
-    for j in range(n):
-        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        sign = 1 - 2 * np.int64(kind[j]) if len(kind) else np.int64(1)
-        at = np.uint64(group[i]) << np.uint64(shift) if len(group) else np.uint64(0)
+    for j in range(ops.n):
+        i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
+        sign = 1 - 2 * np.int64(ops.kind[j]) if len(ops.kind) else np.int64(1)
+        at = np.uint64(ops.group[i]) << np.uint64(shift) if len(ops.group) else np.uint64(0)
         whole[at] -= sign * np.int64(values[i])
         count[at] -= sign

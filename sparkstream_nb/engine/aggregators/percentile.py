@@ -10,8 +10,8 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask
 from ..columnar.rows import CURRENT, EXPIRED
-from ..notation.kernels import inlined, kernel
-from .aggregator_base import NO_INSTANCE, NO_KIND, Grouped, begins, null_rows, reset
+from ..notation.kernels import compiled, inlined, struct
+from .aggregator_base import EVERY, NO_INSTANCE, NO_KIND, NO_PLACE, Grouped, Ops, null_rows
 
 _AT_ONCE = 256
 """Up to this number of values, comparing all in wide registers is faster than binary search, whose branches the
@@ -54,44 +54,7 @@ def _share_of(held: Array, first: Any, n: Any, share: float) -> Any:
     return value
 
 
-@kernel
-def _percentiles(
-    share: float, values: Array, kind: Array, group: Array, instance: Array, now: Array, epoch: Array, start: Array,
-    size: Array, held: Array, out: Array, null: Array,
-) -> None:  # fmt: skip
-    """The percentile of its group after each op. The `size` values of a group are sorted, in `held` from its `start`
-    on, with room for all that come."""
-    for i in range(len(values)):
-        k: Any = kind[i] if len(kind) else CURRENT
-        p = instance[i] if len(instance) else 0
-        if k > EXPIRED:
-            reset(k, p, now)
-            null[i] = True
-            continue
-        g = group[i]
-        anew = begins(g, p, now, epoch)
-        n = 0 if anew else size[g]
-        first = start[g]
-        v = values[i]
-        place = _place(held, first, n, v, k == CURRENT)
-        at = np.int64(place)
-        if k == CURRENT:
-            for j in range(first + n, at, -1):
-                held[np.uint64(j)] = held[np.uint64(j - 1)]
-            held[at] = v
-            n += 1
-        elif at < first + n and held[at] == v:
-            n -= 1
-            for j in range(at, first + n):
-                held[np.uint64(j)] = held[np.uint64(j + 1)]
-        size[g] = n
-        null[i] = n == 0
-        out[i] = 0.0
-        if n:
-            value = _share_of(held, first, n, share)
-            out[i] = value
-
-
+@struct
 class Percentile(Grouped):
     """DOUBLE: the value at p percent (more than 0, at most 100) of the group's sorted values, or between the two around
     it; null for none.
@@ -126,11 +89,46 @@ class Percentile(Grouped):
             grown(a, groups) for a in (self.epoch, self.start, self.room, self.size)
         )
         self._make_room(group if kind is None else group[kind == CURRENT])
-        _percentiles(
-            float(args[1].values[0]), values.astype(np.float64), NO_KIND if kind is None else kind, group, NO_INSTANCE
-            if instance is None else instance, self.eras, self.epoch, self.start, self.size, self.held, out, null,
+        ops = Ops(
+            n, NO_KIND if kind is None else kind, NO_PLACE, group, NO_INSTANCE if instance is None else instance,
+            NO_PLACE, EVERY, self.eras, self.epoch, 0, 0,
         )  # fmt: skip
+        self._step(float(args[1].values[0]), values.astype(np.float64), ops, out, null)
         return Column(Type.DOUBLE, out, null if null.any() else None)
+
+    @compiled
+    def _step(self, share: float, values: Array, ops: Ops, out: Array, null: Array) -> None:
+        """The percentile of its group after each op. The `size` values of a group are sorted, in `held` from its
+        `start` on, with room for all that come."""
+        for i in range(ops.n):
+            k: Any = ops.kind[i] if len(ops.kind) else CURRENT
+            p = ops.instance[i] if len(ops.instance) else 0
+            if k > EXPIRED:
+                ops.reset(k, p)
+                null[i] = True
+                continue
+            g = ops.group[i]
+            anew = ops.begins(g, p)
+            n = 0 if anew else self.size[g]
+            first = self.start[g]
+            v = values[i]
+            place = _place(self.held, first, n, v, k == CURRENT)
+            at = np.int64(place)
+            if k == CURRENT:
+                for j in range(first + n, at, -1):
+                    self.held[np.uint64(j)] = self.held[np.uint64(j - 1)]
+                self.held[at] = v
+                n += 1
+            elif at < first + n and self.held[at] == v:
+                n -= 1
+                for j in range(at, first + n):
+                    self.held[np.uint64(j)] = self.held[np.uint64(j + 1)]
+            self.size[g] = n
+            null[i] = n == 0
+            out[i] = 0.0
+            if n:
+                value = _share_of(self.held, first, n, share)
+                out[i] = value
 
     def _make_room(self, coming: Array) -> None:
         """Room for one more value of each of the groups `coming`. A group that needs more moves to the end."""

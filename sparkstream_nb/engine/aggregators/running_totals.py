@@ -27,6 +27,7 @@ from .moving import (
     NOTHING,
     REAL,
     WHOLE,
+    Totals,
     compile_push,
     of_one_group,
     pushing_of_one_group,
@@ -276,8 +277,7 @@ def _run(
         if a.what == WHOLE and far > BOTH_EXACT:
             cells.split()
             feed.lay_out()
-            n, kind, pos, group, *_ = feed.arrays
-            undone(n, kind, pos, group, cells.shift, cells.counts(a.at), cells.totals(a.at, np.int64), column)
+            undone(a.ops(feed), cells.shift, cells.counts(a.at), cells.totals(a.at, np.int64), column)
             a.exact = False
             result.append(None)
             continue
@@ -299,19 +299,18 @@ def _by_group(
     for a, v, o in zip(members, values, outs, strict=True):
         what[a.at - first], given[a.at - first], out[a.at - first] = a.what, v, o
     words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
-    asked = {name: n for name, n in (("ahead", feed.ahead(1 << cells.shift)), ("reach", feed.reach)) if n}
+    totals = Totals(what, given, out, words)
     if feed.fixed_lag is not None:
-        p = feed.fixed_lag
-        ahead = [asked["ahead"]] if "ahead" in asked else []
-        return compile_push(cells.shift, bool(ahead), bool(ahead) and p.lag <= NEAR, *what)(
-            p.first, p.n, p.free, p.lag, feed.group, *ahead, *words, *given, *out
-        )
-    n, kind, pos, group, _, slot, shown = feed.arrays
+        ahead = feed.ahead(1 << cells.shift)
+        push = compile_push(cells.shift, ahead > 0, ahead > 0 and feed.fixed_lag.lag <= NEAR, *what)
+        return push(totals, feed.fixed_lag, feed.group, *((ahead,) if ahead else ()))
+    ops = members[0].ops(feed)
+    ops.ahead = feed.ahead(1 << cells.shift)
     if feed.slot is not None:
-        slot = np.append(slot, feed.size)
-    has = (len(a) > 0 for a in (kind, pos, group))
-    loop = together(cells.shift, feed.slot is not None, *has, (*asked,), *what)
-    return loop(n, kind, pos, group, slot, shown, *asked.values(), *words, none, *given, *out)
+        ops.slot = np.append(ops.slot, feed.size)
+    has = (len(a) > 0 for a in (ops.kind, ops.pos, ops.group))
+    loop = together(cells.shift, feed.slot is not None, *has, ops.ahead > 0, ops.reach > 0, *what)
+    return loop(totals, ops, none)
 
 
 def _of_one_group(
@@ -324,12 +323,11 @@ def _of_one_group(
     for a, v, out in zip(members, values, outs, strict=True):
         total, before = cells.totals(a.at, a.dtype), int(count[0])
         if feed.fixed_lag is not None:
-            p = feed.fixed_lag
-            more, after = pushing_of_one_group(a.what)(p.first, p.n, p.free, p.lag, before, total, v, out)
+            more, after = pushing_of_one_group(a.what)(feed.fixed_lag, before, total, v, out)
         else:
-            n, kind, pos, *_, shown = feed.arrays
-            loop = of_one_group(a.what, len(kind) > 0, len(pos) > 0)
-            more, after = loop(n, kind, pos, shown, before, total, v, none, out)
+            ops = a.ops(feed)
+            loop = of_one_group(a.what, len(ops.kind) > 0, len(ops.pos) > 0)
+            more, after = loop(ops, before, total, v, none, out)
         far |= int(more)
     count[0] = after
     return far

@@ -15,37 +15,33 @@ from ..columnar.column_data import Column
 from ..columnar.rows import CURRENT, EXPIRED
 from ..expressions.java_arithmetic import long_minus
 from ..notation.kernels import kernel
-from .aggregator_base import NO_MASK, AggregateInput, begins, look_ahead, put_nothing, reset, shown_column
+from .aggregator_base import NO_MASK, AggregateInput, Ops, Shown
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
 from .running_totals import RunningAggregate
 
 
 def _sums(
-    what: int, shift: int, values: Array, null: Array, n: int, kind: Array, pos: Array, group: Array, instance: Array,
-    slot: Array, shown: int, now: Array, epoch: Array, ahead: int, reach: int, cells: Array, count: Array, out: Array,
-    out_null: Array,
-) -> int:  # fmt: skip
-    """Running sums of non-null values, or their means, over ops of all kinds; without slots, `out` has room for one
-    more, as in `moving._together`. A group's total is in `cells` at its id, shifted by `shift`, its count in `count` at
-    the same place. Returns as `moving._together`.
+    values: Array, null: Array, ops: Ops, cells: Array, count: Array, shown: Shown, what: int, shift: int
+) -> int:
+    """Running sums of non-null values, or their means, over ops of all kinds. A group's total is in `cells` at its id,
+    shifted by `shift`, its count in `count` at the same place. Returns as `moving._together`.
     """
-    m: Any = 0
     far: Any = np.uint64(0)
-    for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, values, count, shift)
-        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k: Any = np.int64(kind[j]) if len(kind) else 0
-        shows = (shown >> k) & 1
-        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
+    for j in range(ops.n):
+        ops.look_ahead(j, values, count, shift)
+        i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
+        k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
+        shows = (ops.shown >> k) & 1
+        p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
         if k > EXPIRED:
-            reset(k, p, now)
+            ops.reset(k, p)
             if shows:
-                m = put_nothing(m, slot, out, out_null)
+                shown.nothing(ops)
             continue
-        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
-        anew = begins(g, p, now, epoch)
+        anew = ops.begins(g, p)
         if anew:
             cells[at] = 0
             count[at] = 0
@@ -63,20 +59,20 @@ def _sums(
         count[at] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
         gone = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
-        if len(slot) == 0:
+        if len(ops.slot) == 0:
             if what == MEAN:
-                out[m] = t / c
+                shown.values[shown.count] = t / c
             else:
-                out[m] = t
-            out_null[m] = gone
-            m += shows
+                shown.values[shown.count] = t
+            shown.null[shown.count] = gone
+            shown.count += shows
         elif shows:
             if what == MEAN:
-                out[slot[m]] = t / c
+                shown.values[ops.slot[shown.count]] = t / c
             else:
-                out[slot[m]] = t
-            out_null[slot[m]] = gone
-            m += 1
+                shown.values[ops.slot[shown.count]] = t
+            shown.null[ops.slot[shown.count]] = gone
+            shown.count += 1
     return far
 
 
@@ -85,37 +81,33 @@ def _sum_loop(what: int, shift: int) -> Callable[..., int]:
     return kernel(_sums, what=what, shift=shift)
 
 
-def _counts(
-    shift: int, n: int, kind: Array, pos: Array, group: Array, instance: Array, slot: Array, shown: int, now: Array,
-    epoch: Array, ahead: int, reach: int, count: Array, out: Array,
-) -> None:  # fmt: skip
+def _counts(ops: Ops, count: Array, shown: Shown, shift: int) -> None:
     """Running number of rows, nulls too; the rest as in `_sums`."""
-    m: Any = 0
-    for j in range(n):
-        look_ahead(j, ahead, reach, n, pos, group, group, count, shift)
-        i = np.uint64(pos[j]) if len(pos) else np.uint64(j)
-        k: Any = np.int64(kind[j]) if len(kind) else 0
-        shows = (shown >> k) & 1
-        p = np.uint64(instance[i]) if len(instance) else np.uint64(0)
+    for j in range(ops.n):
+        ops.look_ahead(j, ops.group, count, shift)
+        i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
+        k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
+        shows = (ops.shown >> k) & 1
+        p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
         if k > EXPIRED:
-            reset(k, p, now)
+            ops.reset(k, p)
             if shows:
-                out[slot[m] if len(slot) else m] = 0
-                m += 1
+                shown.values[ops.slot[shown.count] if len(ops.slot) else shown.count] = 0
+                shown.count += 1
             continue
-        g = np.uint64(group[i]) if len(group) else np.uint64(0)
+        g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
-        anew = begins(g, p, now, epoch)
+        anew = ops.begins(g, p)
         if anew:
             count[at] = 0
         c = count[at] + 1 - 2 * k
         count[at] = c
-        if len(slot) == 0:
-            out[m] = c
-            m += shows
+        if len(ops.slot) == 0:
+            shown.values[shown.count] = c
+            shown.count += shows
         elif shows:
-            out[slot[m]] = c
-            m += 1
+            shown.values[ops.slot[shown.count]] = c
+            shown.count += 1
 
 
 @cache
@@ -131,14 +123,14 @@ class Sum(RunningAggregate):
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
-        out: Array = np.empty(feed.size + 1, self.dtype)
-        null = np.empty(feed.size + 1, np.bool_)
+        shown, ops = Shown(feed.size, self.dtype), self.ops(feed)
+        null = NO_MASK if column.null is None else column.null
         far = _sum_loop(self.what, self.cells.shift)(
-            column.values, NO_MASK if column.null is None else column.null, *self._ops(feed),
-            self.cells.totals(self.at, self.dtype), self.cells.counts(self.at), out, null,
-        )  # fmt: skip
+            column.values, null, ops, self.cells.totals(self.at, self.dtype), self.cells.counts(self.at), shown
+        )
         self.exact &= bool(far <= BOTH_EXACT)
-        return shown_column(self.type, out, null)
+        shown.holes[0] = True
+        return shown.column(self.type)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args
@@ -165,9 +157,9 @@ class CountAggregate(RunningAggregate):
         self._hold(COUNT)
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        out: Array = np.empty(feed.size + 1, np.int64)
-        _count_loop(self.cells.shift)(*self._ops(feed), self.cells.counts(self.at), out)
-        return shown_column(Type.LONG, out)
+        shown = Shown(feed.size, np.int64)
+        _count_loop(self.cells.shift)(self.ops(feed), self.cells.counts(self.at), shown)
+        return shown.column(Type.LONG)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         count: Array = np.zeros(groups, np.int64)

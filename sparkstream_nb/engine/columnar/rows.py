@@ -38,6 +38,7 @@ among the others. Only windows that joins look into emit them.
 """
 
 
+@struct
 @dataclass(frozen=True, slots=True)
 class FixedLagOps:
     """The operations of a full `length` window of `lag` events: each of `n` events from position `first` on is added
