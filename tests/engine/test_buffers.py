@@ -18,7 +18,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.operators import QueryOperator
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.engine.windows import chain
-from sparkstream_nb.engine.windows.chain import ChainedLog, pop, push
+from sparkstream_nb.engine.windows.chain import ChainedLog
 from sparkstream_nb.engine.windows.window_protocol import Emission
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
@@ -39,17 +39,17 @@ def test_chains_hold_what_they_held_when_the_log_closes_its_ranks() -> None:
         values, order = Column(Type.LONG, np.arange(begin, begin + n)), np.arange(n)
         at = log.add(Rows([values], order, order, order, None, instance), instances)
         for k, p in enumerate(instance.tolist()):
-            push(at + k, p, log.next, log.head[0], log.tail[0])
+            log.push(0, at + k, p)
             log.alive[at + k] = True
             chains[0][p].append(begin + k)
         for _ in range(2 * n):  # from the first chain to the second, from there out
             p, c = r.randrange(instances), r.randrange(2)
             if chains[c][p]:
-                pos = pop(p, log.next, log.head[c], log.tail[c])
+                pos = log.pop(c, p)
                 value = chains[c][p].popleft()
                 log.alive[pos] = c == 0
                 if c == 0:
-                    push(pos, p, log.next, log.head[1], log.tail[1])
+                    log.push(1, pos, p)
                     chains[1][p].append(value)
         marks, before = np.append(log.head[0], -1), log.end
         log.tidy(marks)
