@@ -154,7 +154,7 @@ class Shown:
         self.count = 0
 
     @inlined
-    def nothing(self, ops: Ops) -> None:
+    def put_null(self, ops: Ops) -> None:
         """Puts null out."""
         o = ops.slot[self.count] if len(ops.slot) else self.count
         self.values[o] = 0
@@ -288,7 +288,7 @@ class Grouped(Base):
 
     @inlined
     def take(self, g: Any, value: Any, kind: Any) -> None:
-        """A value comes to a group, or (EXPIRED) leaves it."""
+        """A value enters a group, or (EXPIRED) leaves it."""
 
     @inlined
     def show(self, g: Any, o: Any, shown: Shown) -> None:
@@ -297,7 +297,7 @@ class Grouped(Base):
     @inlined
     def show_reset(self, ops: Ops, shown: Shown) -> None:
         """Puts out what a RESET shows."""
-        shown.nothing(ops)
+        shown.put_null(ops)
 
     def _run_loop(self, column: Column, values: Array, feed: AggregateInput, shown: Shown) -> None:
         """Takes all ops, on these values of the argument `column`."""

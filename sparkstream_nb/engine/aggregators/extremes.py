@@ -122,7 +122,7 @@ class Min(Grouped):
 
     @inlined
     def _count_worse(self, v: Any, end: Any, have: Any, known: Any) -> Any:
-        """How many of the `have` candidates before `end` are worse than `v`; the last `known` ones are."""
+        """The number of the `have` candidates before `end` that are worse than `v`, as the last `known` ones are."""
         goes = known
         one = np.uint64(1)
         while goes < have and (self.pool[end - goes - one] > v if self.sign > 0 else self.pool[end - goes - one] < v):
@@ -230,7 +230,7 @@ def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, sh
             if k > EXPIRED:
                 ops.reset(k, p)
                 if shows:
-                    shown.nothing(ops)
+                    shown.put_null(ops)
                 continue
         g = np.uint64(ops.group[i]) if len(ops.group) else zero
         q = g << two

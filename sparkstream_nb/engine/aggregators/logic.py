@@ -42,7 +42,7 @@ class AllTrue(Grouped):
 
     @inlined
     def show_reset(self, ops: Ops, shown: Shown) -> None:
-        shown.nothing(ops)
+        shown.put_null(ops)
         shown.null[ops.slot[shown.count - 1] if len(ops.slot) else shown.count - 1] = False
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:

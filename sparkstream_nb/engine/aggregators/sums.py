@@ -37,7 +37,7 @@ def _sums(
         if k > EXPIRED:
             ops.reset(k, p)
             if shows:
-                shown.nothing(ops)
+                shown.put_null(ops)
             continue
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)

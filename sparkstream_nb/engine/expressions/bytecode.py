@@ -59,7 +59,7 @@ def _divide_longs(a: int, b: int) -> int:
 
 @struct
 class ProgramMemory:
-    """What a program reads and works on.
+    """The memory of a program.
 
     `words` and `nulls`: the columns that it loads from, a row each. `known`: its constants. `stack` and `null`: its
     stack of `depth` values. `total`, `count`, `queue` and `ends`: the state of its aggregators, by their numbers; of

@@ -21,8 +21,8 @@ def inlined(function: F) -> F:
     """Marks a helper that `kernel` inlines: its body replaces the call.
 
     The helper has one `return`, as its last statement, or none. It must be called as a statement, or as all that is
-    assigned or returned. A parameter that is a struct stands for the caller's: what the helper assigns to its
-    fields, the caller has. It still runs as plain Python. Raises TypeError for a helper of another shape.
+    assigned or returned. A parameter that is a struct is the caller's struct: fields that the helper assigns
+    are assigned there. It still runs as plain Python. Raises TypeError for a helper of another shape.
     """
     node = parse(function)
     returns = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
@@ -50,8 +50,7 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
 
 
 def kinds(node: ast.FunctionDef, function: Callable[..., object], given: Mapping[str, Kind]) -> dict[str, Kind]:
-    """The structs that the parameters of a function are: those of `given`, and what annotations say of the others.
-    Takes the annotations away."""
+    """The kinds of the parameters of a function: by `given`, else by their annotations, which are removed."""
     found: dict[str, Kind] = {}
     for a in node.args.args:
         if a.arg in given:
@@ -63,7 +62,7 @@ def kinds(node: ast.FunctionDef, function: Callable[..., object], given: Mapping
 
 
 @cache
-def _changed(helper: ast.FunctionDef) -> frozenset[str]:
+def _find_assigned(helper: ast.FunctionDef) -> frozenset[str]:
     """The names of the fields that a helper assigns, itself or by helpers that it calls."""
     changed: set[str] = set()
     for n in ast.walk(helper):
@@ -72,7 +71,7 @@ def _changed(helper: ast.FunctionDef) -> frozenset[str]:
         elif isinstance(n, ast.Call):
             name = n.func.attr if isinstance(n.func, ast.Attribute) else getattr(n.func, "id", None)
             for other in [h for h in _HELPERS.values() if h.name == name and h is not helper]:
-                changed |= _changed(other)
+                changed |= _find_assigned(other)
     return frozenset(changed)
 
 
@@ -90,8 +89,8 @@ class Inliner(ast.NodeTransformer):
         self.origins: dict[str, tuple[str, str]] = {}
         """The module and the name there of each."""
 
-    def named(self, name: str) -> Any:
-        """What a name of the function as it is now means in its module; None for its own variables."""
+    def value_of(self, name: str) -> Any:
+        """The value of a name in the function's module; None for its own variables."""
         return self.known.get(name, self._globals.get(name))
 
     def visit_Expr(self, node: ast.Expr) -> Any:
@@ -125,7 +124,7 @@ class Inliner(ast.NodeTransformer):
             return [ast.copy_location(ast.Pass(), value)]
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
             return None
-        kind = self.named(value.func.id)
+        kind = self.value_of(value.func.id)
         if not is_struct(kind):
             return None
         self.scope.roots[target] = kind
@@ -166,7 +165,7 @@ class Inliner(ast.NodeTransformer):
             body = body[1:]  # the docstring
         stored = [n for s in body for n in ast.walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)]
         assigned = {n.id for n in stored if isinstance(n, ast.Name)}
-        changed = _changed(helper)
+        changed = _find_assigned(helper)
         names: dict[str, ast.expr] = {}
         before: list[ast.stmt] = []
         for parameter, value in zip((a.arg for a in helper.args.args), arguments, strict=True):
@@ -193,7 +192,7 @@ class Inliner(ast.NodeTransformer):
             if isinstance(renamed, ast.Return):
                 assert renamed.value is not None
                 if target is not None:
-                    renamed = ast.Assign([_stored(target)], renamed.value)
+                    renamed = ast.Assign([_as_target(target)], renamed.value)
                 elif isinstance(renamed.value, ast.Call):
                     renamed = ast.Expr(renamed.value)
                 else:
@@ -214,7 +213,7 @@ class Inliner(ast.NodeTransformer):
         return isinstance(value, ast.Name | ast.Constant)
 
 
-def _stored(target: ast.Name | ast.Attribute) -> ast.expr:
+def _as_target(target: ast.Name | ast.Attribute) -> ast.expr:
     new = copy.deepcopy(target)
     new.ctx = ast.Store()
     return new

@@ -193,7 +193,7 @@ class _InlinedLoop:
 
 
 def _at(origin: tuple[str, str]) -> Any:
-    """What a module has by a name; the loop of a method that is compiled."""
+    """The value of a name in a module; for a compiled method, its loop."""
     found = find(*origin)
     return found.loop() if isinstance(found, compiled) else found
 
@@ -216,7 +216,7 @@ def _inline_loop(
     if not fixed and not roots and not any(n in names or _is_loop(function, n) for n in used):
         interface = Interface(tuple(map(Parameter, parameters)))
         return _InlinedLoop(None, *_digest(node, function.__globals__, {}), interface)
-    scope = Scope(roots, lambda name: inliner.named(name))
+    scope = Scope(roots, lambda name: inliner.value_of(name))
     inliner = Inliner(names, scope, function.__globals__)
     node = inliner.visit(node)
     flattener = Flattener(scope, fixed, partial(_loop_call, inliner))
@@ -236,7 +236,7 @@ def _is_loop(function: Callable[..., object], name: str) -> bool:
 def _loop_call(inliner: Inliner, call: ast.Call) -> LoopCall | None:
     """The call of a loop with structs; None for any other."""
     if isinstance(call.func, ast.Name):
-        loop = inliner.named(call.func.id)
+        loop = inliner.value_of(call.func.id)
         return LoopCall(call.func, loop.interface, call.args) if isinstance(loop, Loop) else None
     found = inliner.scope.resolve(call.func.value) if isinstance(call.func, ast.Attribute) else None
     if found is None or not isinstance(found[1], type):

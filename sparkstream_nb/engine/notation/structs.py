@@ -1,4 +1,4 @@
-"""Structs: parameters of compiled loops that stand for several arrays and numbers.
+"""Structs: parameters of compiled loops that hold several arrays and numbers.
 
 A class marked `struct` may be the annotation of a parameter of a loop. The loop reads `log.time[i]` and hands on `log`;
 when it is compiled, each field that it uses becomes a parameter of its own (`log_time`), so nothing is paid for the
@@ -44,11 +44,11 @@ class ListOf:
 
 
 Kind = type | ListOf | None
-"""What a path leads to: a struct, a list, or None for an array or a number."""
+"""The kind of the value at a path: a struct, a list, or None for an array or a number."""
 
 
 def find(module: str, name: str) -> Any:
-    """What a module has by a qualified name. Raises KeyError or AttributeError if there is no such thing any more."""
+    """The value of a qualified name in a module. Raises KeyError or AttributeError if there is none any more."""
     first, *rest = name.split(".")
     found = _STRUCTS.get((module, first)) or getattr(sys.modules[module], first)
     for attribute in rest:
@@ -127,13 +127,13 @@ class Scope:
         return None
 
 
-def spelled(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as Python has it."""
     return "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in path)[1:]
 
 
 def flat_name(path: Path) -> str:
-    """The variable of a compiled loop that stands for a field."""
+    """The variable of a compiled loop for a field."""
     return "_".join(map(str, path))
 
 
@@ -151,13 +151,13 @@ class Parameter:
         return [self.name] if self.fields is None else [flat_name((self.name, *path)) for path in self.fields]
 
     def values(self, argument: ast.expr) -> list[ast.expr]:
-        """What a caller hands on for an argument."""
+        """The arguments of the compiled loop for an argument."""
         if self.fields is None:
             return [argument]
-        return [_extended(argument, path) for path in self.fields]
+        return [_extend(argument, path) for path in self.fields]
 
 
-def _extended(node: ast.expr, path: Path) -> ast.expr:
+def _extend(node: ast.expr, path: Path) -> ast.expr:
     for step in path:
         if isinstance(step, int):
             node = ast.Subscript(node, ast.Constant(step), ast.Load())
@@ -168,7 +168,7 @@ def _extended(node: ast.expr, path: Path) -> ast.expr:
 
 @dataclass(frozen=True)
 class Interface:
-    """How a loop is called: its parameters, and the field that it returns (None: something else, or nothing)."""
+    """The signature of a loop: its parameters, and the field that it returns (None: another value, or none)."""
 
     parameters: tuple[Parameter, ...]
     returns: Path | None = None
@@ -200,7 +200,7 @@ class Flattener(ast.NodeTransformer):
         """The field that the statement at hand assigns."""
 
     def interface(self, names: Sequence[str]) -> Interface:
-        """How the function that was visited is called; `names` are its parameters as they are written."""
+        """The signature of the function that was visited; `names` are its parameters as they are written."""
         returned = next(iter(self._returned)) if len(self._returned) == 1 else None
         return Interface(tuple(map(self._parameter, names)), returned)
 
@@ -217,7 +217,7 @@ class Flattener(ast.NodeTransformer):
         path, kind = found
         if kind is not None:
             raise TypeError(f"line {node.lineno}: {ast.unparse(node)} is a struct, which only compiled loops take")
-        text = spelled(path)
+        text = path_text(path)
         if text in self._constants:
             return ast.Constant(self._constants[text])
         self._used.setdefault(str(path[0]), {})[path[1:]] = None
@@ -259,8 +259,8 @@ class Flattener(ast.NodeTransformer):
                 assert at is not None
                 if call.interface.returns != (parameter.name, *path) or receiver != (*at[0], *path):
                     raise TypeError(
-                        f"line {node.lineno}: the loop assigns {spelled((parameter.name, *path))}: it must return "
-                        f"that, and the call be assigned to {spelled((*at[0], *path))}"
+                        f"line {node.lineno}: the loop assigns {path_text((parameter.name, *path))}: it must return "
+                        f"that, and the call be assigned to {path_text((*at[0], *path))}"
                     )
             values += [self.visit(ast.copy_location(v, node)) for v in parameter.values(argument)]
         return ast.Call(call.function, values, [])

@@ -58,7 +58,7 @@ def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) 
 
 
 CURRENT_CHAIN, EXPIRED_CHAIN = 0, 1
-"""The two chains of a window of batches: the events of the batch at hand, and those of the last one."""
+"""The two chains of a window of batches: the events of the present batch, and of the last one."""
 
 _MOST = 2**31 - 1
 """Positions that `next` can name."""
@@ -110,7 +110,7 @@ class ChainedLog(EventLog):
 
     @compiled
     def _link_again(self, lengths: Array) -> None:
-        """Links the live events in their order, and counts those of each instance."""
+        """Links the live events in their order, and counts them by instance."""
         for pos in range(self.end):
             if self.alive[pos]:
                 p = self.instance[pos]

@@ -49,7 +49,7 @@ class EvaluatedCondition:
         self._keep = nodes  # so that their identities stay theirs
 
     def holds(self, kind: int, now: int, event: int, first: int, last: int, ts: Array) -> int:
-        """As `ConditionProgram.holds`; FAILED if the condition raises an error, with `why`."""
+        """`ConditionProgram.holds`; FAILED if the condition raises an error, with `why`."""
         log = self.log
         places = [np.array([p]) for p in (event, first, last)]
         # What has left the window bears the time at which it did.

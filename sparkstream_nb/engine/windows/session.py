@@ -262,7 +262,7 @@ class SessionWindow(TimedWindow):
     def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
         p = due.instance
         many = 0
-        if self.heap_size[CUR] == 1:  # the entry of a session that goes on is put right at once
+        if self.heap_size[CUR] == 1:  # the entry of a session that continues is corrected at once
             s = self.heap_of[CUR, 0]
             is_open = self.least[s] == self.heap_end[CUR, 0] and self.head[CUR, s] >= 0
             if is_open and self.num[END, CUR, s] > self.least[s]:
@@ -301,7 +301,7 @@ class SessionWindow(TimedWindow):
 
     @inlined
     def _come(self, pos: int, s: int, p: int, t: int, schedule: Schedule) -> None:
-        """An event goes on with the current session, or begins one."""
+        """An event extends the current session, or begins one."""
         if self.head[CUR, s] >= 0 and t > self.num[END, CUR, s]:
             # A new session: the one before the current one is over at last.
             if self.head[PREV, s] >= 0:

@@ -248,7 +248,7 @@ class TimeByInstance:
     def _fire_together(
         self, found: int, t: int, order_key: int, hashes: Array, ready: Array, since: Array, out: Emission
     ) -> None:
-        """Of several instances that are due since the same time, one runs."""
+        """Among instances that are due since the same time, one runs."""
         a = 0
         mask = self.places[BUCKETS] - 1
         while a < found:

@@ -21,7 +21,7 @@ _BITS = np.int64(ORDER_KEY_BITS)
 @struct
 @dataclass
 class Event:
-    """A row that comes to a window: its position in the log, its partition instance, the clock (ms) when it comes, its
+    """A row that enters a window: its position in the log, its partition instance, the clock (ms) when it comes, its
     order key, its number among the rows of the run, and whether it is the first of its chunk."""
 
     pos: int
@@ -67,7 +67,7 @@ class TimedWindow:
 
     @inlined
     def most(self, instance: int) -> int:
-        """How many rows an event or a timer of the instance may put out; 0 if `run` has made room for all."""
+        """The most rows that an event or a timer of the instance puts out; 0 if `run` has made room for all."""
         return 0
 
     def step(self, rows: Rows, first: int, clock: Clock, hashes: Array | None, out: Emission) -> int:
@@ -90,7 +90,7 @@ def timed_window(cls: W) -> W:
 
 def _rows_and_timers(window: TimedWindow, rows: Feed, schedule: Schedule, out: Emission) -> int:
     """Rows and timers merged by order key: what a window does with each. Returns 0 when all are done, else the room
-    that it lacks: it goes on from `rows.stop` when called again."""
+    that it lacks: it continues from `rows.stop` when called again."""
     out.count = rows.stop[COUNT]
     out.chunks = rows.stop[CHUNKS]
     for i in range(rows.stop[ROW], rows.count + 1):

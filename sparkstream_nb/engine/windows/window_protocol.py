@@ -190,8 +190,8 @@ ROW, COUNT, CHUNKS, INSTANCE = range(4)
 
 @struct
 class Feed:
-    """The rows of a run, of which the first is at position `first` of the window's log. `stop`: where the loop goes on
-    after it ran out of room (`ROW`, ...)."""
+    """The rows of a run, of which the first is at position `first` of the window's log. `stop`: where the loop
+    continues after it ran out of room (`ROW`, ...)."""
 
     def __init__(self, rows: Rows, first: int) -> None:
         self.first, self.count, self.order_key, self.chunk = first, len(rows), rows.order_key, rows.chunk
