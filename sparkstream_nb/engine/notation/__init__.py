@@ -1,0 +1,1 @@
+"""The notation of compiled loops: structs as parameters, inlined and compiled methods, further instructions."""
