@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..columnar.arrays import grown, wider
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Rows
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 
 _BLOCK = 1 << 15
 """Pairs that one pass of the loop may make before the rest of the condition is evaluated over them, in the caches."""
@@ -26,87 +27,6 @@ it is held.
 """
 
 _HEAD, _TAIL = np.uint64(0), np.uint64(1)
-
-
-@kernel
-def _lookup(
-    at: int, last: int, side: Array, kind: Array, key: Array, slot: Array, instance: Array, triggers: Array, loses:
-    Array, fill: Array, place: Array, ends: Array, cells: Array, seen: Array, probed: Array, resume: Array, op_out:
-    Array, pos_out: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Runs the ops from `at` on until the pair buffer is full; returns (next op, pairs made).
-
-    Rows up to kind `last` make pairs. `instance` is empty if there is one instance. `slot` is the place of a row's
-    event on its side, -1 where it changes no contents, -2 - slot for a row of a window that `loses` events. An entering
-    row takes the next position of its side's log (`fill`). `resume[0]` is the content at which an interrupted lookup
-    resumes, 0 for none. `probed`, unless it is empty, gets the positions of leaving rows whose contents were looked
-    into since they came: positions before `seen`, the end of the contents at the last lookup by side and instance.
-
-    Places, `ends` and neighbours are positions plus one, 0 for none; `cells` are indexed by these too, and cell 0 is
-    written to if there is no neighbour.
-    """
-    pairs = 0
-    for i in range(at, len(side)):
-        s = np.uint64(side[i])
-        o = np.uint64(1) - s
-        w = np.uint64(instance[i]) if len(instance) else np.uint64(0)
-        k: Any = np.int64(key[i])
-        if resume[0] == 0:
-            e = slot[i]
-            if e >= 0 and (kind[i] == CURRENT or kind[i] == ENTER):
-                fill[s] += 1
-                c: Any = np.uint64(fill[s])
-                place[s, np.uint64(e)] = c
-                cells[s, c, _KEY] = k
-                cells[s, c, _ALIVE] = 1
-                if k >= 0:
-                    before: Any = np.uint64(ends[s, np.uint64(k), _TAIL])
-                    cells[s, c, _NEXT] = 0
-                    cells[s, c, _PREV] = before
-                    cells[s, before, _NEXT] = c
-                    head: Any = np.uint64(ends[s, np.uint64(k), _HEAD])
-                    ends[s, np.uint64(k), _HEAD] = head if before != 0 else c
-                    ends[s, np.uint64(k), _TAIL] = c
-            elif e >= 0 and (kind[i] == EXPIRED or kind[i] == LEAVE) and place[s, np.uint64(e)] > 0:
-                c = np.uint64(place[s, np.uint64(e)])
-                place[s, np.uint64(e)] = _GONE
-                cells[s, c, _ALIVE] = 0
-                if np.int64(c) <= seen[s, w]:
-                    if len(probed):
-                        probed[i] = np.int64(c) - 1
-                    if loses[s]:
-                        place[s, np.uint64(e)] = _LOST
-                of: Any = np.int64(cells[s, c, _KEY])
-                if of >= 0:
-                    before = np.uint64(cells[s, c, _PREV])
-                    after = np.uint64(cells[s, c, _NEXT])
-                    cells[s, before, _NEXT] = after
-                    cells[s, after, _PREV] = before
-                    head = np.uint64(ends[s, np.uint64(of), _HEAD])
-                    tail = np.uint64(ends[s, np.uint64(of), _TAIL])
-                    ends[s, np.uint64(of), _HEAD] = head if before != 0 else after
-                    ends[s, np.uint64(of), _TAIL] = tail if after != 0 else before
-            elif e <= -2 and kind[i] == EXPIRED and place[s, np.uint64(-2 - e)] == _LOST:
-                place[s, np.uint64(-2 - e)] = _GONE
-                kind[i] = LEAVE
-            if not triggers[s] or kind[i] > EXPIRED:
-                continue
-            seen[o, w] = fill[o]
-            if k < 0 or kind[i] > last:
-                continue
-            c = np.uint64(ends[o, np.uint64(k), _HEAD])
-        else:
-            c = np.uint64(resume[0])
-            resume[0] = 0
-        while c != 0:
-            if pairs == len(op_out):
-                resume[0] = c
-                return i, pairs
-            op_out[pairs] = i
-            pos_out[pairs] = np.int64(c) - 1
-            pairs += 1
-            c = np.uint64(cells[o, c, _NEXT])
-    return len(side), pairs
 
 
 @kernel
@@ -151,6 +71,29 @@ def _longer(array: Array, n: int, used: int) -> Array:
     return out
 
 
+@struct
+@dataclass
+class Lookups:
+    """The rows of all sides, in order, that enter, leave and look into a join's contents.
+
+    `instance` is empty if there is one. `slot` is the place of a row's event on its side, -1 where it changes no
+    contents, -2 - slot for a row of a window that `loses` events. Rows up to kind `last` of the sides that are
+    `triggers` make pairs. `probed`, unless it is empty, gets the positions of leaving rows whose contents were looked
+    into since they came. `kind` of a row that no longer counts becomes LEAVE.
+    """
+
+    side: Array
+    kind: Array
+    key: Array
+    slot: Array
+    instance: Array
+    triggers: Array
+    loses: Array
+    probed: Array
+    last: int = EXPIRED
+
+
+@struct
 class Contents:
     """The contents of one or two sides: values by side, and a linked list per join key as arrays with a row per side.
 
@@ -166,7 +109,7 @@ class Contents:
         self._seen = np.zeros((2, 0), np.int64)
         self._place = np.zeros((k, 0), np.int32)  # serial - first → position
         self.first = [0] * k
-        self._fill = np.zeros(k, np.int64)
+        self._fill, self._resume = np.zeros(k, np.int64), np.zeros(2, np.int64)
 
     def add(self, side: int, rows: Rows, rank: Array | None) -> None:
         """Appends the rows that will enter, in order; `rank` int64 of each, None for the order of entry."""
@@ -176,29 +119,111 @@ class Contents:
             self.rank[side] = grown(self.rank[side], log.capacity)
             self.rank[side][at : log.end] = rank
 
-    def run(
-        self, side: Array, kind: Array, key: Array, slot: Array, instance: Array, triggers: Array, loses: Array,
-        probed: Array, keys: int, instances: int, last: int = EXPIRED,
-    ) -> Iterator[tuple[Array, Array]]:  # fmt: skip
+    def run(self, rows: Lookups, keys: int, instances: int) -> Iterator[tuple[Array, Array]]:
         """Inserts, removes and probes the rows of all sides, in order; yields (op, position found) block by block.
 
-        The arguments are `_lookup`'s; `keys` and `instances` are the numbers of join keys and partition instances. The
-        rows that enter were added before. `kind` of a row that no longer counts becomes LEAVE.
+        `keys` and `instances` are the numbers of join keys and partition instances. The rows that enter were added
+        before.
         """
         room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
         known = self._ends.shape[1]
         self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(instances, 1))
         self._ends[:, known:] = 0
-        resume, at = np.zeros(1, np.int64), 0
-        size = _BLOCK if triggers.any() else 0
-        while at < len(side):
+        self._resume[:], at = 0, 0
+        size = _BLOCK if rows.triggers.any() else 0
+        while at < len(rows.side):
             op, found = np.empty(size, np.int64), np.empty(size, np.int64)
-            at, pairs = _lookup(
-                at, last, side, kind, key, slot, instance, triggers, loses, self._fill, self._place, self._ends,
-                self._cells, self._seen, probed, resume, op, found,
-            )  # fmt: skip
+            at = self._lookup(at, rows, op, found)
+            pairs = int(self._resume[1])
             yield op[:pairs], found[:pairs]
+
+    @compiled
+    def _lookup(self, at: int, rows: Lookups, op_out: Array, pos_out: Array) -> int:
+        """Runs the rows from `at` on until the buffer of pairs is full; returns the next row. `_resume[0]` is the
+        content at which an interrupted lookup resumes, 0 for none; `_resume[1]` becomes the number of pairs made.
+
+        An entering row takes the next position of its side's log (`_fill`). `_seen` is the end of the contents at the
+        last lookup, by side and instance.
+
+        Places, `_ends` and neighbours are positions plus one, 0 for none; `_cells` are indexed by these too, and cell 0
+        is written to if there is no neighbour.
+        """
+        pairs = 0
+        for i in range(at, len(rows.side)):
+            s = np.uint64(rows.side[i])
+            o = np.uint64(1) - s
+            w = np.uint64(rows.instance[i]) if len(rows.instance) else np.uint64(0)
+            k: Any = np.int64(rows.key[i])
+            c: Any = np.uint64(0)
+            if self._resume[0] == 0:
+                e = rows.slot[i]
+                kind = rows.kind[i]
+                if e >= 0 and kind in (CURRENT, ENTER):
+                    self._enter(s, np.uint64(e), k)
+                elif e >= 0 and kind in (EXPIRED, LEAVE) and self._place[s, np.uint64(e)] > 0:
+                    c = np.uint64(self._place[s, np.uint64(e)])
+                    self._place[s, np.uint64(e)] = _GONE
+                    if np.int64(c) <= self._seen[s, w]:
+                        if len(rows.probed):
+                            rows.probed[i] = np.int64(c) - 1
+                        if rows.loses[s]:
+                            self._place[s, np.uint64(e)] = _LOST
+                    self._leave(s, c)
+                elif e <= -2 and kind == EXPIRED and self._place[s, np.uint64(-2 - e)] == _LOST:
+                    self._place[s, np.uint64(-2 - e)] = _GONE
+                    rows.kind[i] = LEAVE
+                if not rows.triggers[s] or rows.kind[i] > EXPIRED:
+                    continue
+                self._seen[o, w] = self._fill[o]
+                if k < 0 or rows.kind[i] > rows.last:
+                    continue
+                c = np.uint64(self._ends[o, np.uint64(k), _HEAD])
+            else:
+                c = np.uint64(self._resume[0])
+                self._resume[0] = 0
+            while c != 0:
+                if pairs == len(op_out):
+                    self._resume[0], self._resume[1] = c, pairs
+                    return i
+                op_out[pairs] = i
+                pos_out[pairs] = np.int64(c) - 1
+                pairs += 1
+                c = np.uint64(self._cells[o, c, _NEXT])
+        self._resume[1] = pairs
+        return len(rows.side)
+
+    @inlined
+    def _enter(self, s: Any, e: Any, k: Any) -> None:
+        """The event at place `e` of side `s` enters the contents, under key `k` (less than 0: none)."""
+        self._fill[s] += 1
+        c: Any = np.uint64(self._fill[s])
+        self._place[s, e] = c
+        self._cells[s, c, _KEY] = k
+        self._cells[s, c, _ALIVE] = 1
+        if k >= 0:
+            before: Any = np.uint64(self._ends[s, np.uint64(k), _TAIL])
+            self._cells[s, c, _NEXT] = 0
+            self._cells[s, c, _PREV] = before
+            self._cells[s, before, _NEXT] = c
+            head: Any = np.uint64(self._ends[s, np.uint64(k), _HEAD])
+            self._ends[s, np.uint64(k), _HEAD] = head if before != 0 else c
+            self._ends[s, np.uint64(k), _TAIL] = c
+
+    @inlined
+    def _leave(self, s: Any, c: Any) -> None:
+        """The event of cell `c` leaves the contents of side `s`."""
+        self._cells[s, c, _ALIVE] = 0
+        of: Any = np.int64(self._cells[s, c, _KEY])
+        if of >= 0:
+            before: Any = np.uint64(self._cells[s, c, _PREV])
+            after: Any = np.uint64(self._cells[s, c, _NEXT])
+            self._cells[s, before, _NEXT] = after
+            self._cells[s, after, _PREV] = before
+            head: Any = np.uint64(self._ends[s, np.uint64(of), _HEAD])
+            tail: Any = np.uint64(self._ends[s, np.uint64(of), _TAIL])
+            self._ends[s, np.uint64(of), _HEAD] = head if before != 0 else after
+            self._ends[s, np.uint64(of), _TAIL] = tail if after != 0 else before
 
     def looked_into(self) -> None:
         """Records that all contents were read."""
@@ -284,7 +309,7 @@ class Contents:
         slot, off = self.slots(side, serial), np.zeros(2, np.bool_)
         sides, kinds, probed = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
         instance = state["part"].astype(np.int64)
-        for _ in self.run(sides, kinds, state["key"], slot, instance, off, off, probed, keys, instances):
+        for _ in self.run(Lookups(sides, kinds, state["key"], slot, instance, off, off, probed), keys, instances):
             pass
         seen = np.flatnonzero(state["seen"])
         self._seen[side, instance[seen]] = seen + 1  # the last of an instance stays

@@ -10,7 +10,7 @@ from ...plan.nodes import EventRef, Ref
 from ...types import Type
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, Rows
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .join_contents import Contents
 
 NO_KIND = np.empty(0, np.int8)
@@ -36,51 +36,23 @@ def _gather(
 
 
 @kernel
-def _merge(
-    right_first: bool, order_key0: Array, ts0: Array, kind0: Array, chunk0: Array,
-    order_key1: Array, ts1: Array, kind1: Array, chunk1: Array, side: Array, row: Array, order_key: Array, ts: Array,
-    kind: Array, group: Array,
-) -> None:  # fmt: skip
-    """The rows of both sides by order key; `group` numbers the runs of rows of one side and chunk. No `kind` at all:
-    all are CURRENT.
-    """
-    i = 0
-    j = 0
-    g = -1
-    last = np.int64(0)
-    for n in range(len(side)):
-        if i < len(order_key0) and j < len(order_key1):
-            left = order_key0[i] < order_key1[j] or (order_key0[i] == order_key1[j] and not right_first)
-        else:
-            left = i < len(order_key0)
-        s = 0 if left else 1
-        chunk = chunk0[i] if left else chunk1[j]
-        if n == 0 or s != side[n - 1] or chunk != last:
-            g += 1
-        last = chunk
-        group[n] = g
-        side[n] = s
-        if left:
-            row[n] = i
-            order_key[n] = order_key0[i]
-            ts[n] = ts0[i]
-            kind[n] = kind0[i] if len(kind0) else CURRENT
-            i += 1
-        else:
-            row[n] = j
-            order_key[n] = order_key1[j]
-            ts[n] = ts1[j]
-            kind[n] = kind1[j] if len(kind1) else CURRENT
-            j += 1
-
-
-@kernel
 def _lay(side: Array, row: Array, left: Array, right: Array, out: Array) -> None:
     for n in range(len(side)):
         r = np.uint64(row[n])
         out[n] = left[r] if side[n] == 0 else right[r]
 
 
+@struct
+class _Side:
+    """The rows of a side as the loop takes them; no `kind` at all: all are CURRENT."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.order_key, self.ts = rows.order_key, rows.ts
+        self.kind = NO_KIND if rows.kind is None else rows.kind
+        self.chunk = np.ascontiguousarray(rows.chunk)
+
+
+@struct
 class Ops:
     """`n` rows of both sides in order: `side` int8[n], `row` int64[n] in that side's rows, times, order keys, kinds,
     and `group`, which numbers the stretches of one side and chunk."""
@@ -91,11 +63,43 @@ class Ops:
         n = len(left) + len(right)
         self.side, self.kinds = np.empty(n, np.int8), np.empty(n, np.int8)
         self.row, self.order_key, self.ts, self.group = (np.empty(n, np.int64) for _ in range(4))
-        given = [
-            (x.order_key, x.ts, NO_KIND if x.kind is None else x.kind,
-                np.ascontiguousarray(x.chunk)) for x in self.sides
-        ]
-        _merge(right_first, *given[0], *given[1], self.side, self.row, self.order_key, self.ts, self.kinds, self.group)
+        self._merge(right_first, _Side(left), _Side(right))
+
+    @compiled
+    def _merge(self, right_first: bool, left: _Side, right: _Side) -> None:
+        """The rows of both sides by order key."""
+        i = 0
+        j = 0
+        g = -1
+        last = np.int64(0)
+        for n in range(len(self.side)):
+            if i < len(left.order_key) and j < len(right.order_key):
+                is_left = left.order_key[i] < right.order_key[j] or (
+                    left.order_key[i] == right.order_key[j] and not right_first
+                )
+            else:
+                is_left = i < len(left.order_key)
+            s = 0 if is_left else 1
+            chunk = left.chunk[i] if is_left else right.chunk[j]
+            if n == 0 or s != self.side[n - 1] or chunk != last:
+                g += 1
+            last = chunk
+            self.group[n] = g
+            self.side[n] = s
+            if is_left:
+                self._take(n, i, left)
+                i += 1
+            else:
+                self._take(n, j, right)
+                j += 1
+
+    @inlined
+    def _take(self, n: int, i: int, side: _Side) -> None:
+        """Row `i` of a side is the n-th."""
+        self.row[n] = i
+        self.order_key[n] = side.order_key[i]
+        self.ts[n] = side.ts[i]
+        self.kinds[n] = side.kind[i] if len(side.kind) else CURRENT
 
     def __len__(self) -> int:
         return len(self.side)

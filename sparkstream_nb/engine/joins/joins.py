@@ -28,7 +28,7 @@ from ..select.steps import InputSteps, WindowNeeds, select_exprs, slot_attrs
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from ..windows import entering_rows
-from .join_contents import Contents, without
+from .join_contents import Contents, Lookups, without
 from .join_pairs import Ops, Pairs
 from .lookups import AggregationLookup
 
@@ -282,10 +282,10 @@ class JoinOp:
         probed = np.full(len(ops) if stamped else 0, -1, np.int64)
         size = 1 if self._keys is None else self._keys.size
         found = []
-        for op, place in held.run(
-            side, kinds, keys, slot, ops.instances(), self.triggers, self._loses, probed, size, self.services.instances,
-            self._last,
-        ):
+        lookups = Lookups(
+            side, kinds, keys, slot, ops.instances(), self.triggers, self._loses, probed, self._last
+        )
+        for op, place in held.run(lookups, size, self.services.instances):
             if self._rest is not None and len(op):
                 keep = self._rest_holds(self._pairs(ops, op, place), clock)
                 op, place = op[keep], place[keep]

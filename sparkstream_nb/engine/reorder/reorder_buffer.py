@@ -18,7 +18,7 @@ import numpy as np
 
 from ..columnar.arrays import Array
 from ..notation.intrinsics import either
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import compiled, inlined, struct
 
 TIME, NEXT, CHILD, HELD = range(4)
 """Fields of a node: its time; the one behind it in the queue, or among the children of the one above it in a heap; the
@@ -87,104 +87,125 @@ def without_first(first: int, node: Array) -> int:
     return order_key
 
 
-@inlined
-def enqueue(pos: int, p: int, node: Array, fields: Array) -> None:
-    """An event joins its instance's queue."""
-    if fields[p, HEAD] < 0:
-        fields[p, HEAD] = pos
-    else:
-        node[fields[p, TAIL], NEXT] = pos
-    fields[p, TAIL] = pos
+@struct
+class Leaving:
+    """The positions of leaving events with order keys and chunks, `count` so far; `at` is the order key of those that
+    leave now, and `number` their chunk."""
+
+    def __init__(self, room: int) -> None:
+        self.pos, self.order_key, self.chunk = (np.empty(room, np.int64) for _ in range(3))
+        self.count, self.number, self.at = 0, 0, 0
+
+    @inlined
+    def put(self, pos: int) -> None:
+        self.pos[self.count] = pos
+        self.order_key[self.count] = self.at
+        self.chunk[self.count] = self.number
+        self.count += 1
 
 
-@inlined
-def let_go(p: int, bound: int, node: Array, fields: Array, n: int, out: Array) -> int:
-    """Puts the merged events of an instance whose time is not after `bound` into `out`, from its n-th place on."""
-    head = fields[p, HEAD]
-    late = fields[p, LATE]
-    merged = fields[p, MERGED]
-    # No event that was late outlasts the one that it was late for, so that the queue is the last to be empty.
-    while head >= 0 and head <= merged:
-        pos = head
-        if late >= 0 and node[late, TIME] < node[head, TIME]:
-            pos = late
-        if node[pos, TIME] > bound:
-            break
-        if pos == head:
-            head = node[head, NEXT]
+@struct
+class WaitingEvents:
+    """The events that wait: `node` int64[positions, 4], and `fields` int64[instances, 10]."""
+
+    def __init__(self) -> None:
+        self.node, self.fields = np.empty((0, WIDTH), np.int64), np.zeros((0, len(NEW)), np.int64)
+
+    @property
+    def words(self) -> Array:
+        """`fields`, flattened."""
+        return self.fields.reshape(-1)
+
+    @inlined
+    def enqueue(self, pos: int, p: int) -> None:
+        """An event joins its instance's queue."""
+        if self.fields[p, HEAD] < 0:
+            self.fields[p, HEAD] = pos
         else:
-            late = without_first(late, node)
-        node[pos, HELD] = 0
-        out[n] = pos
-        n += 1
-    fields[p, HEAD] = head
-    fields[p, LATE] = late
-    if head < 0:
-        fields[p, TAIL] = -1
-    return n
+            self.node[self.fields[p, TAIL], NEXT] = pos
+        self.fields[p, TAIL] = pos
 
+    @inlined
+    def let_go(self, p: int, bound: int, out: Leaving) -> None:
+        """Puts the merged events of an instance out whose time is not after `bound`."""
+        head = self.fields[p, HEAD]
+        late = self.fields[p, LATE]
+        merged = self.fields[p, MERGED]
+        # No event that was late outlasts the one that it was late for, so that the queue is the last to be empty.
+        while head >= 0 and head <= merged:
+            pos = head
+            if late >= 0 and self.node[late, TIME] < self.node[head, TIME]:
+                pos = late
+            if self.node[pos, TIME] > bound:
+                break
+            if pos == head:
+                head = self.node[head, NEXT]
+            else:
+                late = without_first(late, self.node)
+            self.node[pos, HELD] = 0
+            out.put(pos)
+        self.fields[p, HEAD] = head
+        self.fields[p, LATE] = late
+        if head < 0:
+            self.fields[p, TAIL] = -1
 
-@inlined
-def let_go_fresh(p: int, bound: int, node: Array, fields: Array, n: int, out: Array) -> int:
-    """`let_go` for the events that are not merged, when all merged ones have left."""
-    fresh = fields[p, FRESH]
-    while fresh >= 0 and node[fresh, TIME] <= bound:
-        node[fresh, HELD] = 0
-        out[n] = fresh
-        n += 1
-        fresh = without_first(fresh, node)
-    fields[p, FRESH] = fresh
-    head = fields[p, HEAD]
-    while head >= 0 and node[head, TIME] <= bound:
-        node[head, HELD] = 0
-        out[n] = head
-        n += 1
-        head = node[head, NEXT]
-    fields[p, HEAD] = head
-    if head < 0:
-        fields[p, TAIL] = -1
-    return n
+    @inlined
+    def let_go_fresh(self, p: int, bound: int, out: Leaving) -> None:
+        """`let_go` for the events that are not merged, when all merged ones have left."""
+        fresh = self.fields[p, FRESH]
+        while fresh >= 0 and self.node[fresh, TIME] <= bound:
+            self.node[fresh, HELD] = 0
+            out.put(fresh)
+            fresh = without_first(fresh, self.node)
+        self.fields[p, FRESH] = fresh
+        head = self.fields[p, HEAD]
+        while head >= 0 and self.node[head, TIME] <= bound:
+            self.node[head, HELD] = 0
+            out.put(head)
+            head = self.node[head, NEXT]
+        self.fields[p, HEAD] = head
+        if head < 0:
+            self.fields[p, TAIL] = -1
 
+    @compiled
+    def close_ranks(self, end: int, keep: Array) -> None:
+        """The events that are held move together; into `keep` the positions that they had, in order."""
+        n = 0
+        for i in range(end):
+            if self.node[i, HELD] > 0:
+                keep[n] = i
+                n += 1
+                self.node[i, HELD] = n
+        for p in range(len(self.fields)):
+            for end_of in (HEAD, TAIL, LATE, FRESH):
+                at: Any = self.fields[p, end_of]
+                if at >= 0:
+                    self.fields[p, end_of] = self.node[at, HELD] - 1
+            self.fields[p, MERGED] = np.searchsorted(keep, self.fields[p, MERGED], "right") - 1
+        for k in range(n):
+            for link in (NEXT, CHILD):
+                at = self.node[keep[k], link]
+                if at >= 0:
+                    self.node[keep[k], link] = self.node[at, HELD] - 1
+        for k in range(n):
+            old = keep[k]
+            self.node[k, TIME], self.node[k, NEXT] = self.node[old, TIME], self.node[old, NEXT]
+            self.node[k, CHILD], self.node[k, HELD] = self.node[old, CHILD], 1
 
-@kernel
-def close_ranks(end: int, node: Array, fields: Array, keep: Array) -> None:
-    """The events that are held move together; into `keep` the positions that they had, in order."""
-    n = 0
-    for i in range(end):
-        if node[i, HELD] > 0:
-            keep[n] = i
-            n += 1
-            node[i, HELD] = n
-    for p in range(len(fields)):
-        for end_of in (HEAD, TAIL, LATE, FRESH):
-            at: Any = fields[p, end_of]
-            if at >= 0:
-                fields[p, end_of] = node[at, HELD] - 1
-        fields[p, MERGED] = np.searchsorted(keep, fields[p, MERGED], "right") - 1
-    for k in range(n):
-        for link in (NEXT, CHILD):
-            at = node[keep[k], link]
-            if at >= 0:
-                node[keep[k], link] = node[at, HELD] - 1
-    for k in range(n):
-        node[k, TIME], node[k, NEXT], node[k, CHILD] = node[keep[k], TIME], node[keep[k], NEXT], node[keep[k], CHILD]
-        node[k, HELD] = 1
-
-
-@kernel
-def hold(time: Array, instance: Array, fresh: Array, node: Array, fields: Array) -> None:
-    """Restores held events, in their order of arrival: their times, instances (none: there is one), and
-    which of them are not merged."""
-    for i in range(len(time)):
-        p = instance[i] if len(instance) else 0
-        node[i, TIME], node[i, NEXT], node[i, CHILD], node[i, HELD] = time[i], -1, -1, 1
-        if not fresh[i]:
-            fields[p, MERGED] = i
-        if fresh[i] and time[i] < fields[p, GREATEST]:
-            order_key = meld(fields[p, FRESH], i, node)
-            fields[p, FRESH] = order_key
-        elif fields[p, TAIL] >= 0 and time[i] < node[fields[p, TAIL], TIME]:
-            order_key = meld(fields[p, LATE], i, node)
-            fields[p, LATE] = order_key
-        else:
-            enqueue(i, p, node, fields)
+    @compiled
+    def hold(self, time: Array, instance: Array, fresh: Array) -> None:
+        """Restores held events, in their order of arrival: their times, instances (none: there is one), and which of
+        them are not merged."""
+        for i in range(len(time)):
+            p = instance[i] if len(instance) else 0
+            self.node[i, TIME], self.node[i, NEXT], self.node[i, CHILD], self.node[i, HELD] = time[i], -1, -1, 1
+            if not fresh[i]:
+                self.fields[p, MERGED] = i
+            if fresh[i] and time[i] < self.fields[p, GREATEST]:
+                heap = meld(self.fields[p, FRESH], i, self.node)
+                self.fields[p, FRESH] = heap
+            elif self.fields[p, TAIL] >= 0 and time[i] < self.node[self.fields[p, TAIL], TIME]:
+                heap = meld(self.fields[p, LATE], i, self.node)
+                self.fields[p, LATE] = heap
+            else:
+                self.enqueue(i, p)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..columnar.arrays import Array
-from ..columnar.rows import ORDER_KEY_BITS
+from ..columnar.rows import ORDER_KEY_BITS, Clock
 from ..notation.intrinsics import AHEAD, FAR, prefetch
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .reorder_buffer import (
     CHILD,
     COUNT,
@@ -25,9 +26,8 @@ from .reorder_buffer import (
     SLACK,
     TAIL,
     TIME,
-    enqueue,
-    let_go,
-    let_go_fresh,
+    Leaving,
+    WaitingEvents,
     meld,
 )
 
@@ -58,135 +58,161 @@ def java_round(value: float) -> int:
     return int(whole) if whole == whole else 0
 
 
-@inlined
-def _wake(p: int, now: int, timer: Array, fields: Array) -> None:
-    """The timer goes off at the next whole second from when the instance last had one."""
-    last = fields[p, SCHEDULED]
-    fields[p, SCHEDULED] = last + np.int64(np.ceil((now - last) / 1000.0)) * _SECOND
-    timer[OWNER], timer[DUE], timer[IDLE] = p, fields[p, SCHEDULED], 0
+@struct
+@dataclass
+class Coming:
+    """The rows of a run, from position `first` of the log on: their times, instances (none: there is one), order keys
+    and chunks."""
+
+    first: int
+    time: Array
+    instance: Array
+    order_key: Array
+    chunk: Array
 
 
-@inlined
-def _go_off(timeout: int, adaptive: bool, timer: Array, node: Array, fields: Array, n: int, out: Array) -> int:
-    """The timer emits events that have waited too long, and is set again while any wait."""
-    p = timer[OWNER]
-    rest = False
-    if p >= 0:
-        bound = timeout + timer[DUE] - 1
-        n = let_go(p, bound, node, fields, n, out)
-        rest = 0 <= fields[p, HEAD] <= fields[p, MERGED]
-        if adaptive:
-            n = let_go_fresh(p, bound, node, fields, n, out)
-            rest = fields[p, HEAD] >= 0 or fields[p, FRESH] >= 0
-    if rest:
-        fields[p, SCHEDULED] += _SECOND
-        timer[DUE] = fields[p, SCHEDULED]
-    else:
-        timer[IDLE] = 1
-    return n
+@struct
+class Reordering:
+    """A step as the loop knows it: its arguments (`ReorderStep`), the events that wait, the timer, and the `cursor`."""
 
+    waiting: WaitingEvents
 
-@inlined
-def _merge(p: int, pos: int, time: int, most: int, alpha: float, node: Array, fields: Array) -> None:
-    """Process an event with a new greatest time: the slack grows to the disorder since the last such event, and events
-    since then are merged.
-    """
-    fresh = fields[p, FRESH]
-    oldest = time
-    if fields[p, TAIL] > fields[p, MERGED]:
-        oldest = fields[p, GREATEST]
-    if fresh >= 0:
-        oldest = node[fresh, TIME]
-        late = fields[p, LATE]
-        late = meld(late, fresh, node)
-        fields[p, LATE] = late
-        fields[p, FRESH] = -1
-    disorder = time - oldest
-    if disorder > fields[p, SLACK]:
-        if disorder >= most:
-            fields[p, SLACK] = most
-        elif alpha == 1.0:
-            fields[p, SLACK] = disorder
+    def __init__(
+        self, adaptive: bool, batch: int, drop_late: bool, timeout: int, most: int, scheduler: int
+    ) -> None:
+        self.adaptive, self.batch, self.drop_late = adaptive, batch, drop_late
+        self.timeout, self.most, self.scheduler = timeout, most, scheduler
+        self.alpha = 1.0
+        self.waiting = WaitingEvents()
+        self.timer, self.cursor = np.zeros(3, np.int64), np.zeros(6, np.int64)
+
+    @inlined
+    def _wake(self, p: int, now: int) -> None:
+        """The timer goes off at the next whole second from when the instance last had one."""
+        last = self.waiting.fields[p, SCHEDULED]
+        self.waiting.fields[p, SCHEDULED] = last + np.int64(np.ceil((now - last) / 1000.0)) * _SECOND
+        self.timer[OWNER], self.timer[DUE], self.timer[IDLE] = p, self.waiting.fields[p, SCHEDULED], 0
+
+    @inlined
+    def _go_off(self, out: Leaving) -> None:
+        """The timer emits events that have waited too long, and is set again while any wait."""
+        p = self.timer[OWNER]
+        rest = False
+        if p >= 0:
+            bound = self.timeout + self.timer[DUE] - 1
+            self.waiting.let_go(p, bound, out)
+            rest = 0 <= self.waiting.fields[p, HEAD] <= self.waiting.fields[p, MERGED]
+            if self.adaptive:
+                self.waiting.let_go_fresh(p, bound, out)
+                rest = self.waiting.fields[p, HEAD] >= 0 or self.waiting.fields[p, FRESH] >= 0
+        if rest:
+            self.waiting.fields[p, SCHEDULED] += _SECOND
+            self.timer[DUE] = self.waiting.fields[p, SCHEDULED]
         else:
-            fields[p, SLACK] = java_round(disorder * alpha)
-    fields[p, GREATEST] = time
-    enqueue(pos, p, node, fields)
-    fields[p, MERGED] = pos
+            self.timer[IDLE] = 1
 
+    @inlined
+    def _merge(self, p: int, pos: int, time: int) -> None:
+        """Process an event with a new greatest time: the slack grows to the disorder since the last such event, and
+        events since then are merged.
+        """
+        fresh = self.waiting.fields[p, FRESH]
+        oldest = time
+        if self.waiting.fields[p, TAIL] > self.waiting.fields[p, MERGED]:
+            oldest = self.waiting.fields[p, GREATEST]
+        if fresh >= 0:
+            oldest = self.waiting.node[fresh, TIME]
+            late = self.waiting.fields[p, LATE]
+            late = meld(late, fresh, self.waiting.node)
+            self.waiting.fields[p, LATE] = late
+            self.waiting.fields[p, FRESH] = -1
+        disorder = time - oldest
+        if disorder > self.waiting.fields[p, SLACK]:
+            if disorder >= self.most:
+                self.waiting.fields[p, SLACK] = self.most
+            elif self.alpha == 1.0:
+                self.waiting.fields[p, SLACK] = disorder
+            else:
+                self.waiting.fields[p, SLACK] = java_round(disorder * self.alpha)
+        self.waiting.fields[p, GREATEST] = time
+        self.waiting.enqueue(pos, p)
+        self.waiting.fields[p, MERGED] = pos
 
-@kernel
-def reorder(
-    adaptive: bool, batch: int, alpha: float, drop_late: bool, timeout: int, most: int, scheduler: int, at: int,
-    time: Array, instance: Array, order_key: Array, chunk: Array, base: int, now: Array, moved: Array, last: int,
-    cursor: Array,
-    timer: Array, node: Array, fields: Array, words: Array, pos_out: Array, order_key_out: Array, chunk_out: Array,
-) -> bool:  # fmt: skip
-    """Merge rows and timers by order key: the positions of leaving events, with order keys and chunks. The rows begin
-    at position `at`; `instance` is empty if there is one instance; `words` is `instance` flattened.
+    @inlined
+    def _fire(self, step: int, limit: int, clock: Clock, out: Leaving) -> int:
+        """The timer goes off as often as it is due before the order key `limit`; returns the step that comes next."""
+        while self.timeout != NO_TIMEOUT and step < clock.last:
+            tick: Any = ((clock.base + step) << _BITS) | self.scheduler
+            if tick > limit:
+                break
+            if clock.moved[step]:
+                out.at = tick
+                while self.timer[IDLE] == 0 and self.timer[DUE] <= clock.now[step]:
+                    out.number += 1
+                    self._go_off(out)
+            step += 1
+        return step
 
-    Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events, for
-    alpha to be adapted; the next call continues there.
-    """
-    n = cursor[OUT]
-    number = cursor[CHUNK]
-    step = cursor[STEP]
-    seen = cursor[AGAIN] > 0
-    rows = len(time)
-    far = len(words) > FAR and len(instance) > 0
-    for i in range(cursor[ROW], rows + 1):
-        if not seen and (i == 0 or i == rows or chunk[i] != chunk[i - 1]):
-            limit: Any = order_key[i] if i < rows else _LAST
-            while timeout != NO_TIMEOUT and step < last:
-                tick = ((base + step) << _BITS) | scheduler
-                if tick > limit:
-                    break
-                if moved[step]:
-                    while timer[IDLE] == 0 and timer[DUE] <= now[step]:
-                        first = n
-                        number += 1
-                        n = _go_off(timeout, adaptive, timer, node, fields, n, pos_out)
-                        for k in range(first, n):
-                            order_key_out[k] = tick
-                            chunk_out[k] = number
-                step += 1
-            number += 1
-        if i == rows:
-            break
-        p = instance[i] if len(instance) else 0
-        if far and i + AHEAD < rows:
-            soon = instance[i + AHEAD] * fields.shape[1]
-            prefetch(words, soon)
-            prefetch(words, soon + COUNT)
-        pos = at + i
-        t = time[i]
-        if not seen:
-            if drop_late and t < fields[p, SENT]:
-                node[pos, HELD] = 0
-                cursor[DROPPED] += 1
-                continue
-            if adaptive:
-                fields[p, COUNT] += 1
-                if fields[p, COUNT] > batch:
-                    fields[p, COUNT] = 0
-                    cursor[ROW], cursor[STEP], cursor[OUT], cursor[CHUNK], cursor[AGAIN] = i, step, n, number, 1
-                    return True
-        seen = False
-        if timer[IDLE]:
-            _wake(p, now[(order_key[i] >> _BITS) - base], timer, fields)
-        node[pos, TIME], node[pos, NEXT], node[pos, CHILD], node[pos, HELD] = t, -1, -1, 1
-        if t < fields[p, GREATEST]:
-            fresh = meld(fields[p, FRESH], pos, node)
-            fields[p, FRESH] = fresh
-        elif t == fields[p, GREATEST]:
-            enqueue(pos, p, node, fields)
+    @inlined
+    def _pass(self, p: int, pos: int, time: int, out: Leaving) -> None:
+        """An event comes, and those leave that have waited for it."""
+        self.waiting.node[pos, TIME], self.waiting.node[pos, NEXT] = time, -1
+        self.waiting.node[pos, CHILD], self.waiting.node[pos, HELD] = -1, 1
+        if time < self.waiting.fields[p, GREATEST]:
+            fresh = meld(self.waiting.fields[p, FRESH], pos, self.waiting.node)
+            self.waiting.fields[p, FRESH] = fresh
+        elif time == self.waiting.fields[p, GREATEST]:
+            self.waiting.enqueue(pos, p)
         else:
-            _merge(p, pos, t, most, alpha, node, fields)
-            first = n
-            n = let_go(p, t - fields[p, SLACK], node, fields, n, pos_out)
-            for k in range(first, n):
-                order_key_out[k] = order_key[i]
-                chunk_out[k] = number
-            if n > first:
-                fields[p, SENT] = node[pos_out[n - 1], TIME]
-    cursor[OUT] = n
-    return False
+            self._merge(p, pos, time)
+            first = out.count
+            self.waiting.let_go(p, time - self.waiting.fields[p, SLACK], out)
+            if out.count > first:
+                self.waiting.fields[p, SENT] = self.waiting.node[out.pos[out.count - 1], TIME]
+
+    @compiled
+    def reorder(self, rows: Coming, clock: Clock, out: Leaving) -> bool:
+        """Merge rows and timers by order key: the events that leave.
+
+        Stops, with true, at the row `cursor[ROW]` when `adaptive` and its instance has had more than `batch` events,
+        for alpha to be adapted; the next call continues there.
+        """
+        out.count = self.cursor[OUT]
+        out.number = self.cursor[CHUNK]
+        step = self.cursor[STEP]
+        seen = self.cursor[AGAIN] > 0
+        n = len(rows.time)
+        far = len(self.waiting.words) > FAR and len(rows.instance) > 0
+        for i in range(self.cursor[ROW], n + 1):
+            if not seen and (i == 0 or i == n or rows.chunk[i] != rows.chunk[i - 1]):
+                limit: Any = rows.order_key[i] if i < n else _LAST
+                step = self._fire(step, limit, clock, out)
+                out.number += 1
+            if i == n:
+                break
+            p = rows.instance[i] if len(rows.instance) else 0
+            if far and i + AHEAD < n:
+                soon = rows.instance[i + AHEAD] * self.waiting.fields.shape[1]
+                prefetch(self.waiting.words, soon)
+                prefetch(self.waiting.words, soon + COUNT)
+            pos = rows.first + i
+            t = rows.time[i]
+            if not seen:
+                if self.drop_late and t < self.waiting.fields[p, SENT]:
+                    self.waiting.node[pos, HELD] = 0
+                    self.cursor[DROPPED] += 1
+                    continue
+                if self.adaptive:
+                    self.waiting.fields[p, COUNT] += 1
+                    if self.waiting.fields[p, COUNT] > self.batch:
+                        self.waiting.fields[p, COUNT] = 0
+                        self.cursor[ROW], self.cursor[STEP], self.cursor[AGAIN] = i, step, 1
+                        self.cursor[OUT], self.cursor[CHUNK] = out.count, out.number
+                        return True
+            seen = False
+            if self.timer[IDLE]:
+                self._wake(p, clock.now[(rows.order_key[i] >> _BITS) - clock.base])
+            out.at = rows.order_key[i]
+            self._pass(p, pos, t, out)
+        self.cursor[OUT] = out.count
+        return False

@@ -19,8 +19,8 @@ from ..columnar.column_data import Array, Column, writable
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import Clock, Rows
 from .adapting import Adapting
-from .reorder_buffer import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, close_ranks, hold
-from .reorder_loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, reorder
+from .reorder_buffer import COUNT, GREATEST, HELD, MERGED, NEW, SCHEDULED, SENT, SLACK, TIME, WIDTH, Leaving
+from .reorder_loop import DROPPED, DUE, IDLE, NO_TIMEOUT, OUT, ROW, Coming, Reordering
 
 _UNBOUNDED = 2**63 - 1
 _KEPT = [GREATEST, SLACK, SENT, SCHEDULED, COUNT]
@@ -60,32 +60,34 @@ class ReorderStep:
 
     def _clear(self) -> None:
         self.log = EventLog(self.types, partitioned=self.partitioned)
-        self._node = np.empty((0, WIDTH), np.int64)
-        self._fields = np.zeros((0, len(NEW)), np.int64)
+        self._loop = Reordering(
+            self.adaptive, self.batch, self.drop_late, self.timeout, self.most, self.scheduler
+        )
+        self._waiting = self._loop.waiting
         self._held = 0
         # An app in a partition starts with its timer set, and no instance yet that it belongs to.
-        self._timer = np.array([-1 if self.partitioned else 0, self.timeout, 0], np.int64)
+        self._loop.timer = np.array([-1 if self.partitioned else 0, self.timeout, 0], np.int64)
         self._adapting = Adapting(self.threshold, self.confidence)
         if not self.partitioned:
-            self._fields_of(1)
-            self._fields[0, SCHEDULED] = self.timeout
+            self._room_for_instances(1)
+            self._waiting.fields[0, SCHEDULED] = self.timeout
 
-    def _fields_of(self, instances: int) -> Array:
+    def _room_for_instances(self, instances: int) -> Array:
         """The instances' fields, with room for `instances` instances."""
-        have = len(self._fields)
+        have = len(self._waiting.fields)
         if have < instances:
             more = np.tile(NEW, (max(instances, wider(have)) - have, 1))
-            self._fields = np.concatenate([self._fields, more])
-        return self._fields
+            self._waiting.fields = np.concatenate([self._waiting.fields, more])
+        return self._waiting.fields
 
     def _nodes(self, known: int) -> Array:
         """Room for the log's events, of which the first are known."""
-        have = len(self._node)
+        have = len(self._waiting.node)
         if have < self.log.capacity:
             node = np.empty((max(self.log.capacity * 5 // 4, wider(have)), WIDTH), np.int64)
-            node[:known] = self._node[:known]
-            self._node = node
-        return self._node
+            node[:known] = self._waiting.node[:known]
+            self._waiting.node = node
+        return self._waiting.node
 
     def run(self, rows: Rows, args: Sequence[Column], clock: Clock, instances: int) -> Rows:
         """The emitted rows in their new order: those released by one chunk, or by a timer, are one chunk."""
@@ -93,19 +95,14 @@ class ReorderStep:
         time = writable(np.ascontiguousarray(args[0].values, np.int64)) if n else np.empty(0, np.int64)
         value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)
         instance = rows.instances() if self.partitioned else _NONE
-        fields = self._fields_of(instances)
-        node = self._nodes(at)
-        room = self._held + n
-        out = [np.empty(room, np.int64) for _ in range(3)]
-        cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
+        fields = self._room_for_instances(instances)
+        self._nodes(at)
+        out, coming = Leaving(self._held + n), Coming(at, time, instance, rows.order_key, rows.chunk)
+        self._loop.cursor = cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
         noted = 0
         while True:
-            waits = reorder(
-                self.adaptive, self.batch, self._adapting.alpha, self.drop_late, self.timeout, self.most,
-                self.scheduler, at, time, instance, rows.order_key, rows.chunk, clock.base, clock.now, clock.moved,
-                clock.last,
-                cursor, self._timer, node, fields, fields.reshape(-1), *out,
-            )  # fmt: skip
+            self._loop.alpha = self._adapting.alpha
+            waits = self._loop.reorder(coming, clock, out)
             if self.adaptive:
                 row = int(cursor[ROW])
                 end = row + 1 if waits else n
@@ -117,7 +114,7 @@ class ReorderStep:
             self._adapting.adapt(p, int(time[row]), int(fields[p, SLACK]))
         made = int(cursor[OUT])
         self._held += n - made - int(cursor[DROPPED])
-        pos, order_key, chunk = (a[:made] for a in out)
+        pos, order_key, chunk = (a[:made] for a in (out.pos, out.order_key, out.chunk))
         instance_out = None if rows.instance is None else self.log.instance[pos]
         result = Rows(self.log.at(pos), self.log.ts[pos], order_key, chunk, None, instance_out)
         self._compact(n)
@@ -128,29 +125,29 @@ class ReorderStep:
         if self.log.end < _SMALL or 2 * self._held > self.log.end:
             return
         keep = np.empty(self._held, np.int64)
-        close_ranks(self.log.end, self._node, self._fields, keep)
+        self._waiting.close_ranks(self.log.end, keep)
         size = self._held + self._held // 3 + more
         self.log.compact(keep, size)
-        if len(self._node) > 2 * size:
-            self._node = self._node[:size].copy()
+        if len(self._waiting.node) > 2 * size:
+            self._waiting.node = self._waiting.node[:size].copy()
 
     def next_due(self) -> int | None:
         """Time (ms) of the timer that may emit waiting events; None if there is none."""
-        if self.timeout == NO_TIMEOUT or not self._held or self._timer[IDLE]:
+        if self.timeout == NO_TIMEOUT or not self._held or self._loop.timer[IDLE]:
             return None
-        return int(self._timer[DUE])
+        return int(self._loop.timer[DUE])
 
     def state(self) -> dict[str, Any]:
-        node = self._node[: self.log.end]
+        node = self._waiting.node[: self.log.end]
         keep = np.flatnonzero(node[:, HELD])
         instance = self.log.instance[keep] if self.partitioned else np.zeros(len(keep), np.int32)
-        known = np.flatnonzero(np.any(self._fields != NEW, axis=1))
+        known = np.flatnonzero(np.any(self._waiting.fields != NEW, axis=1))
         return {
             "events": self.log.state(keep),
             "times": node[keep, TIME],
-            "fresh": keep > self._fields[instance, MERGED],
-            "instances": self._fields[: known[-1] + 1 if len(known) else 0, _KEPT],
-            "timer": self._timer.copy(),
+            "fresh": keep > self._waiting.fields[instance, MERGED],
+            "instances": self._waiting.fields[: known[-1] + 1 if len(known) else 0, _KEPT],
+            "timer": self._loop.timer.copy(),
             "adapting": self._adapting.state() if self.adaptive else None,
         }
 
@@ -158,11 +155,11 @@ class ReorderStep:
         self._clear()
         self.log.load(state["events"])
         self._held = self.log.end
-        self._fields_of(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
-        self._timer = state["timer"].copy()
-        node = self._nodes(0)
+        self._room_for_instances(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
+        self._loop.timer = state["timer"].copy()
+        self._nodes(0)
         instance = self.log.instance[: self.log.end] if self.partitioned else _NONE
-        hold(state["times"], instance, state["fresh"], node, self._fields)
+        self._waiting.hold(state["times"], instance, state["fresh"])
         if self.adaptive:
             self._adapting.load(state["adapting"])
 

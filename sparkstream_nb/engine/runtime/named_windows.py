@@ -10,7 +10,7 @@ from ...plan import nodes
 from ...types import Type
 from ..columnar.column_data import Column
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
-from ..joins.join_contents import Contents
+from ..joins.join_contents import Contents, Lookups
 from ..select.steps import WindowNeeds, make_window
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
@@ -97,7 +97,7 @@ class NamedWindow:
         stamps = self.window.stamps
         off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
         rows.kind = rows.kinds().copy()
-        for _ in held.run(side, rows.kind, key, slot, instance, off, loses, probed, 0, 1):
+        for _ in held.run(Lookups(side, rows.kind, key, slot, instance, off, loses, probed), 0, 1):
             pass
         if stamps is not None and (probed >= 0).any():
             at = probed if stamps == EXPIRED else np.append(-1, probed[:-1])

@@ -9,8 +9,29 @@ import numpy as np
 from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
-from ..notation.kernels import compiled, struct
+from ..notation.kernels import compiled, inlined, struct
 from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
+
+
+@struct
+class Batches:
+    """Batches that end: before which position each does, with its time and order key, `count` so far."""
+
+    def __init__(self, room: int) -> None:
+        self.end, self.time, self.order_key = (np.empty(room, np.int64) for _ in range(3))
+        self.count = 0
+
+    @inlined
+    def put(self, end: int, time: int, order_key: int) -> None:
+        self.end[self.count] = end
+        self.time[self.count] = time
+        self.order_key[self.count] = order_key
+        self.count += 1
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """All of them."""
+        return self.end[: self.count], self.time[: self.count], self.order_key[: self.count]
 
 
 @struct

@@ -14,7 +14,7 @@ from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, C
 from ..columnar.timers import Schedule, Timers
 from ..expressions import Env, compile_expr
 from ..notation.kernels import compiled, inlined, kernel, struct
-from .batch_windows import BatchesInLine
+from .batch_windows import Batches, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .length import load_reset, reset_state
 from .ordered_expiry import slide_in_line
@@ -104,43 +104,6 @@ def _end_time(now: int, start: int, span: int) -> int:
     return now + (span - gone)
 
 
-@kernel
-def _external_batches(
-    span: int, starts: int, start: Array, replaces: bool, wants_expired: bool, at: int, rows: int, row_order_key: Array,
-    row_chunk: Array, time: Array, places: Array, st: Array, end_out: Array, time_out: Array, order_key_out: Array,
-) -> int:  # fmt: skip
-    """`_external_time_batch` for one instance without a timeout: the batches."""
-    n = 0
-    old = places[0]
-    new = places[1]
-    end = st[END]
-    newest = st[NEWEST]
-    for i in range(rows):
-        pos = at + i
-        t = time[pos]
-        if end < 0 and (i == 0 or row_chunk[i] != row_chunk[i - 1]):
-            if starts == 1:
-                end = _end_time(t, st[START], span)
-            else:
-                st[START] = start[i] if starts == 2 else t
-                end = st[START] + span
-        newest = max(newest, t)
-        if t >= end:
-            if new < pos or (wants_expired and old < new):
-                end_out[n] = pos
-                time_out[n] = newest
-                order_key_out[n] = row_order_key[i]
-                n += 1
-                old = new
-                new = pos
-            end = _end_time(newest, st[START], span)
-        if replaces:
-            time[pos] = end
-    st[END] = end
-    st[NEWEST] = newest
-    return n
-
-
 @struct
 class _Batching:
     """The arguments of `externalTimeBatch`. `starts`: 0 batches begin with the first event, 1 at a constant, 2 at what
@@ -192,8 +155,11 @@ def _lost(missing: Mask, chunk: Array, instance: Array, end: Array) -> Mask:
     return out
 
 
+@struct
 class _ExternalBatchInLine(BatchesInLine):
     """`externalTimeBatch` outside partitions, without a timeout, where no join looks into it."""
+
+    args: _Batching
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup)
@@ -205,13 +171,39 @@ class _ExternalBatchInLine(BatchesInLine):
         rows, start = a.taken(rows, clock, self.batch[END : END + 1])
         n = len(rows)
         at = self.take(rows)
-        # A batch has an event of its own, or the one before it has.
-        end, time, order_key = (np.empty(2 * n + 4, np.int64) for _ in range(3))
-        made = _external_batches(
-            a.span, a.starts, start, a.replaces, self.wants_expired, at, n, rows.order_key, rows.chunk,
-            self.log.values(a.time), self.places, self.batch, end, time, order_key,
-        )  # fmt: skip
-        return self.batches(end[:made], time[:made], order_key[:made])
+        out = Batches(2 * n + 4)  # a batch has an event of its own, or the one before it has
+        out.count = self._step(Feed(rows, at), start, self.log.values(a.time), out)
+        return self.batches(*out.arrays)
+
+    @compiled
+    def _step(self, rows: Feed, start: Array, time: Array, out: Batches) -> int:
+        """The batches of `ExternalTimeBatchWindow`; `start` has where a batch begins that begins with a row, `time` the
+        time of each event of the log."""
+        old = self.places[0]
+        new = self.places[1]
+        end = self.batch[END]
+        newest = self.batch[NEWEST]
+        for i in range(rows.count):
+            pos = rows.first + i
+            t = time[pos]
+            if end < 0 and (i == 0 or rows.chunk[i] != rows.chunk[i - 1]):
+                if self.args.starts == 1:
+                    end = _end_time(t, self.batch[START], self.args.span)
+                else:
+                    self.batch[START] = start[i] if self.args.starts == 2 else t
+                    end = self.batch[START] + self.args.span
+            newest = max(newest, t)
+            if t >= end:
+                if new < pos or (self.wants_expired and old < new):
+                    out.put(pos, newest, rows.order_key[i])
+                    old = new
+                    new = pos
+                end = _end_time(newest, self.batch[START], self.args.span)
+            if self.args.replaces:
+                time[pos] = end
+        self.batch[END] = end
+        self.batch[NEWEST] = newest
+        return out.count
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "batch": self.batch}

@@ -11,7 +11,7 @@ from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import HEAP, Schedule, Timers, step_before
 from ..notation.kernels import compiled, inlined, kernel, struct
-from .batch_windows import BatchesInLine
+from .batch_windows import Batches, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
 from .length import load_reset, reset_state
 from .window_protocol import Emission, Feed, Window, WindowSetup
@@ -34,72 +34,7 @@ def _first_after(t: int, emit: int, span: int) -> int:
     return emit + ((t - emit) // span + 1) * span if span else emit
 
 
-@kernel
-def _time_batches(
-    span: int, start: int, aligned: bool, wants_expired: bool, scheduler: int, at: int, rows: int,
-    row_order_key: Array, row_chunk: Array, base: int, now: Array, moved: Array, first: int, last: int, places: Array,
-    emit: Array, end_out: Array, time_out: Array, order_key_out: Array,
-) -> int:  # fmt: skip
-    """`_time_batch` for one instance whose events wait for the end of their batch: the batches. A timer is due
-    whenever a batch is.
-    """
-    n = 0
-    tick = first
-    old = places[0]
-    new = places[1]
-    i = 0
-    while True:
-        begin = i
-        while emit[0] != -1 and i < rows and now[(row_order_key[i] >> _BITS) - base] < emit[0]:  # they only wait
-            i += 1
-        if i > begin:
-            tick = max(tick, (row_order_key[i - 1] >> _BITS) - base)
-        end = at + i  # of the events that have come
-        order_key = np.int64(0)
-        t = np.int64(0)
-        send = False
-        step = last
-        until = last - 1
-        if i < rows:
-            step = (row_order_key[i] >> _BITS) - base
-            before = step_before(row_order_key[i], scheduler, base)
-            until = min(until, before)
-        if tick <= until and (emit[0] == -1 or now[until] < emit[0]):
-            tick = until + 1
-        while tick <= until and not send:
-            t = now[tick]
-            order_key = ((base + tick) << _BITS) | scheduler
-            send = moved[tick] and t >= emit[0]
-            if not send:
-                tick += 1
-        if not send:
-            if i == rows:
-                break
-            order_key = row_order_key[i]
-            t = now[step]
-            a = i
-            i += 1
-            while i < rows and row_chunk[i] == row_chunk[a]:
-                i += 1
-            end = at + i
-            if emit[0] == -1:
-                emit[0] = _next_emit(t, span, start, aligned)
-            send = t >= emit[0]
-        if not send:
-            continue
-        emit[0] += span
-        if new < end or (wants_expired and old < new):
-            end_out[n] = end
-            time_out[n] = t
-            order_key_out[n] = order_key
-            n += 1
-            old = new
-            new = end
-        elif tick <= until and emit[0] <= t:
-            emit[0] = _first_after(t, emit[0], span)  # the batches up to now are empty too
-    return n
-
-
+@struct
 class _TimeBatchInLine(BatchesInLine):
     """`timeBatch` outside partitions, without `stream.current.event`."""
 
@@ -117,13 +52,69 @@ class _TimeBatchInLine(BatchesInLine):
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         at = self.take(rows)
-        # A batch has an event of its own, or the one before it has.
-        end, time, order_key = (np.empty(2 * n + 4, np.int64) for _ in range(3))
-        made = _time_batches(
-            self.span, self.start, self.aligned, self.wants_expired, self.scheduler, at, n, rows.order_key, rows.chunk,
-            clock.base, clock.now, clock.moved, clock.first, clock.last, self.places, self.emit, end, time, order_key,
-        )  # fmt: skip
-        return self.batches(end[:made], time[:made], order_key[:made])
+        out = Batches(2 * n + 4)  # a batch has an event of its own, or the one before it has
+        out.count = self._step(Feed(rows, at), clock, out)
+        return self.batches(*out.arrays)
+
+    @compiled
+    def _step(self, rows: Feed, clock: Clock, out: Batches) -> int:
+        """`TimeBatchWindow._step` for one instance whose events wait for the end of their batch: the batches. A timer
+        is due whenever a batch is."""
+        tick = clock.first
+        old = self.places[0]
+        new = self.places[1]
+        i = 0
+        while True:
+            begin = i
+            while (
+                self.emit[0] != -1
+                and i < rows.count
+                and clock.now[(rows.order_key[i] >> _BITS) - clock.base] < self.emit[0]
+            ):  # they only wait
+                i += 1
+            if i > begin:
+                tick = max(tick, (rows.order_key[i - 1] >> _BITS) - clock.base)
+            end = rows.first + i  # of the events that have come
+            order_key: Any = np.int64(0)
+            t: Any = np.int64(0)
+            send = False
+            step = clock.last
+            until = clock.last - 1
+            if i < rows.count:
+                step = (rows.order_key[i] >> _BITS) - clock.base
+                before = step_before(rows.order_key[i], self.scheduler, clock.base)
+                until = min(until, before)
+            if tick <= until and (self.emit[0] == -1 or clock.now[until] < self.emit[0]):
+                tick = until + 1
+            while tick <= until and not send:
+                t = clock.now[tick]
+                order_key = ((clock.base + tick) << _BITS) | self.scheduler
+                send = clock.moved[tick] and t >= self.emit[0]
+                if not send:
+                    tick += 1
+            if not send:
+                if i == rows.count:
+                    break
+                order_key = rows.order_key[i]
+                t = clock.now[step]
+                a = i
+                i += 1
+                while i < rows.count and rows.chunk[i] == rows.chunk[a]:
+                    i += 1
+                end = rows.first + i
+                if self.emit[0] == -1:
+                    self.emit[0] = _next_emit(t, self.span, self.start, self.aligned)
+                send = t >= self.emit[0]
+            if not send:
+                continue
+            self.emit[0] += self.span
+            if new < end or (self.wants_expired and old < new):
+                out.put(end, t, order_key)
+                old = new
+                new = end
+            elif tick <= until and self.emit[0] <= t:
+                self.emit[0] = _first_after(t, self.emit[0], self.span)  # the batches up to now are empty too
+        return out.count
 
     def next_due(self) -> int | None:
         old, new = self.places.tolist()
