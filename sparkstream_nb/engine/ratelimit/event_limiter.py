@@ -12,7 +12,7 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, kernel, struct
 from ..select.selector import Selected, last_per_group
 
 
@@ -33,32 +33,40 @@ def _ordinals(key: Array, counts: Array, every: int, out: Array) -> None:
         counts[key[i]] = 0 if n == every else n
 
 
-@kernel
-def _complete(
-    instance: Array, every: int, first: Array, newest: Array, count: Array, following: Array, stays: Array, index:
-    Array, last: Array,
-) -> int:  # fmt: skip
-    """Rows that leave in blocks of `every` of one instance, block by block as they are completed (`last`: by which
-    row); returns how many. The scratch arrays chain the rows of each instance."""
-    n = 0
-    for i in range(len(instance)):
-        p = instance[i]
-        if count[p] == 0:
-            first[p] = i
-        else:
-            following[newest[p]] = i
-        newest[p] = i
-        count[p] += 1
-        if count[p] == every:
-            at = first[p]
-            for _ in range(every):
-                index[n] = at
-                last[n] = i
-                stays[at] = False
-                n += 1
-                at = following[at]
-            count[p] = 0
-    return n
+@struct
+class _Blocks:
+    """Rows that leave in blocks: their indices, the row by which each is completed (`last`), and which rows stay. By
+    instance, the first and the newest row of the block at hand and its size; `following` chains the rows of each.
+    """
+
+    def __init__(self, rows: int, instances: int) -> None:
+        self.index, self.last, self.following = (np.empty(rows, np.int64) for _ in range(3))
+        self.stays = np.ones(rows, np.bool_)
+        self.first, self.newest = np.empty(instances, np.int64), np.empty(instances, np.int64)
+        self.count = np.zeros(instances, np.int64)
+
+    @compiled
+    def complete(self, instance: Array, every: int) -> int:
+        """The rows that leave in blocks of `every` of one instance, block by block as they are completed; how many."""
+        n = 0
+        for i in range(len(instance)):
+            p = instance[i]
+            if self.count[p] == 0:
+                self.first[p] = i
+            else:
+                self.following[self.newest[p]] = i
+            self.newest[p] = i
+            self.count[p] += 1
+            if self.count[p] == every:
+                at = self.first[p]
+                for _ in range(every):
+                    self.index[n] = at
+                    self.last[n] = i
+                    self.stays[at] = False
+                    n += 1
+                    at = self.following[at]
+                self.count[p] = 0
+        return n
 
 
 class _Counter:
@@ -190,11 +198,9 @@ class AllEvents(ByCount):
     def _blocks(self, instance: Array) -> tuple[Array, Array, Array]:
         """Rows that leave, the row that completes the block of each, and the rows that stay."""
         n = len(instance)
-        index, last, stays = np.empty(n, np.int64), np.empty(n, np.int64), np.ones(n, np.bool_)
-        instances = int(instance.max()) + 1
-        first, count = np.empty(instances, np.int64), np.zeros(instances, np.int64)
-        made = _complete(instance, self.every, first, first.copy(), count, np.empty(n, np.int64), stays, index, last)
-        return index[:made], last[:made], np.flatnonzero(stays)
+        blocks = _Blocks(n, int(instance.max()) + 1)
+        made = blocks.complete(instance, self.every)
+        return blocks.index[:made], blocks.last[:made], np.flatnonzero(blocks.stays)
 
     def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group

@@ -7,6 +7,7 @@ output from a windowed snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.key_ids import Keys
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .limiter_state import HeldRows, LimiterRows, Out
 
 
@@ -168,74 +169,16 @@ FIRST, LAST, SIZE, LATEST = range(4)
 taken from (-1: none)."""
 
 
-@kernel
-def _follow(
-    a: int, b: int, serial: Array, kind: Array, instance: Array, group: Array, output: Array, event: Array, free: Array,
-    window: Array, same: Array, latest: Array,
-) -> int:  # fmt: skip
-    """Rows a ≤ i < b enter and leave windows. `free[0]` is the first unused place of `event`, linked by NEXT; `same`
-    holds the first and the last event of each output; `latest` is LATEST by group. Stops if there is no place; returns
-    the next row.
-    """
-    for i in range(a, b):
-        p = instance[i]
-        k = output[i]
-        noted = False
-        if kind[i] == CURRENT:
-            at = free[0]
-            if at < 0:
-                return i
-            free[0] = event[NEXT, at]
-            event[SERIAL, at] = serial[i]
-            event[GROUP, at] = group[i]
-            event[OUTPUT, at] = k
-            event[NEXT, at] = -1
-            event[SAME, at] = -1
-            event[PREVIOUS, at] = window[LAST, p]
-            if window[LAST, p] >= 0:
-                event[NEXT, window[LAST, p]] = at
-            else:
-                window[FIRST, p] = at
-            window[LAST, p] = at
-            window[SIZE, p] += 1
-            if same[0, k] >= 0:
-                event[SAME, same[1, k]] = at
-            else:
-                same[0, k] = at
-            same[1, k] = at
-            noted = True
-        elif kind[i] == EXPIRED:
-            at = same[0, k]
-            if at >= 0:
-                same[0, k] = event[SAME, at]
-                before, after = event[PREVIOUS, at], event[NEXT, at]
-                if before >= 0:
-                    event[NEXT, before] = after
-                else:
-                    window[FIRST, p] = after
-                if after >= 0:
-                    event[PREVIOUS, after] = before
-                else:
-                    window[LAST, p] = before
-                window[SIZE, p] -= 1
-                event[NEXT, at] = free[0]
-                free[0] = at
-                noted = True
-        else:
-            at = window[FIRST, p]
-            while at >= 0:
-                after = event[NEXT, at]
-                same[0, event[OUTPUT, at]] = -1
-                event[NEXT, at] = free[0]
-                free[0] = at
-                at = after
-            window[FIRST, p] = -1
-            window[LAST, p] = -1
-            window[SIZE, p] = 0
-        if noted:
-            window[LATEST, p] = serial[i]
-            latest[group[i]] = serial[i]
-    return b
+@struct
+@dataclass
+class SnapshotRows:
+    """Rows that enter and leave windows, with the numbers of their groups and of their outputs."""
+
+    serial: Array
+    kind: Array
+    instance: Array
+    group: Array
+    output: Array
 
 
 @kernel
@@ -258,6 +201,7 @@ def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int
     return n
 
 
+@struct
 class WindowedSnapshot:
     """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that distinguish them."""
 
@@ -277,27 +221,106 @@ class WindowedSnapshot:
         self._same = np.full((2, 0), -1, np.int64)
         self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
 
-    def prepare(self, taken: LimiterRows, log: HeldRows) -> tuple[Array, ...]:
+    def prepare(self, taken: LimiterRows, log: HeldRows) -> SnapshotRows:
         live = int(self._window[SIZE].clip(0).sum())
         if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
         columns = [taken.rows.columns[i] for i in self.plain]
         return self._number_rows(taken.serial, taken.kind, taken.instance, taken.group, columns)
 
-    def add(self, rows: tuple[Array, ...], a: int, b: int) -> None:
-        while (a := _follow(a, b, *rows, self._event, self._free, self._window, self._same, self._latest)) < b:
+    def add(self, rows: SnapshotRows, a: int, b: int) -> None:
+        while (a := self._follow(rows, a, b)) < b:
             have = self._event.shape[1]  # all of which is in use
             self._event = grown(self._event, have + 1)
             size = self._event.shape[1]
             self._event[NEXT, have:] = np.append(np.arange(have + 1, size), -1)
             self._free[0] = have
 
+    @compiled
+    def _follow(self, rows: SnapshotRows, a: int, b: int) -> int:
+        """Rows a ≤ i < b enter and leave windows. `_free[0]` is the first unused place of `_event`, linked by NEXT;
+        `_same` holds the first and the last event of each output; `_latest` is LATEST by group. Stops if there is no
+        place; returns the next row.
+        """
+        for i in range(a, b):
+            p = rows.instance[i]
+            k = rows.output[i]
+            noted = False
+            if rows.kind[i] == CURRENT:
+                if self._free[0] < 0:
+                    return i
+                self._enter(rows.serial[i], rows.group[i], k, p)
+                noted = True
+            elif rows.kind[i] == EXPIRED:
+                if self._same[0, k] >= 0:
+                    self._leave(k, p)
+                    noted = True
+            else:
+                self._clear_window(p)
+            if noted:
+                self._window[LATEST, p] = rows.serial[i]
+                self._latest[rows.group[i]] = rows.serial[i]
+        return b
+
+    @inlined
+    def _enter(self, serial: int, group: int, k: int, p: int) -> None:
+        at = self._free[0]
+        self._free[0] = self._event[NEXT, at]
+        self._event[SERIAL, at] = serial
+        self._event[GROUP, at] = group
+        self._event[OUTPUT, at] = k
+        self._event[NEXT, at] = -1
+        self._event[SAME, at] = -1
+        self._event[PREVIOUS, at] = self._window[LAST, p]
+        if self._window[LAST, p] >= 0:
+            self._event[NEXT, self._window[LAST, p]] = at
+        else:
+            self._window[FIRST, p] = at
+        self._window[LAST, p] = at
+        self._window[SIZE, p] += 1
+        if self._same[0, k] >= 0:
+            self._event[SAME, self._same[1, k]] = at
+        else:
+            self._same[0, k] = at
+        self._same[1, k] = at
+
+    @inlined
+    def _leave(self, k: int, p: int) -> None:
+        """The first event with output `k` leaves."""
+        at = self._same[0, k]
+        self._same[0, k] = self._event[SAME, at]
+        before, after = self._event[PREVIOUS, at], self._event[NEXT, at]
+        if before >= 0:
+            self._event[NEXT, before] = after
+        else:
+            self._window[FIRST, p] = after
+        if after >= 0:
+            self._event[PREVIOUS, after] = before
+        else:
+            self._window[LAST, p] = before
+        self._window[SIZE, p] -= 1
+        self._event[NEXT, at] = self._free[0]
+        self._free[0] = at
+
+    @inlined
+    def _clear_window(self, p: int) -> None:
+        at = self._window[FIRST, p]
+        while at >= 0:
+            after = self._event[NEXT, at]
+            self._same[0, self._event[OUTPUT, at]] = -1
+            self._event[NEXT, at] = self._free[0]
+            self._free[0] = at
+            at = after
+        self._window[FIRST, p] = -1
+        self._window[LAST, p] = -1
+        self._window[SIZE, p] = 0
+
     def _number_rows(
         self, serial: Array, kind: Array, instance: Array, group: Array, columns: list[Column]
-    ) -> tuple[Array, ...]:
-        """(serial, kind, instance, group, number of its output) of rows; `columns` distinguish events."""
+    ) -> SnapshotRows:
+        """The rows with the numbers of their outputs; `columns` distinguish events."""
         if len(serial) == 0:
-            return serial, kind, instance, group, serial
+            return SnapshotRows(serial, kind, instance, group, serial)
         # A text is told from null; elsewhere its code is its number.
         columns = [Column(Type.INT, c.values) if c.type is Type.STRING else c for c in columns]
         columns.insert(0, Column(Type.INT, instance.astype(np.int32, copy=False)))
@@ -311,7 +334,7 @@ class WindowedSnapshot:
         have = self._window.shape[1]
         self._window = grown(self._window, instances, -1)
         self._window[SIZE, have:] = 0
-        return serial, kind.astype(np.int8, copy=False), instance.astype(np.int64), group, output
+        return SnapshotRows(serial, kind.astype(np.int8, copy=False), instance.astype(np.int64), group, output)
 
     def _events(self, instance: int, once: bool) -> Array:
         """Places of the events that a window shows."""
@@ -343,7 +366,7 @@ class WindowedSnapshot:
         for p in instances:
             if p < self._window.shape[1]:
                 gone = np.array([p])
-                self.add((gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
+                self.add(SnapshotRows(gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
 
     def state(self) -> Any:
         instances = self._instances()

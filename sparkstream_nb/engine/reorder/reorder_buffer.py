@@ -89,8 +89,8 @@ def without_first(first: int, node: Array) -> int:
 
 @struct
 class Leaving:
-    """The positions of leaving events with order keys and chunks, `count` so far; `at` is the order key of those that
-    leave now, and `number` their chunk."""
+    """The positions of leaving events with order keys and chunks, `count` so far; `at` is the order key of the
+    events that leave now, and `number` their chunk."""
 
     def __init__(self, room: int) -> None:
         self.pos, self.order_key, self.chunk = (np.empty(room, np.int64) for _ in range(3))

@@ -23,7 +23,7 @@ from ..columnar.key_ids import Keys
 from ..columnar.ordering import order_rows
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr
-from ..notation.kernels import kernel
+from ..notation.kernels import compiled, struct
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
 from .steps import GROUP
@@ -44,29 +44,40 @@ class Selected:
     cut: Array = field(default_factory=lambda: np.empty(0, np.int64))
 
 
-@kernel
-def _last_per_group(
-    kind: Array, shown: int, chunk: Array, pos: Array, group: Array, stamp: Array, place: Array, out: Array, slot:
-    Array,
-) -> tuple[int, int]:  # fmt: skip
-    """Rows that stay: the last per (chunk, group), where the group's first row stood; and how many were looked at."""
-    n = 0
-    m = 0
-    for i in range(len(chunk)):
-        if len(kind) and not (shown >> np.int64(kind[i])) & 1:
-            continue
-        g = np.uint64(0)
-        if len(group):
-            g = np.uint64(group[np.uint64(pos[i]) if len(pos) else np.uint64(i)])
-        if stamp[g] != chunk[i]:
-            stamp[g] = chunk[i]
-            place[g] = n
-            n += 1
-        o = place[g]
-        out[o] = i
-        slot[m] = o
-        m += 1
-    return n, m
+@struct
+class _GroupRows:
+    """Rows by chunk and group, empty for None: row i has the group `group[pos[i]]`, and counts if its kind is in the
+    mask `shown`. `stamp` and `place` are, by group, the last chunk and the place of its row there."""
+
+    def __init__(
+        self, chunk: Array, group: Array, groups: int, pos: Array | None, kind: Array | None, shown: int
+    ) -> None:
+        self.chunk, self.group, self.shown = chunk, group, shown
+        self.pos = NO_PLACE if pos is None else pos
+        self.kind = NO_KIND if kind is None else kind
+        self.stamp, self.place = np.full(groups, -1, np.int64), np.empty(groups, np.int64)
+
+    @compiled
+    def last(self, out: Array, slot: Array) -> tuple[int, int]:
+        """Rows that stay: the last per (chunk, group), where the group's first row stood; and how many were looked at.
+        """
+        n = 0
+        m = 0
+        for i in range(len(self.chunk)):
+            if len(self.kind) and not (self.shown >> np.int64(self.kind[i])) & 1:
+                continue
+            g = np.uint64(0)
+            if len(self.group):
+                g = np.uint64(self.group[np.uint64(self.pos[i]) if len(self.pos) else np.uint64(i)])
+            if self.stamp[g] != self.chunk[i]:
+                self.stamp[g] = self.chunk[i]
+                self.place[g] = n
+                n += 1
+            o = self.place[g]
+            out[o] = i
+            slot[m] = o
+            m += 1
+        return n, m
 
 
 def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Array:
@@ -81,12 +92,8 @@ def _lasts(
     """`last_per_group`, and for each row the index of its group's last row among these positions. With `pos`, row i has
     the group `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
     """
-    size = max(groups, 1)
     out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
-    n, m = _last_per_group(
-        NO_KIND if kind is None else kind, shown, chunk, NO_PLACE if pos is None else pos, group,
-        np.full(size, -1, np.int64), np.empty(size, np.int64), out, slot,
-    )  # fmt: skip
+    n, m = _GroupRows(chunk, group, max(groups, 1), pos, kind, shown).last(out, slot)
     return out[:n], slot[:m]
 
 

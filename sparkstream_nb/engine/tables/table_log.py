@@ -25,59 +25,8 @@ from ..columnar.error_routing import may_fail
 from ..columnar.eventlog import EventLog
 from ..notation.kernels import kernel
 from .row_lifetimes import has_history
-from .table_sets import ADD, GONE, KEEP, NOTHING, SET, TAKE, SetInputs, SetPrograms, makeable, reads_table
-
-INSERT, UPSERT, UPDATE, DELETE = 0, 1, 2, 3
-
-@kernel
-def _chain(
-    writer: Array, row: Array, key: Array, kinds: Array, added: Array, changed: Array, masks: Array, base: int,
-    held: Array, source: Array, prior: Array, line: Array, turn: Array, after: Array,
-) -> tuple[int, int]:  # fmt: skip
-    """All writes in order: write j is row `row[j]` of the writer `writer[j]` (both empty: row j of the only one), and
-    `after[j]` the version that it leaves under its key. Returns the number of inserts that a primary key rejected, and
-    the number of new rows without a findable key.
-
-    By writer: `kinds`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` its action on
-    each attribute. `line[v - base]` is the position at which the row of version v began, `turn` when; `source[v - base,
-    a]` is the version that attribute a comes from (no columns: every write is of whole rows), `prior[v - base, a]` the
-    one that a value is added to or taken away from. `held` is overwritten.
-    """
-    refused = 0
-    loose = 0
-    for j in range(len(key)):
-        w = writer[j] if len(writer) else 0
-        r = row[j] if len(row) else j
-        kind = kinds[w]
-        k = key[j]
-        before = held[k] if k >= 0 else -1
-        found = np.int64(NOTHING)
-        if kind == DELETE:
-            if before >= 0:
-                found = np.int64(GONE)
-        elif before < 0 and kind != UPDATE:
-            v = added[w] + r
-            found = v
-            line[v - base] = v
-            turn[v - base] = j
-            for a in range(source.shape[1]):
-                source[v - base, a] = v
-            loose += k < 0
-        elif before >= 0 and kind == INSERT:
-            refused += 1
-        elif before >= 0:
-            v = changed[w] + r
-            found = v
-            line[v - base] = line[before - base] if before >= base else before
-            for a in range(source.shape[1]):
-                origin = source[before - base, a] if before >= base else before
-                source[v - base, a] = origin if masks[w, a] == KEEP else v
-                if masks[w, a] >= ADD:
-                    prior[v - base, a] = origin
-        after[j] = found
-        if k >= 0 and found != NOTHING:
-            held[k] = found
-    return refused, loose
+from .table_sets import SetInputs, SetPrograms, makeable, reads_table
+from .write_order import ADD, DELETE, INSERT, KEEP, NOTHING, SET, TAKE, UPDATE, UPSERT, Versions, WriteOrder
 
 
 @kernel
@@ -103,25 +52,22 @@ def _carry(line: Array, source: Array, base: int, values: Array) -> None:
 
 
 @kernel
-def _as_of(
-    order_key: Array, ranks: Array, writer: Array, key: Array, after: Array, at: Array, reader: int, wanted: Array,
-    held:
-    Array, out: Array,
-) -> None:  # fmt: skip
+def _as_of(order: WriteOrder, at: Array, reader: int, wanted: Array, held: Array, out: Array) -> None:
     """Positions that readers with order keys `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
     j = 0
     for i in range(len(at)):
-        while j < len(order_key) and (
-            order_key[j] < at[i] or (order_key[j] == at[i] and ranks[writer[j] if len(writer) else 0] < reader)
+        while j < len(order.order_key) and (
+            order.order_key[j] < at[i]
+            or (order.order_key[j] == at[i] and order.ranks[order.writer[j] if len(order.writer) else 0] < reader)
         ):
-            if key[j] >= 0 and after[j] != NOTHING:
-                held[key[j]] = after[j]
+            if order.key[j] >= 0 and order.after[j] != NOTHING:
+                held[order.key[j]] = order.after[j]
             j += 1
         out[i] = held[wanted[i]] if wanted[i] >= 0 else -1
 
 
 @dataclass(slots=True)
-class _Writes:
+class Writes:
     """Writes of one operator: `kind`, int64 order keys, key ids, log positions where the rows begin that are added if
     no row exists (-1: none are), and the rows that replace an old one; `mask` is the action on each attribute (`SET`
     ...), `made` the values that programs compute.
@@ -146,18 +92,15 @@ class TableLog:
     attrs: int
     base: int
     programs: SetPrograms
-    _writes: list[_Writes] = field(default_factory=list)
+    _writes: list[Writes] = field(default_factory=list)
     refused: int = 0
 
     closed = False
 
-    def add_write(
-        self, kind: int, rank: int, order_key: Array, key: Array, added: int, changed: int, mask: Array,
-        made: SetInputs | None,
-    ) -> None:  # fmt: skip
-        """Buffers rows: see `_Writes`."""
-        if len(order_key):
-            self._writes.append(_Writes(kind, rank, order_key, key.astype(np.int64), added, changed, mask, made))
+    def add_writes(self, writes: Writes) -> None:
+        """Buffers the writes of an operator."""
+        if len(writes.order_key):
+            self._writes.append(writes)
 
     def mark(self) -> int:
         """Mark for `rewind`."""
@@ -175,44 +118,38 @@ class TableLog:
         """
         end, none = log.end, np.empty(0, np.int64)
         writes = sorted(self._writes, key=lambda w: w.rank)
-        self._order_key, self._key, self._writer, row = none, none, none, none
+        order_key, key, writer, row = none, none, none, none
         if len(writes) == 1:
-            self._order_key, self._key = writes[0].order_key, writes[0].key
+            order_key, key = writes[0].order_key, writes[0].key
         elif writes:
             sizes = [len(w.order_key) for w in writes]
             order_key = np.concatenate([w.order_key for w in writes])
             order = np.argsort(order_key, kind="stable")  # of one order key, by rank
-            self._order_key, self._key = order_key[order], np.concatenate([w.key for w in writes])[order]
-            self._writer = np.repeat(np.arange(len(writes)), sizes)[order]
-            row = order - np.cumsum([0, *sizes])[self._writer]
-        self._ranks, kinds, added, changed = (
-            np.array([getattr(w, f) for w in writes], np.int64) for f in ("rank", "kind", "added", "changed")
+            order_key, key = order_key[order], np.concatenate([w.key for w in writes])[order]
+            writer = np.repeat(np.arange(len(writes)), sizes)[order]
+            row = order - np.cumsum([0, *sizes])[writer]
+        kinds, ranks, added, changed = (
+            np.array([getattr(w, f) for w in writes], np.int64) for f in ("kind", "rank", "added", "changed")
         )
         every = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
         partly = np.flatnonzero((every != SET).any(axis=0))
         masks = np.ascontiguousarray(every[:, partly])
-        prior = np.full((end - self.base, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
-        source = np.empty((end - self.base, len(partly)), np.int64)
-        self.line = np.full(end - self.base, -1, np.int64)
-        self.turn = np.empty(end - self.base, np.int64)
-        self._after = np.empty(len(self._order_key), np.int64)
-        self.held = held.copy()
-        self.refused, loose = _chain(
-            self._writer, row, self._key, kinds, added, changed, masks, self.base, self.held, source, prior, self.line,
-            self.turn, self._after,
-        )  # fmt: skip
-        self.loose = self._after[(self._key < 0) & (self._after >= 0)] if loose else none
+        n = end - self.base
+        prior = np.full((n, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
+        source = np.empty((n, len(partly)), np.int64)
+        after = np.empty(len(order_key), np.int64)
+        self.line, self.turn, self.held = np.full(n, -1, np.int64), np.empty(n, np.int64), held.copy()
+        versions = Versions(self.base, self.line, self.turn, source, prior)
+        self._order = WriteOrder(writer, row, order_key, key, after, kinds, ranks, added, changed, masks)
+        self.refused, loose = self._order.chain(versions, self.held)
+        self.loose = after[(key < 0) & (after >= 0)] if loose else none
         self.closed = True
         if any(w.made for w in writes):
-            self.programs.run(
-                [w.made for w in writes], every, self._writer, row, self._key, self._after, self.base, held, log
-            )
+            self.programs.run([w.made for w in writes], every, self._order, self.base, held, log)
         for i, a in enumerate(partly.tolist()):
             if prior.shape[1] and (prior[:, i] >= 0).any():
-                what = np.broadcast_to(masks[0, i], len(self._key)) if len(masks) == 1 else masks[self._writer, i]
-                _accumulate(
-                    self._after, np.ascontiguousarray(what), prior[:, i], self.base, log.values(a), log.nulls(a)
-                )
+                what = np.broadcast_to(masks[0, i], len(key)) if len(masks) == 1 else masks[writer, i]
+                _accumulate(after, np.ascontiguousarray(what), prior[:, i], self.base, log.values(a), log.nulls(a))
             if (masks[:, i] != KEEP).all():
                 continue
             values, null = log.values(a), log.null_mask(a)
@@ -229,9 +166,7 @@ class TableLog:
         the batch.
         """
         out = np.empty(len(order_keys), np.int64)
-        _as_of(
-            self._order_key, self._ranks, self._writer, self._key, self._after, order_keys, rank, keys, held.copy(), out
-        )
+        _as_of(self._order, order_keys, rank, keys, held.copy(), out)
         return out
 
 

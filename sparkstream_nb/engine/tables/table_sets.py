@@ -19,18 +19,9 @@ from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.bytecode import END, EVENT, FIRST, LOAD, REALS, Codes, NoProgram, ProgramMemory, interpret
-from ..notation.kernels import kernel
+from ..notation.kernels import kernel, struct
 from ..state.services import Services
-
-KEEP, SET, MADE, ADD, TAKE = range(5)
-"""Actions of an update on an attribute: nothing; set a value; compute one by a program; add a value to the old one, or
-subtract one.
-"""
-
-NOTHING, GONE = -2, -1
-"""Contents of a key after a write that changes nothing (an update that finds no row, a row that the primary key
-refuses), and after a delete.
-"""
+from .write_order import KEEP, MADE, NOTHING, WriteOrder
 
 _NARROWER = {
     Type.LONG: (Type.INT,), Type.FLOAT: (Type.INT, Type.LONG), Type.DOUBLE: (Type.INT, Type.LONG, Type.FLOAT),
@@ -77,41 +68,66 @@ class _SetCodes(Codes):
         return [LOAD, FIRST, e.attr] if isinstance(e, Ref) else None
 
 
-@kernel
-def _run(
-    query: Array, starts: Array, masks: Array, writer: Array, row: Array, key: Array, after: Array, base: int,
-    old: int, now: Array, involved: Array, item_of: Array, item_attr: Array, item_code: Array, all_codes: Array,
-    memory: ProgramMemory, none: Array,
-) -> None:  # fmt: skip
-    """The values of all versions in the order of the writes (see `table_log._chain`). `memory` has, by attribute, the
-    values of the `old` rows and behind them the values of the versions. `now` is the position there of the row under
-    each key, -1 for none. By writer: `query`, -1 if it runs no program, and the position of its events in the columns
-    of parts without the table (`starts`).
+@struct
+@dataclass(slots=True)
+class _Items:
+    """The items of all queries: which each query has (`of`: from the first to the one behind the last), the attribute
+    that each sets, and where its codes begin; `involved`: the attributes that a program reads or sets.
     """
-    for j in range(len(key)):
-        v = after[j]
+
+    of: Array
+    attr: Array
+    code: Array
+    codes: Array
+    involved: Array
+
+
+@struct
+@dataclass(slots=True)
+class _Inputs:
+    """By writer, its action on each attribute (`masks`), the `query` whose programs it runs, -1 if none, and the
+    position of its events in the columns of parts without the table (`starts`). The first `old` positions are of rows
+    that were there before; `now` is the position of the row under each key, -1 for none.
+    """
+
+    masks: Array
+    query: Array
+    starts: Array
+    old: int
+    now: Array
+    no_times: Array
+
+
+@kernel
+def _run(order: WriteOrder, base: int, inputs: _Inputs, items: _Items, memory: ProgramMemory) -> None:
+    """The values of all versions, from position `base` of the log on, in the order of the writes. `memory` has, by
+    attribute, the values of the rows that were there before, and behind them the values of the versions.
+    """
+    for j in range(len(order.key)):
+        v = order.after[j]
         if v == NOTHING:
             continue
-        k = key[j]
-        before = now[k] if k >= 0 else -1
+        k = order.key[j]
+        before = inputs.now[k] if k >= 0 else -1
         at = -1
         if v >= base:
-            at = old + v - base
+            at = inputs.old + v - base
             if before >= 0:
-                w = writer[j] if len(writer) else 0
-                for a in involved:
-                    if masks[w, a] in (KEEP, MADE):
+                w = order.writer[j] if len(order.writer) else 0
+                for a in items.involved:
+                    if inputs.masks[w, a] in (KEEP, MADE):
                         memory.words[a, at] = memory.words[a, before]
                         memory.nulls[a, at] = memory.nulls[a, before]
-                if query[w] >= 0:
-                    event = starts[w] + (row[j] if len(row) else j)
-                    for item in range(item_of[query[w], 0], item_of[query[w], 1]):
-                        codes = all_codes[item_code[item] :]
-                        interpret(CURRENT, 0, event, at, at, none, codes, memory)
-                        memory.words[item_attr[item], at] = memory.stack[0]
-                        memory.nulls[item_attr[item], at] = memory.null[0]
+                query = inputs.query[w]
+                if query >= 0:
+                    event = inputs.starts[w] + (order.row[j] if len(order.row) else j)
+                    for item in range(items.of[query, 0], items.of[query, 1]):
+                        codes = items.codes[items.code[item] :]
+                        interpret(CURRENT, 0, event, at, at, inputs.no_times, codes, memory)
+                        memory.words[items.attr[item], at] = memory.stack[0]
+                        memory.nulls[items.attr[item], at] = memory.null[0]
         if k >= 0:
-            now[k] = at
+            inputs.now[k] = at
 
 
 class SetPrograms:
@@ -141,12 +157,12 @@ class SetPrograms:
         return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]
 
     def run(
-        self, made: Sequence[SetInputs | None], masks: Array, writer: Array, row: Array, key: Array, after: Array,
-        base: int, held: Array, log: EventLog,
-    ) -> None:  # fmt: skip
+        self, made: Sequence[SetInputs | None], masks: Array, order: WriteOrder, base: int, held: Array, log: EventLog
+    ) -> None:
         """Set the values that programs compute in the versions in `log` from position `base` on. By writer: the inputs
         of its programs (`made`), and its action on each attribute (`masks`). `held` are the positions by key before.
         """
+        key = order.key
         changes = np.zeros(len(held), np.bool_)
         changes[key[key >= 0]] = True
         keys = np.flatnonzero(changes & (held >= 0))
@@ -165,12 +181,14 @@ class SetPrograms:
         for start, m in zip(starts, made, strict=False):
             for i, column in enumerate(() if m is None else m.parts):
                 _put(column, words[attrs + i, start : start + len(column)], nulls[attrs + i, start:])
-        items = np.array(self._items, np.int64)
-        _run(
-            np.array([-1 if m is None else m.query for m in made], np.int64), starts, masks, writer, row, key, after,
-            base, len(keys), now, np.array(involved, np.int64), np.array(self._queries, np.int64), items[:, 0].copy(),
-            items[:, 1].copy(), np.array(self._words, np.int64), memory, np.zeros(0, np.int64),
+        given = np.array(self._items, np.int64)
+        items = _Items(
+            np.array(self._queries, np.int64), given[:, 0].copy(), given[:, 1].copy(),
+            np.array(self._words, np.int64), np.array(involved, np.int64),
         )  # fmt: skip
+        query = np.array([-1 if m is None else m.query for m in made], np.int64)
+        inputs = _Inputs(masks, query, starts, len(keys), now, np.zeros(0, np.int64))
+        _run(order, base, inputs, items, memory)
         for a in sorted({a for a, _ in self._items}):
             type, null = self.types[a], nulls[a, len(keys) : len(positions)]
             values = (memory.reals if type in REALS else words)[a, len(keys) : len(positions)].astype(DTYPES[type])
@@ -180,7 +198,7 @@ class SetPrograms:
 
 @dataclass(frozen=True, slots=True)
 class SetInputs:
-    """Inputs of the `set` programs of one `_Writes`: the programs of `query`, and for each of the `rows` the values of
+    """Inputs of the `set` programs of one `Writes`: the programs of `query`, and for each of the `rows` the values of
     its subexpressions that do not read the table.
     """
 

@@ -30,20 +30,18 @@ from .row_lifetimes import RowLifetimes
 from .table_conditions import TableCondition
 from .table_indexes import Assumed, HashIndex, Primary, Secondary
 from .table_log import (
-    DELETE,
-    INSERT,
     NOT_BUFFERED,
-    UPDATE,
-    UPSERT,
     Buffering,
     TableLog,
+    Writes,
     inserted_places,
     key_equalities,
     set_values,
     step,
     write_kind,
 )
-from .table_sets import KEEP, MADE, SET, SetInputs, SetPrograms, reads_table
+from .table_sets import SetInputs, SetPrograms, reads_table
+from .write_order import DELETE, INSERT, KEEP, MADE, SET, UPDATE, UPSERT
 
 _LOOKS = 1000
 """Number of rows that a scan reads in the time in which one event goes alone through an app."""
@@ -151,14 +149,15 @@ class TableStore:
         self.write_buffer.rewind(mark[1])
 
     def buffer_writes(
-        self, kind: int, rank: int, order_key: Array, ts: Array, keys: Array, added: Sequence[Column] | None,
+        self, writer: TableWriter, rows: Rows, keys: Array, added: Sequence[Column] | None,
         changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
     ) -> None:  # fmt: skip
         """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with their actions
         (`SET` ...), and the values that programs compute (`made`). Their values lie in the log from now on.
         """
         assert isinstance(self.write_buffer, TableLog)
-        n = len(order_key)
+        assert writer.kind is not None
+        n, ts = len(rows), rows.ts
         mask = np.full(len(self.types), SET, np.int8)
         at = -1 if added is None else self._unborn(added, ts)
         changed = at
@@ -169,7 +168,10 @@ class TableStore:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
             given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
             changed = self._unborn(given, ts)
-        self.write_buffer.add_write(kind, rank, order_key, keys, at, changed, mask, made)
+        keys = keys.astype(np.int64)
+        self.write_buffer.add_writes(
+            Writes(writer.kind, writer.rank, rows.order_key, keys, at, changed, mask, made)
+        )
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
         """Puts rows into the log that are not in the table; answers the position of the first."""
@@ -548,7 +550,7 @@ class TableWriter:
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
         made = None if self._made is None else SetInputs.over(env, *self._made)
-        table.buffer_writes(self.kind, self.rank, rows.order_key, rows.ts, ids, added, changes, made)
+        table.buffer_writes(self, rows, ids, added, changes, made)
 
     def _row_to_insert(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""
