@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import astuple, dataclass
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, cast
 
 import numpy as np
@@ -102,10 +102,10 @@ class Loop:
         self.py_func = dispatcher.py_func
         taken = ", ".join(p.name for p in interface.parameters)
         handed = [ast.unparse(v) for p in interface.parameters for v in p.values(ast.Name(p.name, ast.Load()))]
-        self._call = eval(f"lambda {taken}: _loop({', '.join(handed)})", {"_loop": dispatcher})
+        self.call = eval(f"lambda {taken}: _loop({', '.join(handed)})", {"_loop": dispatcher})
 
     def __call__(self, *args: Any) -> Any:
-        return self._call(*args)
+        return self.call(*args)
 
 
 class compiled:
@@ -117,6 +117,8 @@ class compiled:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         self._loops: dict[tuple[Any, ...], Any] = {}
+        self._call: Callable[..., Any] | None = None
+        """What instances call, if nothing is fixed: it takes a tenth of the time to find out what."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner = owner
@@ -131,7 +133,13 @@ class compiled:
     def __get__(self, instance: Any, owner: type) -> Any:
         if instance is None:
             return self
-        return partial(self.loop(*(getattr(instance, name) for name in self.fixed)), instance)
+        call = self._call
+        if call is None:
+            loop = self.loop(*(getattr(instance, name) for name in self.fixed))
+            call = loop.call if isinstance(loop, Loop) else loop
+            if not self.fixed:
+                self._call = call
+        return MethodType(call, instance)
 
 
 def compiled_by(*fields: str) -> Callable[[Callable[..., Any]], compiled]:

@@ -99,10 +99,10 @@ class ReorderStep:
         self._nodes(at)
         out, coming = Leaving(self._held + n), Coming(at, time, instance, rows.order_key, rows.chunk)
         self._loop.cursor = cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
-        noted = 0
+        noted, reorder = 0, self._loop.reorder
         while True:
             self._loop.alpha = self._adapting.alpha
-            waits = self._loop.reorder(coming, clock, out)
+            waits = reorder(coming, clock, out)
             if self.adaptive:
                 row = int(cursor[ROW])
                 end = row + 1 if waits else n
