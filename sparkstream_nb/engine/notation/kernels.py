@@ -118,7 +118,7 @@ class compiled:
         self.function = function
         self._loops: dict[tuple[Any, ...], Any] = {}
         self._call: Callable[..., Any] | None = None
-        """What instances call, if nothing is fixed: it takes a tenth of the time to find out what."""
+        """The function for instances, if nothing is fixed: looking it up would take longer."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._owner = owner

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from ..notation.kernels import compiled, inlined, struct
-from .chain import ChainedLog
-from .length import load_reset, reset_state
+from .declared_state import ChainedWindow, first_events
 from .window_protocol import Emission, Feed, Untimed, WindowSetup
 
 
 @struct
-class BatchWindow(Untimed):
+class BatchWindow(ChainedWindow, Untimed):
     """Chunks as they arrive; one takes the place of the one before it.
 
     A join finds the chunk only in a query that wants expired events: else Siddhi does not keep it.
     """
 
-    log: ChainedLog
     stamps, is_ordered = EXPIRED, False
+    reset = first_events()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0, 0))
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.moves = not setup.wants_expired
-        self.log = ChainedLog(setup.types)
-        self.reset = np.full(0, -1, np.int64)
+        self._declare(setup.types)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if self.resets_per_chunk:
@@ -38,15 +33,14 @@ class BatchWindow(Untimed):
         n = len(rows)
         log = self.log
         at = log.add(rows, instances)
-        self.reset = grown(self.reset, instances, -1)
+        self._widen(instances)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
         made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
         result = out.rows(made, log, rows.instance is not None)
         if not self.wants_expired:
             log.alive[: log.end] = False
-        log.alive[self.reset[self.reset >= 0]] = True
-        log.tidy(self.reset)
+        self._tidy()
         return result
 
     @compiled
@@ -97,17 +91,3 @@ class BatchWindow(Untimed):
             begin = at[fresh][np.cumsum(fresh) - 1]
             chunk = np.cumsum((at - begin) % self.length == 0)
         return Rows(rows.columns, rows.ts, rows.order_key, chunk, None, rows.instance, resets_per_chunk=True)
-
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.reset, instances, -1)
-
-    def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "reset": reset_state(self.log, self.reset)}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.reset = load_reset(self.log, [state["events"]], state["reset"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, ENTER, LEAVE, Clock, Rows
-from ..columnar.timers import Schedule, Timers
+from ..columnar.timers import Schedule
 from ..notation.kernels import inlined
-from .chain import ChainedLog
+from .declared_state import ChainedWindow, per_instance, scheduled_times
 from .time import TimeInLine
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, Window, WindowSetup
@@ -26,18 +21,18 @@ def delay_window(setup: WindowSetup) -> Window:
 
 
 @timed_window
-class DelayByInstance(TimedWindow):
+class DelayByInstance(TimedWindow, ChainedWindow):
     """`delay(t)` in a partition (`DelayWindowProcessor`)."""
 
     stamps, moves, is_ordered = None, True, False
+    newest = per_instance(fill=UNSEEN)
+    timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
         self.findable = setup.findable
         self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types)
-        self.newest = np.zeros(0, np.int64)
-        self.timers = Timers()
+        self._declare(setup.types)
 
     @inlined
     def _release(self, p: int, now: int, order_key: int, out: Emission) -> None:
@@ -68,7 +63,7 @@ class DelayByInstance(TimedWindow):
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n, log = len(rows), self.log
         at = log.add(rows, instances)
-        self.newest = grown(self.newest, instances, UNSEEN)
+        self._widen(instances)
         self.timers.room(n, instances)
         out = Emission((1 + self.findable) * (at + n) + n)
         result = out.rows(self.step(rows, at, clock, hashes, out), log, rows.instance is not None)
@@ -77,21 +72,3 @@ class DelayByInstance(TimedWindow):
 
     def next_due(self) -> int | None:
         return self.timers.next_due()
-
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.newest, instances, UNSEEN)
-        self.timers.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        newest = self.newest[: self.log.instances]
-        return {"events": self.log.chain_state(), "newest": newest, "timers": self.timers.state()}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-        self.newest = state["newest"].copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes

@@ -11,12 +11,12 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Mask
 from ..columnar.frame import frame_of
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
-from ..columnar.timers import Schedule, Timers
+from ..columnar.timers import Schedule
 from ..expressions import Env, compile_expr
 from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import Batches, BatchesInLine
-from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
-from .length import load_reset, reset_state
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
+from .declared_state import ChainedWindow, first_events, per_instance, scheduled_times
 from .ordered_expiry import slide_in_line
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
@@ -25,10 +25,9 @@ _NO_TIME = "the window's time attribute is null"
 
 
 @struct
-class ExternalTimeWindow(Untimed):
+class ExternalTimeWindow(ChainedWindow, Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
 
-    log: ChainedLog
 
     stamps, moves, is_ordered = None, False, False
 
@@ -36,7 +35,7 @@ class ExternalTimeWindow(Untimed):
         self.setup = setup
         self.time = setup.column(0)
         self.span, self.ops_only = int(setup.constant(1)), setup.ops_only
-        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
+        self._declare(setup.types, in_line=not setup.partitioned)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
@@ -74,21 +73,8 @@ class ExternalTimeWindow(Untimed):
                     out.chunk[k] = rows.chunk[i]
         return out.count
 
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state()}
-
-    def save_state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_saved()}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
+    def save_chain(self, chain: int) -> dict[str, Any]:
+        return self.log.chain_saved(chain)
 
 
 END, START, SCHEDULED, NEWEST, FLUSHED, HELD, PENDING = 0, 1, 2, 3, 4, 5, 6
@@ -223,7 +209,7 @@ def external_time_batch_window(setup: WindowSetup) -> Window:
 
 
 @timed_window
-class ExternalTimeBatchWindow(TimedWindow):
+class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
     """`externalTimeBatch` inside a partition, with a timeout, or if a join looks into it.
 
     With a timeout the batch is also emitted when the clock has moved on for that long, and events that arrive for it
@@ -232,6 +218,10 @@ class ExternalTimeBatchWindow(TimedWindow):
 
     args: _Batching
     stamps, moves, is_ordered = None, True, False
+    chains = ("pending", "held")
+    reset = first_events()
+    batch = per_instance(rows=PENDING + 1)
+    timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.setup, self.args = setup, _Batching(setup)
@@ -239,15 +229,11 @@ class ExternalTimeBatchWindow(TimedWindow):
         self.findable = setup.findable
         self.keeps = setup.wants_expired or setup.findable or self.args.timeout > 0
         self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types, chains=2)
-        self.reset = np.full(0, -1, np.int64)
-        self.batch = np.zeros((PENDING + 1, 0), np.int64)
-        self.timers = Timers()
+        self._declare(setup.types)
 
     def _room(self, instances: int) -> None:
         have = self.batch.shape[1]
-        self.reset = grown(self.reset, instances, -1)
-        self.batch = grown(self.batch, instances)
+        self._widen(instances)
         self.batch[END, have:] = -1
         self.batch[START, have:] = self.args.origin
 
@@ -369,8 +355,7 @@ class ExternalTimeBatchWindow(TimedWindow):
         out = Emission((2 + self.findable) * (at + n) + 2)
         made = self.step(rows, at, clock, hashes, out)
         result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
-        log.alive[self.reset[self.reset >= 0]] = True
-        log.tidy(self.reset)
+        self._tidy()
         return result
 
     def next_due(self) -> int | None:
@@ -380,27 +365,6 @@ class ExternalTimeBatchWindow(TimedWindow):
         return self.timers.next_due(not_before=scheduled)
 
     def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.reset, instances, -1)
-        fill_at(self.batch, instances, 0)
+        super().forget(instances)
         fill_at(self.batch[END], instances, -1)
         fill_at(self.batch[START], instances, self.args.origin)
-        self.timers.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "pending": self.log.chain_state(0),
-            "held": self.log.chain_state(1),
-            "reset": reset_state(self.log, self.reset),
-            "batch": self.batch[:, : self.log.instances],
-            "timers": self.timers.state(),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.reset = load_reset(self.log, [state["pending"], state["held"]], state["reset"])
-        self.batch = state["batch"].copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes

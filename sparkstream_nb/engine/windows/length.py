@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from ..notation.intrinsics import AHEAD, prefetch
 from ..notation.kernels import compiled, compiled_by, inlined, struct
 from .batch_windows import BatchesInLine
-from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
+from .declared_state import ChainedWindow, first_events, lengths, per_instance
 from .ordered_expiry import pushed_beside, pushed_out
 from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
 
 
 @struct
-class LengthWindow(Untimed):
+class LengthWindow(ChainedWindow, Untimed):
     """The last n events; a new one pushes out the oldest just before itself."""
 
-    log: ChainedLog
-
     stamps, moves, is_ordered = None, False, False
+    count = lengths()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.ops_only = setup.ops_only
-        self.log = ChainedLog(setup.types, in_line=not setup.partitioned, timed=not setup.ops_only)
-        self.count = np.zeros(0, np.int64)
+        self._declare(setup.types, in_line=not setup.partitioned, timed=not setup.ops_only)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
@@ -45,7 +42,7 @@ class LengthWindow(Untimed):
         if in_line:
             made = pushed_out(self.log, self.length, at, now, rows, out)
         else:
-            self.count = grown(self.count, instances)
+            self._widen(instances)
             made = self._push_through(Feed(rows, at), now, out)
         partitioned = rows.instance is not None
         result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, partitioned)
@@ -88,22 +85,11 @@ class LengthWindow(Untimed):
             out.chunks = rows.chunk[i]
             out.emit(pos, kind, time, rows.order_key[i])
 
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.count, instances, 0)
-
-    def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state()}
-
-    def save_state(self) -> dict[str, Any]:
-        return {"events": self.log.ordered_saved()}
+    def save_chain(self, chain: int) -> dict[str, Any]:
+        return self.log.ordered_saved()
 
     def load(self, state: dict[str, Any]) -> None:
         self.count = self.log.load_ordered(state["events"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
 
 
 class _LengthBatchInLine(BatchesInLine):
@@ -127,32 +113,29 @@ def length_batch_window(setup: WindowSetup) -> Window:
 
 
 @struct
-class LengthBatchWindow(Untimed):
+class LengthBatchWindow(ChainedWindow, Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
-    log: ChainedLog
-
     stamps, moves, is_ordered = EXPIRED, False, False
+    chains = ("current", "expired")
+    count = per_instance()
+    reset = first_events()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
-        self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
-        self.count = np.zeros(0, np.int64)
-        self.reset = np.full(0, -1, np.int64)
+        self._declare(setup.types, in_line=not setup.partitioned)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         at = self.log.add(rows, instances)
-        self.count, self.reset = grown(self.count, instances), grown(self.reset, instances, -1)
+        self._widen(instances)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + len(rows)))
         log = self.log
         made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
         result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
-        held = self.reset[self.reset >= 0]
-        log.alive[held] = True
-        log.tidy(self.reset)
+        self._tidy()
         return result
 
     @compiled
@@ -214,39 +197,3 @@ class LengthBatchWindow(Untimed):
                     self.log.push(EXPIRED_CHAIN, new, p)
                 else:
                     self.log.alive[new] = False
-
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.count, instances, 0)
-        fill_at(self.reset, instances, -1)
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "current": self.log.chain_state(0),
-            "expired": self.log.chain_state(1),
-            "count": self.count[: self.log.instances],
-            "reset": reset_state(self.log, self.reset),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.reset = load_reset(self.log, [state["current"], state["expired"]], state["reset"])
-        self.count = state["count"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
-
-
-def reset_state(log: ChainedLog, reset: Array) -> dict[str, Any]:
-    """The events that the RESET rows to come will carry, as plain data."""
-    instances = np.flatnonzero(reset >= 0)
-    return {"events": log.state(reset[instances]), "parts": instances, "size": len(reset)}
-
-
-def load_reset(log: ChainedLog, chains: Sequence[dict[str, Any]], state: dict[str, Any]) -> Array:
-    """The inverse of `reset_state`, for a log that is to have these chains (`ChainedLog.load_chains`)."""
-    instances = state["parts"]
-    log.load_chains(chains, state["events"])
-    out = np.full(state["size"], -1, np.int64)
-    out[instances] = np.arange(len(instances))
-    return out

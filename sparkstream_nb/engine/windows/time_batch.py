@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
 from ..columnar.timers import HEAP, Schedule, Timers, step_before
 from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import Batches, BatchesInLine
-from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
-from .length import load_reset, reset_state
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
+from .declared_state import ChainedWindow, first_events, numbers, scheduled_times
 from .window_protocol import Emission, Feed, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
@@ -140,12 +139,14 @@ def time_batch_window(setup: WindowSetup) -> Window:
 
 
 @struct
-class TimeBatchWindow:
+class TimeBatchWindow(ChainedWindow):
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
-    log: ChainedLog
-    timers: Timers
     stamps, moves, is_ordered = EXPIRED, False, False
+    chains = ("current", "expired")
+    reset = first_events()
+    emit = numbers(-1)
+    timers: Timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
@@ -155,10 +156,7 @@ class TimeBatchWindow:
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types, chains=2, in_line=not setup.partitioned)
-        self.reset = np.full(0, -1, np.int64)
-        self.emit = np.array([-1], np.int64)
-        self.timers = Timers()
+        self._declare(setup.types, in_line=not setup.partitioned)
 
     @compiled
     def _step(self, rows: Feed, schedule: Schedule, out: Emission) -> int:
@@ -267,41 +265,16 @@ class TimeBatchWindow:
         n = len(rows)
         log = self.log
         at = log.add(rows, instances)
-        self.reset = grown(self.reset, instances, -1)
+        self._widen(instances)
         self.timers.room(2 * n + 2, instances)
         # Every event leaves at most once as each of these.
         out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
         schedule = Schedule(self.timers, clock, self.scheduler, hashes)
         made = self._step(Feed(rows, at), schedule, out)
         result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
-        held = self.reset[self.reset >= 0]
-        log.alive[held] = True
-        log.tidy(self.reset)
+        self._tidy()
         return result
 
     def next_due(self) -> int | None:
         current, expired = self.log.head
         return self.timers.next_due((current >= 0) | (expired >= 0) if self.wants_expired else current >= 0)
-
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.reset, instances, -1)
-        self.timers.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        return {
-            "current": self.log.chain_state(0),
-            "expired": self.log.chain_state(1),
-            "reset": reset_state(self.log, self.reset),
-            "emit": self.emit,
-            "timers": self.timers.state(),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.reset = load_reset(self.log, [state["current"], state["expired"]], state["reset"])
-        self.emit = state["emit"].copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes

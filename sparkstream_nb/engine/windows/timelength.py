@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, Clock, Rows
-from ..columnar.timers import Schedule, Timers
+from ..columnar.timers import Schedule
 from ..notation.kernels import inlined
-from .chain import ChainedLog
+from .declared_state import ChainedWindow, lengths, scheduled_times
 from .ordered_expiry import slide_in_line
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, WindowSetup
 
 
 @timed_window
-class TimeLengthWindow(TimedWindow):
+class TimeLengthWindow(TimedWindow, ChainedWindow):
     """Each event leaves at its time + t, or when the n-th after it comes (`TimeLengthWindowProcessor`)."""
 
     stamps, moves, is_ordered = None, False, False
+    count = lengths()
+    timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
         self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
-        self.log = ChainedLog(setup.types, in_line=not setup.partitioned)
-        self.count = np.zeros(0, np.int64)
-        self.timers = Timers()
+        self._declare(setup.types, in_line=not setup.partitioned)
 
     @inlined
     def _leave(self, p: int, now: int, order_key: int, out: Emission) -> None:
@@ -70,7 +65,7 @@ class TimeLengthWindow(TimedWindow):
                 log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out
             )
         else:
-            self.count = grown(self.count, instances)
+            self._widen(instances)
             self.timers.room(n, instances)
             made = self.step(rows, at, clock, hashes, out)
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
@@ -79,20 +74,3 @@ class TimeLengthWindow(TimedWindow):
 
     def next_due(self) -> int | None:
         return self.timers.next_due()
-
-    def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        fill_at(self.count, instances, 0)
-        self.timers.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        return {"events": self.log.chain_state(), "timers": self.timers.state()}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["events"]])
-        self.count = np.asarray(state["events"]["lengths"], np.int64).copy()
-        self.timers.load(state["timers"])
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
