@@ -257,6 +257,8 @@ class Grouped(Base):
     constants: tuple[str, ...] = ()
     """Fields that are constants in the loops, which are compiled for each of their values. The class that has the
     handlers names them."""
+    specialized = False
+    """True if its loop is compiled in all versions (`GENERAL`, ...)."""
 
     def _begin(self) -> None:
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
@@ -308,7 +310,7 @@ class Grouped(Base):
         self, source: Callable[..., int], ops: Ops, feed: AggregateInput, null: Mask | None
     ) -> Callable[..., int]:
         """The version of a loop over ops for this feed, whose arguments have the mask `null`."""
-        plain = null is None and feed.slot is None and not len(self.epoch) and feed.comes_and_goes
+        plain = self.specialized and null is None and feed.slot is None and not len(self.epoch) and feed.comes_and_goes
         way = GENERAL if not plain else FAR_APART if ops.ahead else NEARBY
         cls: Any = type(self)
         return _loop(source, cls, way, *(getattr(self, name) for name in self.constants))

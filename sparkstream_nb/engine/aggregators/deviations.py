@@ -64,6 +64,7 @@ class StdDev(Grouped):
 
     words = 1 << SHIFT
     constants = ("leaves",)
+    specialized = True
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.cells = np.zeros(0, np.float64)

@@ -36,7 +36,7 @@ class Min(Grouped):
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         (arg,) = args
         self.type = arg
-        self.sliding = sliding
+        self.sliding = self.specialized = sliding
         self.dtype = np.dtype(np.int64 if arg in (Type.INT, Type.LONG) else np.float64)
         self._clear()
 
