@@ -17,7 +17,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -240,13 +239,6 @@ def unix_socket() -> socket.socket:
 
 
 # -------------------------------------------------------------------------------------------------------------- memory
-
-
-def peak_memory() -> int | None:
-    """The most bytes of memory that this process has had; None if the system does not tell."""
-    if resource is None:
-        return None
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1024)
 
 
 def memory_of_machine() -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import re
 import shlex
@@ -12,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,22 +24,10 @@ define stream S (a string, b int);
 @info(name='big')
 from S[b > ${LEAST}] select a, b insert into Big;
 """
-CASE = {
-    "id": "t/one", "app": "define stream S (a int); from S[a > 1] select a insert into O;",
-    "feed": [["S", 1, [1]], ["S", 2, [2]]], "expect": {"streams": {"O": [[2, [2]]]}},
-}  # fmt: skip
-
-
 @pytest.fixture
 def app(tmp_path: Path) -> str:
     path = tmp_path / "big.siddhi"
     path.write_text(APP)
-    return str(path)
-
-
-def cases(tmp_path: Path, *found: Any) -> str:
-    path = tmp_path / "cases.jsonl"
-    path.write_text("\n".join(c if isinstance(c, str) else json.dumps(c) for c in found) + "\n\n")
     return str(path)
 
 
@@ -222,61 +208,6 @@ def test_what_is_missing(tmp_path: Path, app: str, capsys: pytest.CaptureFixture
     assert "file not found" in capsys.readouterr().err
     assert cli.main(["run", app, "--param", "LEAST=3", "--feed", f"S={tmp_path / 'none.csv'}"]) == 1
     assert "file not found" in capsys.readouterr().err
-
-
-def test_replay_goes_on_after_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = {**CASE, "id": "t/two", "feed": [["Nowhere", 1, [1]]]}
-    out = tmp_path / "results.jsonl"
-    assert cli.main(["replay", cases(tmp_path, CASE, broken, CASE), "--out", str(out)]) == 1
-    first, second, third = map(json.loads, out.read_text().splitlines())
-    assert first == {**CASE, "got": first["got"]}
-    assert first["got"]["streams"]["O"] == CASE["expect"]["streams"]["O"]
-    assert third == first
-    assert "got" not in second
-    assert second["failure"]
-    shown = capsys.readouterr()
-    assert shown.out.startswith("2 cases answered, 1 failed, in")
-    assert shown.err.startswith("t/two: ")
-
-
-def test_replay_with_limits(tmp_path: Path) -> None:
-    """A case's own come first, and are kept with its result."""
-    case = {
-        "id": "t/long",
-        "app": "define stream S (s string); from S select str:repeat(s, 101) as r insert into O;",
-        "feed": [["S", 1, ["x"]]],
-    }
-    out = tmp_path / "results.jsonl"
-    given = cases(tmp_path, case, {**case, "limits": "characters=200"})
-    for options, expected in (([], [1, 1]), (["--limits", "characters=100"], [0, 1])):
-        assert cli.main(["replay", given, "--out", str(out), *options]) == 0
-        results = [json.loads(line) for line in out.read_text().splitlines()]
-        assert [len(r["got"]["streams"].get("O", [])) for r in results] == expected
-    assert [r["limits"] for r in results] == ["characters=100,nesting=200,firings=1000000", "characters=200"]
-
-
-def test_replay_says_which_line_is_no_case(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["replay", cases(tmp_path, CASE, "{not json")]) == 1
-    assert "line 2 is not JSON" in capsys.readouterr().err
-    assert cli.main(["replay", cases(tmp_path, [1])]) == 1
-    assert "line 1 is not a case" in capsys.readouterr().err
-
-
-def test_replay_on_the_engine_loads_neither_spark_nor_a_notebook(tmp_path: Path) -> None:
-    code = (
-        "import sys; from sparkstream_nb.cli import main; code = main(sys.argv[1:]);"
-        "loaded = {'pyspark', 'py4j', 'IPython', 'ipywidgets', 'duckdb'} & set(sys.modules); "
-        "assert not loaded, loaded; sys.exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "replay", cases(tmp_path, CASE), "--out", "-"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["got"]["streams"]["O"] == [[2, [2]]]
-    assert "1 case answered, 0 failed" in done.stderr
 
 
 def test_as_a_module(app: str) -> None:

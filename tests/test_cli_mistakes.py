@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -44,9 +43,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "empty.csv": "",
         "broken.parquet": "PAR1",
         "text.txt": "a,b,at\n",
-        "cases.jsonl": "{not json\n",
-        "workloads.json": json.dumps([{"name": "filter", "app": APP}]),
-        "no_workloads.json": "{}",
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -95,7 +91,7 @@ MISTAKES = [
     ("run script.siddhi", 1, "--allow-scripts"),
     (f"{RUN} --limits chars=3", 2, "limits: 'chars=3' is not one of characters=..., nesting=..., firings=..."),
     (f"{RUN} --limits nesting=0", 2, "limits: nesting is a whole number from 1 to 200, not 0"),
-    ("replay cases.jsonl --limits firings=few", 2, "limits: firings cannot be 'few'. Write a whole number"),
+    (f"{RUN} --limits firings=few", 2, "limits: firings cannot be 'few'. Write a whole number"),
     (f"{RUN} --noodes 3", 2, "sparkstream run: unknown option --noodes. Did you mean '--nodes'?"),
     (f"{RUN} --feed S=s.csv --sep ;", 2, "unknown option --sep. The separator of a CSV file is found out"),
     (f"{RUN} --delimiter=;", 2, "unknown option --delimiter. The separator of a CSV file is found out"),
@@ -151,16 +147,8 @@ MISTAKES = [
     ("split app.siddhi --kafka here", 2, "kafka: 'here' is not HOST:PORT"),
     ("split app.siddhi --kafka h:1 --into s.csv", 2, "s.csv cannot be written"),
     ("split app.siddhi --kafka h:1 --make-topics", 2, "h:1, which is not allowed. Add --allow kafka=h:1"),
-    ("replay", 2, "CASES.jsonl is missing"),
-    ("replay none.jsonl", 1, "file not found"),
-    ("replay cases.jsonl", 1, "cases.jsonl, line 1 is not JSON"),
-    ("replay cases.jsonl --out a_folder", 1, "a_folder cannot be written"),
-    ("replay cases.jsonl --on sprk", 2, "--on cannot be 'sprk'. Did you mean 'spark'?"),
-    ("bench workloads.json", 2, "EVENTS.csv is missing"),
-    ("bench workloads.json none.csv", 1, "file not found: none.csv"),
-    ("bench no_workloads.json s.csv", 1, "no_workloads.json is not a JSON list of workloads"),
-    ("bench cases.jsonl s.csv", 1, "cases.jsonl, line 1 is not JSON"),
-    ("bench workloads.json s.csv --only filtr", 2, "workloads.json has no workload 'filtr'. Did you mean 'filter'?"),
+    ("replay cases.jsonl", 2, "the command 'replay' was removed. Write the events and the expected outputs into"),
+    ("bench workloads.json s.csv", 2, "the command 'bench' was removed. To time an app on your own events:"),
 ]
 
 
@@ -200,7 +188,7 @@ def test_a_mistake_ends_the_process_with_its_code(folder: Path, words: str, code
 
 
 def test_every_help_fits_and_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ([], ["check"], ["explain"], ["fmt"], ["replay"], ["run"], ["split"], ["bench"]):
+    for words in ([], ["check"], ["explain"], ["fmt"], ["run"], ["split"]):
         assert cli.main([*words, "--help"]) == 0
         shown = capsys.readouterr().out
         assert shown.startswith(f"usage: {' '.join(['sparkstream', *words])}")

@@ -64,6 +64,12 @@ def test_a_command_loads_what_it_needs(command: list[str], needed: frozenset[str
     assert loaded(program, tmp_path, *given) == needed
 
 
+def test_a_node_engine_needs_neither_spark_nor_notebooks_nor_databases(tmp_path: Path) -> None:
+    program = "from sparkstream_nb.engine.node import NodeEngine\nfrom sparkstream_nb.plan import compile_app"
+    found = loaded(f"{program}\nNodeEngine(compile_app({APP!r}))", tmp_path)
+    assert found == PARSER | {"llvmlite", "numba", "numpy", "pyarrow", "quickjs", "yaml"}
+
+
 @pytest.mark.parametrize("package", ["sparkstream_nb", "sparkstream_nb.app"])
 def test_names_of_a_package_are_complete(package: str) -> None:
     """What a type checker sees, what can be used and what is listed is the same."""

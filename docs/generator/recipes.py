@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparkstream_nb.engine.cases import run_case
+from tests.reference.engine_cases import run_case
 
 from .examples import output_table
 

@@ -1,7 +1,7 @@
-"""The command `sparkstream`: check, explain, graph, audit, test, fmt, replay, run, record, generate, split, query, ...
+"""The command `sparkstream`: check, explain, graph, audit, test, fmt, run, record, generate, split, query, ...
 
 A module for each group of commands; it adds them to the parser of `command_line.py`.
-Exit codes: 0 success; 1 the app is wrong, or a case or run failed; 2 the command line is wrong; 130 interrupted;
+Exit codes: 0 success; 1 the app is wrong, or a test or run failed; 2 the command line is wrong; 130 interrupted;
 141 the reader of the output has ended.
 Results go to standard output, short error messages to standard error.
 """

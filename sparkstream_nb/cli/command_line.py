@@ -12,7 +12,6 @@ from ..errors import Misuse, SparkStreamError
 from ..options import HelpAsked, Options
 from ..wording import speak_of_options
 from .app_texts import describe_error
-from .case_commands import add_bench, add_replay, add_test
 from .checks import add_audit, add_checks, add_trace
 from .commands import Commands
 from .compared import add_compared
@@ -22,6 +21,7 @@ from .printing import printable_output
 from .recording import add_record
 from .running import add_run
 from .stored import add_query, add_store
+from .testing import add_test
 from .texts import add_fmt, add_split
 
 _ADDERS = (
@@ -31,7 +31,6 @@ _ADDERS = (
     add_compared,
     add_test,
     add_fmt,
-    add_replay,
     add_run,
     add_generate,
     add_record,
@@ -40,10 +39,14 @@ _ADDERS = (
     add_store,
     add_apps,
     add_manager,
-    add_bench,
 )
 """Functions that add the commands, in the order of the help."""
 
+_REMOVED = {
+    "bench": "To time an app on your own events: sparkstream run APP.siddhi --feed STREAM=FILE --no-output",
+    "replay": "Write the events and the expected outputs into a test file: sparkstream test FILE.siddhitest",
+}
+"""Commands of earlier versions, and what to write in their place."""
 
 BROKEN_PIPE = 141
 """The exit code where the reader of a pipe has ended (`| head -1`): that of a program that SIGPIPE ends in a shell."""
@@ -68,8 +71,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    words = sys.argv[1:] if argv is None else argv
     try:
-        options = parser().parse_args(argv)
+        if words and words[0] in _REMOVED:
+            raise Misuse(f"the command '{words[0]}' was removed. {_REMOVED[words[0]]}")
+        options = parser().parse_args(words)
         code: int = options.run(options)
     except HelpAsked as asked:
         print(str(asked).rstrip())

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sparkstream_nb.engine.engine_bench import BATCH, batches
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.plan import compile_app
+
+from .engine_bench import BATCH, batches
 
 TRADES = "define stream Trades (symbol string, price double, quantity long, timestamp long);"
 RUNS = 5

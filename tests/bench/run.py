@@ -56,12 +56,12 @@ def siddhi(workloads: Path, events: Path) -> Figures:
 
 
 def ours(workloads: Path, events: Path, on: str, runs: int) -> Figures:
-    """What `sparkstream bench` says, the best of so many runs, by workload; each in a process of its own, as its peak
+    """What `workloads.py` says, the best of so many runs, by workload; each in a process of its own, as its peak
     of memory asks for."""
     found: Figures = {}
     for w in json.loads(workloads.read_text()) * runs:
-        command = [sys.executable, "-m", "sparkstream_nb", "bench", str(workloads), str(events), "--on", on]
-        for text in _lines([*command, "--only", w["name"]], os.environ):
+        command = [sys.executable, "-m", "tests.bench.workloads", str(workloads), str(events), "--on", on]
+        for text in _lines([*command, "--only", w["name"]], {**os.environ, "PYTHONPATH": str(ROOT)}):
             if text.startswith("{"):
                 row = json.loads(text)
                 _better(found, row["name"] if row["on"] == on else f"{row['name']} {row['on']}", row)
@@ -87,7 +87,7 @@ def starts(workloads: Path) -> dict[str, tuple[float, float]]:
     code = (
         "import json, sys, time; from sparkstream_nb.plan import compile_app; "
         "from sparkstream_nb.engine.node import NodeEngine; from bench.growth import trades; "
-        "from sparkstream_nb.engine.engine_bench import batches; "
+        "from bench.engine_bench import batches; "
         "fed = next(batches(trades(2000, 10), 'Trades', 2000)); "
         "began = time.perf_counter(); NodeEngine(compile_app(sys.argv[1])).step(fed); "
         "print(time.perf_counter() - began)"

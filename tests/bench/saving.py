@@ -1,6 +1,6 @@
 """What it costs a node to save its state after one more event, by what it holds: CPU, pieces and memory.
 
-`python tests/bench/saving.py KIND EVENTS`, in a process of its own, as it measures the peak of the process's memory.
+`python -m tests.bench.saving KIND EVENTS`, in a process of its own, as it measures the peak of the process's memory.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sparkstream_nb.engine.engine_bench import batches
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.content_chunking import pieces
 from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.plan import compile_app
+
+from .engine_bench import batches
 
 TRADES = "define stream Trades (symbol string, price double, quantity long, id string, timestamp long);"
 SELECT = "select symbol, avg(price) as a, sum(quantity) as q insert into Out;"

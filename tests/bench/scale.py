@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sparkstream_nb.app import deploy
-from sparkstream_nb.engine.engine_bench import batches
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 
 from .commits import START, TEXT, cpu, events, singles
+from .engine_bench import batches
 
 _HEAVY = "".join(
     f"from every a=T[v > {90 + 5 * i}.0] -> b=T[v > a.v * 1.01] within 5 sec "

@@ -1,4 +1,4 @@
-"""`sparkstream bench --on spark` puts out what the engine does, and the job it is compared with does the same work."""
+"""The bench on Spark counts the same outputs as on the engine, and the job it is compared with does the same work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.cli import main
+from tests.bench.workloads import main
 
 TRADES = "define stream Trades (symbol string, price double, quantity long, timestamp long); "
 WORKLOADS = [
@@ -29,7 +29,7 @@ WORKLOADS = [
 
 @pytest.mark.timeout(600)
 def test_on_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr("sparkstream_nb.app.spark_bench.FIRST", 1000)
+    monkeypatch.setattr("tests.bench.spark_bench.FIRST", 1000)
     rng = np.random.default_rng(1)
     at = 1_600_000_000_000 + np.cumsum(rng.integers(0, 3, 5000))
     rows = zip(
@@ -40,7 +40,7 @@ def test_on_spark(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     workloads.write_text(json.dumps(WORKLOADS))
 
     def lines(*arguments: str) -> dict[tuple[str, str], dict[str, Any]]:
-        assert main(["bench", str(workloads), str(events), *arguments]) == 0
+        assert main([str(workloads), str(events), *arguments]) == 0
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         return {(f["name"], f["on"]): f for f in found}
 

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from reference.compare import difference
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 ROWS = "select k, g, v, p"
 TABLE = "define table T (k string, g int, v long, p double);"

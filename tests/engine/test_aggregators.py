@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 
 def outputs(schema: str, select: str, rows: list[list[Any]], window: str = "length(2)") -> list[list[Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine.cases import input_batch
+from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 

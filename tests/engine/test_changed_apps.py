@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.cases import events, input_batch
+from reference.engine_cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.assembly import sources_of
 from sparkstream_nb.engine.runtime.operators import tables_read

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 EVENTS, BATCH, KEYS = 12_000, 5000, ["a", "b", "c", None]
 both = pytest.mark.parametrize("restarts", [False, True])

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.state.cron_times import CronTimes
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.plan import compile_app

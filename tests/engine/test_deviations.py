@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.aggregators.deviations import FAR_AWAY, StdDev
-from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columnar.column_data import Column
 from sparkstream_nb.types import Type
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparkstream_nb.engine.cases import input_batch, jsonable
+from reference.engine_cases import input_batch
+from sparkstream_nb.engine.expressions.objects import jsonable
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.plan import compile_app

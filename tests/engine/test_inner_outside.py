@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from reference.engine_cases import run_case
 from sparkstream_nb.cli.results import list_outputs
-from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.plan import compile_app
 
 APP = (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.expressions import javaregex
 from sparkstream_nb.engine.expressions.java_values import RowFailure
 from sparkstream_nb.engine.expressions.javaregex import MOST_CHARACTERS, compile_java

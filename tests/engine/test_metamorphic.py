@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from reference import replay
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 Case = dict[str, Any]
 

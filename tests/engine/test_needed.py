@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from reference import replay
-from sparkstream_nb.engine import cases
-from sparkstream_nb.engine.cases import input_batch, run_case
+from reference import engine_cases, replay
+from reference.engine_cases import input_batch, run_case
 from sparkstream_nb.engine.columnar.column_data import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
@@ -80,8 +79,8 @@ def told(plan: Plan, feed: list[Any], cut: int, *, by_chunk: bool, all: bool) ->
         batch = input_batch(plan, steps)
         got = node.step(batch if all else without(plan, batch))
         out += [
-            {s: cases.events(e) for s, e in got.streams.items()},
-            {q: [cases.events(e) for e in both] for q, both in got.queries.items()},
+            {s: engine_cases.events(e) for s, e in got.streams.items()},
+            {q: [engine_cases.events(e) for e in both] for q, both in got.queries.items()},
             {a: t.to_pylist() for a, t in got.partials.items()},
             [(e.query, e.stream, e.ts, e.values, e.message) for e in got.errors],
         ]
@@ -115,7 +114,7 @@ def test_cases(part: int, by_chunk: bool, monkeypatch: pytest.MonkeyPatch) -> No
                 whole = run_case(case, by_chunk=by_chunk)
             except NotInThisBuild:
                 continue
-            patch.setattr(cases, "input_batch", lambda plan, steps: without(plan, input_batch(plan, steps)))
+            patch.setattr(engine_cases, "input_batch", lambda plan, steps: without(plan, input_batch(plan, steps)))
             assert run_case(case, by_chunk=by_chunk) == whole, case["id"]
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles import a_third, examples
-from sparkstream_nb.engine.cases import input_batch
+from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import Outputs
 from sparkstream_nb.plan import compile_app

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.table_apps import ROWS, TABLE, Case, apps, cases, check, conditions_of_join, one_of, streams, text
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 

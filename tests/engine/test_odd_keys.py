@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from odd_keys import ODD_VALUES, counts, identity, values_of
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
 from sparkstream_nb.engine.columnar.key_ids import Keys

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles import a_third_of_pairs, examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 WINDOWS = [
     "length(3)",

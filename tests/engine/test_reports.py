@@ -12,8 +12,8 @@ import json
 import pytest
 
 from reference.compare import same
+from reference.engine_cases import run_case
 from reference.parts import REPORTS, Case
-from sparkstream_nb.engine.cases import run_case
 
 CASES = [json.loads(line) for path in sorted(REPORTS.glob("*.jsonl")) for line in path.read_text("utf-8").splitlines()]
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import replay
+from reference.engine_cases import events, input_batch, run_case, whole
 from sparkstream_nb import engine
-from sparkstream_nb.engine.cases import events, input_batch, run_case, whole
 from sparkstream_nb.engine.columnar import blocks
 from sparkstream_nb.engine.columnar.blocks import Blocks, Tracked, digest_of
 from sparkstream_nb.engine.columnar.column_data import Array, Column, StringPool

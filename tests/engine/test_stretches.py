@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine.table_apps import TABLE, Case, apps, cases, check, one_of, text
 from engine.test_noted_tables import STREAMS, reader, writer
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime import batch_splitter as stretches
 from sparkstream_nb.plan import compile_app

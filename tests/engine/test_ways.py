@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 
 
 @pytest.mark.parametrize("by_chunk", [False, True])

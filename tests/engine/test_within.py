@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from tests.profiles import examples
 
 WITHIN = 10

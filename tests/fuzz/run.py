@@ -23,7 +23,7 @@ from fuzz.oracle import Oracle, missing
 from fuzz.shrink import shrink
 from reference import replay
 from reference.compare import difference
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.errors import NotInThisBuild, SiddhiError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.shard_safety.known_faults import known_faults

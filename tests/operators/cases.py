@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from reference.compare import difference
+from reference.engine_cases import arrow_column, fits, run_case
 from reference.parts import Case
 from reference.replay import siddhi_cases
-from sparkstream_nb.engine.cases import arrow_column, fits, jsonable, run_case
+from sparkstream_nb.engine.expressions.objects import jsonable
 from sparkstream_nb.errors import NotInThisBuild, SparkStreamError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan

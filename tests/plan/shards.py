@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparkstream_nb.engine.cases import input_batch
+from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError

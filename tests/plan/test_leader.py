@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fuzz.compose import AREAS, Composer
 from profiles import a_sixth, examples
 from reference import replay
+from reference.engine_cases import input_batch
 from reference.parts import Case, failing
-from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.plan import compile_app

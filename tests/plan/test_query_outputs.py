@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.cases import input_batch
+from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.output_labels import is_inner, label_shared, list_labels, query_of, stream_of

@@ -8,8 +8,8 @@ import pytest
 
 from profiles import a_sixth
 from reference import replay
+from reference.engine_cases import input_batch
 from reference.parts import Case, failing
-from sparkstream_nb.engine.cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.plan import compile_app

@@ -17,8 +17,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference import replay
+from reference.engine_cases import run_case
 from reference.parts import read
-from sparkstream_nb.engine.cases import run_case
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 

@@ -19,8 +19,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from reference.compare import difference
+from reference.engine_cases import run_case
 from reference.parts import CASES, Case, our_files, read, siddhi_files
-from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.errors import SiddhiError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app, gaps

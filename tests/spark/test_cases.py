@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
+from reference.spark_cases import run_case_on_spark, run_cases_on_spark
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.runners.spark.spark_cases import run_case_on_spark, run_cases_on_spark
 
 HERE = Path(__file__).parent
 

@@ -6,11 +6,13 @@ Siddhi keeps in a `HashMap` is a `HashMap`, which is a dict whose order for read
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...types import Type
+from ..columnar.error_routing import ErrorObject
 from ..columnar.javamap import string_hash, walk_order
 from .java_values import type_of
 
@@ -84,3 +86,22 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     return type_of(a) is type_of(b) and bool(a == b)
+
+
+def jsonable(value: Any) -> Any:
+    """A value as JSON can hold it: non-finite numbers as text, collections as arrays, other objects as `<Class>`."""
+    if isinstance(value, ErrorObject):
+        return f"<{value.exception}>"
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [jsonable(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return [jsonable(v) for v in walk(value)]
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    return f"<{type(value).__name__}>"

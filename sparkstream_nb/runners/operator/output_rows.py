@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...engine.cases import jsonable
 from ...engine.columnar.column_data import ARROW
+from ...engine.expressions.objects import jsonable
 from ...engine.state.node_batch import Emitted, EventError
 from ...ingest.ingest import plain
 from ...types import Schema, Type

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from sparkstream_nb.engine.engine_bench import BATCH, batches, table_of
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import Emitted, InputBatch, StreamRows, UnreadAttribute
 from sparkstream_nb.plan import compile_app
@@ -20,6 +19,7 @@ from sparkstream_nb.plan.needed import needed_attributes
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.types import Type
 
+from ..engine_bench import BATCH, batches, table_of
 from .protocol import Query, repeat
 
 STREAM, TIME = "Trades", "timestamp"

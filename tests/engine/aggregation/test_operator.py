@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.aggregation import AggregationOp
-from sparkstream_nb.engine.cases import run_case
 from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiles import a_third_of_pairs, examples
-from sparkstream_nb.engine.cases import run_case
+from reference.engine_cases import run_case
 from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows

@@ -18,35 +18,31 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ...engine.cases import events, input_batch, jsonable
-from ...engine.node import NodeEngine
-from ...engine.state.node_batch import RetrievalAnswer
-from ...errors import NotInThisBuild, SiddhiError, SparkStreamError
-from ...journal import result_codec, result_rows
-from ...journal.checkpoints import local
-from ...journal.entries import Ask, Entry
-from ...journal.inbox import Inbox
-from ...limits import Limits
-from ...outputs.shard_retrieval import retrieve
-from ...plan import compile_app, compile_retrieval
-from ...plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
-from ...plan.shard_safety.safety import aggregation_safety
-from ...stores.duckdb import DuckDBStore
-from ..node_spec import NodeSpec, NodeWork
-from ..stateless import SourceApp, app_of, options_of
-from .processor import NodeProcessor
-from .shared_session import spark_session
-from .streaming_query import session_for, start_frame
+from sparkstream_nb.engine.expressions.objects import jsonable
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.node_batch import RetrievalAnswer
+from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.journal import result_codec, result_rows
+from sparkstream_nb.journal.checkpoints import local
+from sparkstream_nb.journal.entries import Ask, Entry
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.limits import Limits
+from sparkstream_nb.outputs.shard_retrieval import retrieve
+from sparkstream_nb.plan import compile_app, compile_retrieval
+from sparkstream_nb.plan.nodes import BatchClock, Partition, Plan, Retrieval, Safety
+from sparkstream_nb.plan.shard_safety.safety import aggregation_safety
+from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
+from sparkstream_nb.runners.spark.processor import NodeProcessor
+from sparkstream_nb.runners.spark.streaming_query import session_for, start_frame
+from sparkstream_nb.runners.stateless import SourceApp, app_of, options_of
+from sparkstream_nb.stores.duckdb import DuckDBStore
+
+from .engine_cases import events, input_batch
 
 _PARTITIONS = 2
 CASES_AT_ONCE = 200
 
 Case = Mapping[str, Any]
-
-
-def run_case(case: Case) -> dict[str, Any]:
-    """One case on one node, on the running Spark session or a new local one. Raises the case's error."""
-    return run_case_on_spark(case, spark_session())
 
 
 def run_case_on_spark(case: Case, session: SparkSession, nodes: int = 1) -> dict[str, Any]:

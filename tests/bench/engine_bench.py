@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ..plan import compile_app
-from ..plan.nodes import Plan
-from ..system import peak_memory
-from .columnar.column_data import ARROW
-from .node import NodeEngine
-from .state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.columnar.column_data import ARROW
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.plan.nodes import Plan
 
 BATCH = 250_000
 """Default number of events of a micro-batch."""
@@ -50,6 +51,11 @@ def time_batches(plan: Plan, fed: Sequence[InputBatch]) -> tuple[float, int, Nod
         emitted = node.step(batch).streams.get("Out")
         out += 0 if emitted is None else len(emitted)
     return time.perf_counter() - began, out, node
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def run(workload: Mapping[str, str], path: str | Path, rows: int = BATCH) -> dict[str, Any]:

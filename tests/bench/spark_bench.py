@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from ..engine.engine_bench import table_of
-from ..plan import compile_app
-from ..runners.spark import baseline as bare
-from ..runners.spark.shared_session import spark_session
-from ..system import peak_memory
-from .deploying import deploy
+from sparkstream_nb import deploy
+from sparkstream_nb.plan import compile_app
+from sparkstream_nb.runners.spark.shared_session import spark_session
+
+from . import baseline
+from .engine_bench import peak_memory, table_of
 
 FIRST = 250_000
 """Events of the first feed, which starts everything and is not counted."""
@@ -33,7 +33,7 @@ def run(
     """Runs one workload over the events of a headless CSV (last column: the time in ms) on one node.
 
     The events are written to two parquet files first; the second one is measured from `feed` until all of it is
-    committed. `rows` are the events of a micro-batch at most. Returns the same fields as `engine.engine_bench.run`,
+    committed. `rows` are the events of a micro-batch at most. Returns the same fields as `engine_bench.run`,
     `events` and `seconds` of the second file.
     """
     plan = compile_app(workload["app"])
@@ -59,7 +59,7 @@ def run(
             app.stop()
         state = sum(n.state_bytes for n in stats.nodes.values())
         out.append(_line(workload, "spark", events, seconds, stats.outputs.get("Out", 0), state))
-        job = bare.job(plan)
+        job = baseline.job(plan)
         if job is not None:
             session, result = spark_session(), str(Path(folder, "bare"))
             job(session, str(files[0]), result)

@@ -1,27 +1,25 @@
-"""Runs a case of the reference format (an app and a feed) on a node, on a virtual clock, and returns its output."""
+"""Cases of the reference format on one node: an app, a feed, a virtual clock, and the output as `expect` has it."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import NotInThisBuild, SiddhiError, SparkStreamError
-from ..lang.parser import parse_on_demand
-from ..limits import Limits
-from ..plan import bind_retrieval, compile_app
-from ..plan.nodes import Plan
-from ..types import Type
-from .columnar.blocks import Buffer, Tracked, digest_of
-from .columnar.column_data import ARROW
-from .columnar.error_routing import ErrorObject
-from .expressions.objects import walk
-from .node import NodeEngine
-from .state.content_chunking import pieces
-from .state.node_batch import Emitted, InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.columnar.blocks import Buffer, Tracked, digest_of
+from sparkstream_nb.engine.columnar.column_data import ARROW
+from sparkstream_nb.engine.expressions.objects import jsonable
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.content_chunking import pieces
+from sparkstream_nb.engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows
+from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
+from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.limits import Limits
+from sparkstream_nb.plan import bind_retrieval, compile_app
+from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.types import Type
 
 Step = Any
 
@@ -80,25 +78,6 @@ def arrow_column(type: Type, values: list[Any]) -> Any:
     elif type is Type.STRING:
         values = [v if v is None or isinstance(v, str) else str(v) for v in values]
     return pa.array(values, ARROW[type])
-
-
-def jsonable(value: Any) -> Any:
-    """A value as the reference engine's oracle prints it: non-finite numbers as text, sets and lists as arrays."""
-    if isinstance(value, ErrorObject):
-        return f"<{value.exception}>"
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, list | tuple):
-        return [jsonable(v) for v in value]
-    if isinstance(value, set | frozenset):
-        return [jsonable(v) for v in walk(value)]
-    if isinstance(value, Mapping):
-        return {str(k): jsonable(v) for k, v in value.items()}
-    return f"<{type(value).__name__}>"
 
 
 def whole(parts: Iterable[Buffer | Tracked]) -> bytes:

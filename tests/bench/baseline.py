@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ...plan import nodes as n
-from ...plan.reports.show import show
+from sparkstream_nb.plan import nodes as n
+from sparkstream_nb.plan.reports.show import show
 
 _MERGE: dict[str, Callable[[Column], Column]] = {"sum": F.sum, "count": F.sum, "min": F.min, "max": F.max}
 _FIRST: dict[str, Callable[[Column], Column]] = {**_MERGE, "count": F.count}
