@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkstream_nb.engine.columnar.bucket_hash import line_of
 from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.key_ids import IdTable, Keys
 from sparkstream_nb.types import Type
@@ -70,9 +69,9 @@ def test_nearly_all_keys_lie_in_the_line_where_they_belong(keys: np.ndarray[Any,
     table = IdTable()
     assert np.array_equal(table.assign(keys)[0], np.arange(len(keys)))
     assert np.array_equal(table.assign(keys[::-1])[0], np.arange(len(keys))[::-1])
-    lines = table._slots.reshape(-1, 8)
-    line, slot = np.nonzero(table._slots.view(np.uint32).reshape(-1, 16)[:, 10:])
-    belongs = line_of(lines[line, slot], np.uint64(len(table._slots) - 1)) // 8
+    lines = table.table.slots.reshape(-1, 8)
+    line, slot = np.nonzero(table.table.numbers.reshape(-1, 16)[:, 10:])
+    belongs = table.table.line_of(lines[line, slot]) // 8
     assert len(line) == len(keys)
     assert np.mean(line != belongs) < 0.05
 

@@ -97,5 +97,6 @@ def test_texts_that_are_alike_are_not_the_same() -> None:
             had = len(known)
             assert codes.tolist() == [-1 if t is None else known.setdefault(t, len(known)) for t in picked]
             assert [data[at : at + n].tobytes() for at, n in fresh.tolist()] == list(known)[had:]
-    hashes = table._slots.reshape(-1, 8)[:, :5][table._slots.view(np.uint32).reshape(-1, 16)[:, 10:15] >= 3 << 30]
+    keys, numbers = table.table.slots.reshape(-1, 8)[:, :5], table.table.numbers.reshape(-1, 16)[:, 10:15]
+    hashes = keys[numbers >= 3 << 30]
     assert len(hashes) - len(np.unique(hashes)) == 50  # else `_same_key` no longer says what it is to

@@ -6,8 +6,6 @@ of half a word each, and half a word that stays 0. A key is stored in the first 
 bucket on. All keys of a bucket are compared at once without branches; probing continues with the next bucket only if
 one is full.
 
-A table is an array of words aligned to a cache line. Loops that insert keys take it twice: as `slots`, its words, and
-as `numbers`, its half words.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..notation.intrinsics import number_of_five
-from ..notation.kernels import inlined, kernel
-from .arrays import Array, aligned_zeros
+from ..notation.kernels import inlined, kernel, struct
+from .arrays import aligned_zeros
 
 BLOCK = 64
 """Number of keys whose cache lines are prefetched before the first of them is looked up. Prefetching one by one, as far
@@ -29,21 +27,11 @@ _NONE, _ONE, _LINE, _LAST = np.uint64(0), np.uint64(1), np.uint64(8), np.uint64(
 _NUMBERS, _LAST_KEY = np.uint64(10), np.uint64(4)
 
 
-@inlined
-def keys_for(words: Any) -> Any:
+def keys_for(words: int) -> int:
     """The maximum number of keys of a table with this number of words: two per bucket, one in small tables. A key
     outside its bucket costs as much as ten others.
     """
     return words >> (2 if words > _SMALL else 3)
-
-
-@inlined
-def line_of(key: Any, last: Any) -> Any:
-    """The first slot of a key's bucket; `last` is the index of the table's last word (the table's size is a power of
-    two). Hashed twice, as half of a key may be all zeros."""
-    h = key * np.uint64(0x9E3779B97F4A7C15)
-    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return (h >> np.uint64(31)) & last & ~_LAST
 
 
 @inlined
@@ -58,42 +46,59 @@ def number_at(j: Any) -> Any:
     return (j << _ONE) - (j & _LAST) + _NUMBERS
 
 
-@inlined
-def found(slots: Array, line: Any, last: Any, key: Any, tag: Any, limit: Any) -> Any:
-    """Looks a key up from a bucket on: its number without the tag. `limit` or more if the key is not found, or is first
-    found with another tag."""
-    number = number_of_five(slots, line, key) ^ tag
-    while number >= limit and slots[line + _LAST] != _NONE:
-        line = (line + _LINE) & last
-        number = number_of_five(slots, line, key) ^ tag
-    return number
+@struct
+class BucketTable:
+    """A hash table: its words (`slots`), the same as half words (`numbers`), and the index of its last word (`last`).
+    `most`: the number of keys from which on it has to grow.
+    """
 
+    def __init__(self, words: int) -> None:
+        """`words` is a power of two."""
+        self.slots = aligned_zeros(words, np.uint64)
+        self.numbers = self.slots.view(np.uint32)
+        self.last = np.uint64(words - 1)
+        self.most = keys_for(words)
 
-@inlined
-def enter(slots: Array, numbers: Array, j: Any, last: Any, key: Any, number: Any) -> None:
-    """Inserts a new key into the first free slot from slot `j` on."""
-    at = number_at(j)
-    while numbers[at] != 0:
-        j = next_slot(j, last)
+    def grown(self, times: int) -> BucketTable:
+        """A table of `times` the size, with the same keys."""
+        out = BucketTable(times * len(self.slots))
+        _enter_all(self, out)
+        return out
+
+    @inlined
+    def line_of(self, key: Any) -> Any:
+        """The first slot of a key's bucket. Hashed twice, as half of a key may be all zeros."""
+        h = key * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(32))) * np.uint64(0xC2B2AE3D27D4EB4F)
+        return (h >> np.uint64(31)) & self.last & ~_LAST
+
+    @inlined
+    def find(self, line: Any, key: Any, tag: Any, limit: Any) -> Any:
+        """Looks a key up from a bucket on: its number without the tag. `limit` or more if the key is not found, or is
+        first found with another tag."""
+        number = number_of_five(self.slots, line, key) ^ tag
+        while number >= limit and self.slots[line + _LAST] != _NONE:
+            line = (line + _LINE) & self.last
+            number = number_of_five(self.slots, line, key) ^ tag
+        return number
+
+    @inlined
+    def enter(self, j: Any, key: Any, number: Any) -> None:
+        """Inserts a new key into the first free slot from slot `j` on."""
         at = number_at(j)
-    slots[j] = key
-    numbers[at] = number
+        while self.numbers[at] != 0:
+            j = next_slot(j, self.last)
+            at = number_at(j)
+        self.slots[j] = key
+        self.numbers[at] = number
 
 
 @kernel
-def _enter_all(old: Array, old_numbers: Array, slots: Array, numbers: Array) -> None:
-    last = np.uint64(len(slots) - 1)
-    for line in range(0, len(old), 8):
+def _enter_all(old: BucketTable, new: BucketTable) -> None:
+    for line in range(0, len(old.slots), 8):
         for k in range(5):
-            number = old_numbers[2 * line + 10 + k]
+            number = old.numbers[2 * line + 10 + k]
             if number != 0:
-                key = old[line + k]
-                j = line_of(key, last)
-                enter(slots, numbers, j, last, key, number)
-
-
-def larger(slots: Array, times: int) -> Array:
-    """A table of `times` the capacity, with the same keys."""
-    out = aligned_zeros(times * len(slots), np.uint64)
-    _enter_all(slots, slots.view(np.uint32), out, out.view(np.uint32))
-    return out
+                key = old.slots[line + k]
+                j = new.line_of(key)
+                new.enter(j, key, number)

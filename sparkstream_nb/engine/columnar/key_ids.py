@@ -15,9 +15,9 @@ import numpy as np
 
 from ...types import Type
 from ..notation.intrinsics import prefetch
-from ..notation.kernels import kernel
-from .arrays import aligned_zeros, grown
-from .bucket_hash import BLOCK, enter, found, keys_for, larger, line_of
+from ..notation.kernels import compiled, kernel, struct
+from .arrays import grown
+from .bucket_hash import BLOCK, BucketTable
 from .column_data import Array, Column, Mask, StringPool
 from .eventlog import EventLog
 from .rows import Rows
@@ -75,60 +75,17 @@ _ID = np.uint64(1 << 31)
 """The tag of the numbers of `IdTable`, and more than any id."""
 
 
-@kernel
-def _hash_ids(
-    begin: int, values: Array, slots: Array, numbers: Array, next_id: int, lines: Array, out: Array, first: Array,
-    fresh: int,
-) -> tuple[int, int]:  # fmt: skip
-    """Ids of values from `begin` on through a table whose numbers are ids, with `_ID`; stops when the table has to
-    grow. Works by blocks, as `string_dictionary._encode`; half of `lines` has room for one. Returns (values done, new
-    ids so far).
-    """
-    last = np.uint64(len(slots) - 1)
-    most = keys_for(len(slots))
-    end = len(values)
-    side: Any = np.uint64(0)
-    other: Any = np.uint64(BLOCK)
-    for begun in range(begin, end + BLOCK, BLOCK):
-        for later in range(np.uint64(begun), np.uint64(min(begun + BLOCK, end))):
-            soon = line_of(values[later], last)
-            prefetch(slots, soon)
-            lines[later - np.uint64(begun) + side] = soon
-        side, other = other, side
-        if begun == begin:
-            continue
-        i: Any = np.uint64(begun - BLOCK)
-        stop = np.uint64(min(begun, end))
-        shift = side - i
-        while True:
-            while i < stop:  # rows with known groups
-                known = found(slots, lines[i + shift], last, values[i], _ID, _ID)
-                if known >= _ID:
-                    break
-                out[i] = np.int64(known)
-                i += np.uint64(1)
-            if i == stop:
-                break
-            if next_id >= most:
-                done: Any = np.int64(i)
-                return done, fresh
-            key, j = values[i], lines[i + shift]
-            enter(slots, numbers, j, last, key, np.uint64(next_id) | _ID)
-            out[i] = next_id
-            next_id += 1
-            first[fresh] = np.int64(i)
-            fresh += 1
-            i += np.uint64(1)
-    return end, fresh
-
-
+@struct
 class IdTable:
-    """int64 → dense id, by hashing. State is an array."""
+    """int64 → dense id, by hashing."""
+
+    table: BucketTable
 
     def __init__(self) -> None:
         self.size = 0
-        self._slots = aligned_zeros(128, np.uint64)
-        self._lines = np.empty(2 * BLOCK, np.uint64)
+        self.table = BucketTable(128)
+        self.lines = np.empty(2 * BLOCK, np.uint64)
+        """The first slots of the buckets of two blocks of values."""
         self._null = -1
 
     def assign(self, values: Array, null: Mask | None = None) -> tuple[Array, Array]:
@@ -151,14 +108,51 @@ class IdTable:
     def _assign(self, values: Array) -> tuple[Array, Array]:
         n = len(values)
         out, first, words = np.empty(n, np.int32), np.empty(n, np.int64), values.view(np.uint64)
-        known, done, fresh = self.size, 0, 0
+        known, done = self.size, 0
         while True:
-            numbers = self._slots.view(np.uint32)
-            done, fresh = _hash_ids(done, words, self._slots, numbers, self.size, self._lines, out, first, fresh)
-            self.size = known + fresh
+            done, self.size = self._look_up(done, words, known, out, first)
             if done == n:
-                return out, first[:fresh]
-            self._slots = larger(self._slots, 4)
+                return out, first[: self.size - known]
+            self.table = self.table.grown(4)
+
+    @compiled
+    def _look_up(self, begin: int, values: Array, known: int, out: Array, first: Array) -> tuple[int, int]:
+        """Ids of values from `begin` on; numbers of the table are ids with `_ID`. The row of id `known + k` goes into
+        `first[k]`. Stops when the table has to grow. Works by blocks, as `StringDictionary`; half of `lines` has room
+        for one. Returns (values done, ids so far).
+        """
+        end = len(values)
+        side: Any = np.uint64(0)
+        other: Any = np.uint64(BLOCK)
+        for begun in range(begin, end + BLOCK, BLOCK):
+            for later in range(np.uint64(begun), np.uint64(min(begun + BLOCK, end))):
+                soon = self.table.line_of(values[later])
+                prefetch(self.table.slots, soon)
+                self.lines[later - np.uint64(begun) + side] = soon
+            side, other = other, side
+            if begun == begin:
+                continue
+            i: Any = np.uint64(begun - BLOCK)
+            stop = np.uint64(min(begun, end))
+            shift = side - i
+            while True:
+                while i < stop:  # rows with known groups
+                    number = self.table.find(self.lines[i + shift], values[i], _ID, _ID)
+                    if number >= _ID:
+                        break
+                    out[i] = np.int64(number)
+                    i += np.uint64(1)
+                if i == stop:
+                    break
+                if self.size >= self.table.most:
+                    done: Any = np.int64(i)
+                    return done, self.size
+                self.table.enter(self.lines[i + shift], values[i], np.uint64(self.size) | _ID)
+                out[i] = self.size
+                first[self.size - known] = np.int64(i)
+                self.size += 1
+                i += np.uint64(1)
+        return end, self.size
 
 
 def _codes(column: Column, strings: StringPool, null_is_text: bool) -> Array:

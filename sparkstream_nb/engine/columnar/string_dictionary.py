@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..notation.intrinsics import load64, prefetch
-from ..notation.kernels import inlined, kernel
-from .arrays import Array, Mask, aligned_zeros, grown
+from ..notation.kernels import compiled, inlined, kernel, struct
+from .arrays import Array, Mask, grown
 from .blocks import Blocks, Tracked
-from .bucket_hash import BLOCK, found, keys_for, larger, line_of, next_slot, number_at
+from .bucket_hash import BLOCK, BucketTable, keys_for, next_slot, number_at
 
 _ONES, _LOW = np.uint64(2**64 - 1), np.uint64(2**32 - 1)
 _CODES, _WORDS = np.uint64(1 << 28), np.uint64(1 << 30)
@@ -41,233 +41,274 @@ def _hash(data: Array, at: Any, n: Any) -> Any:
     return h
 
 
-@inlined
-def _ask(
-    short: bool, begin: int, end: int, rows: Array, null: Array, offsets: Array, data: Array, low: int, slots: Array,
-    last: Any, side: Any, asked: Array,
-) -> Any:  # fmt: skip
-    """Asks for the lines of a block of rows; where these are, and the texts' tags, goes into `asked` from `side` on,
-    and the texts' keys `_KEYS` behind. `short`: there are no nulls, and no text has more than a word. Returns whether
-    one has."""
-    longer = False
-    for later in range(np.uint64(begin), np.uint64(end)):
-        row = later if short or len(rows) == 0 else np.uint64(rows[later])
-        place = np.int64(offsets[row]) - low
-        long: Any = np.int64(offsets[row + np.uint64(1)]) - low - place
-        key = np.uint64(0)
-        if short or long <= 8:
-            if long > 0:
-                key = load64(data, place) & (_ONES >> np.uint64(64 - 8 * min(long, 8)))
-            tag = np.uint64(long + 1) << np.uint64(60)
-        else:
-            key = _hash(data, place, long)
-            tag = _LONG << np.uint64(32)
-            longer = True
-        if not short and len(null) and null[row]:
-            tag = _NULL
-        line = line_of(key, last)
-        prefetch(slots, line)
-        spot = later - np.uint64(begin) + side
-        asked[spot] = tag | line
-        asked[spot + _KEYS] = key
-    return longer
-
-
-@inlined
-def _same(data: Array, at: Any, n: Any, arena: Array, text: Any) -> Any:
-    """True if the text from byte `at` on is one of the arena's."""
-    same = np.int64(arena[text + 1]) == n
-    k = 0
-    while same and k < n:
-        same = arena[text + 2 + (k >> 3)] == load64(data, at + min(k, n - 8))
-        k += 8
-    return same
-
-
-@inlined
-def _settle(
-    begin: Any, end: Any, rows: Array, offsets: Array, data: Array, low: int, slots: Array, last: Any, arena: Array,
-    shift: Any, asked: Array,
-) -> None:  # fmt: skip
-    """Puts the codes of a block of rows into `asked`, `_FOUND` behind; `_CODES` or more if the text is not found at
-    once. The arena's words of the longer texts are prefetched before the first of them is compared.
-    """
-    for i in range(begin, end):
-        line = asked[i + shift]
-        tag = line >> np.uint64(32)
-        limit = _WORDS if tag == _LONG else _CODES
-        known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], tag, limit)
-        asked[i + shift + _FOUND] = known
-        if tag == _LONG:
-            prefetch(arena, known)
-            prefetch(arena, known + np.uint64(7))
-    for i in range(begin, end):
-        known = asked[i + shift + _FOUND]
-        if asked[i + shift] >> np.uint64(32) == _LONG:
-            code = _CODES
-            if known < _WORDS:
-                r = np.uint64(rows[i]) if len(rows) else i
-                at = np.int64(offsets[r]) - low
-                n = np.int64(offsets[r + np.uint64(1)]) - low - at
-                text = np.int64(known)
-                same = _same(data, at, n, arena, text)
-                if same:
-                    code = arena[text]
-            asked[i + shift + _FOUND] = code
-
-
-@kernel
-def _encode(
-    begin: int, rows: Array, null: Array, offsets: Array, data: Array, size: int, slots: Array, numbers: Array,
-    arena: Array, used: int, asked: Array, fresh: Array, out: Array,
-) -> tuple[int, int, int, int]:  # fmt: skip
-    """Codes of rows from `begin` on, into `out`; new texts get the next codes, and where they begin in `data` and how
-    long they are go into `fresh`.
-
-    A text of up to a word has itself as key, and as number its code, with its length plus one as tag. A longer one has
-    a hash as key, and as number the place of its code, its length and its words in the arena. Rows go by
-    blocks: first all lines of one block are prefetched and its rows' keys go into half of `asked`, then the rows of the
-    block before are looked up. A processor overlaps rows of such short loops. If longer texts are among them, a loop
-    before looks up the codes (`_settle`).
-
-    Stops where the tables have no room. Returns (rows done, texts known, words of the arena used, new texts).
-    """
-    last = np.uint64(len(slots) - 1)
-    most = keys_for(len(slots))
-    low: Any = np.int64(offsets[0])
-    new = 0
-    picked = len(rows) > 0 or len(null) > 0
-    end = len(out)
-    side: Any = np.uint64(0)
-    other: Any = np.uint64(BLOCK)
-    longer = False
-    for begun in range(begin, end + BLOCK, BLOCK):
-        behind = min(begun + BLOCK, end)
-        lengths: Any = 0
-        for row in range(np.uint64(begun), np.uint64(min(behind, len(offsets) - 1))):
-            lengths |= 7 + np.int64(offsets[row + np.uint64(1)]) - np.int64(offsets[row])
-        settles = longer
-        if picked or lengths > 15:
-            longer = _ask(False, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
-        else:
-            longer = _ask(True, begun, behind, rows, null, offsets, data, low, slots, last, side, asked)
-        side, other = other, side
-        if begun == begin:
-            continue
-        i: Any = np.uint64(begun - BLOCK)
-        stop = np.uint64(min(begun, end))
-        shift = side - i
-        if settles:
-            _settle(i, stop, rows, offsets, data, low, slots, last, arena, shift, asked)
-        while True:
-            if settles:
-                while i < stop and asked[i + shift + _FOUND] < _CODES:
-                    out[i] = np.int64(asked[i + shift + _FOUND])
-                    i += np.uint64(1)
-            else:
-                while i < stop:
-                    line = asked[i + shift]
-                    known = found(slots, line & _LOW, last, asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
-                    if known >= _CODES:
-                        break
-                    out[i] = np.int64(known)
-                    i += np.uint64(1)
-            if i == stop:
-                break
-            r = np.uint64(rows[i]) if len(rows) else i
-            if len(null) and null[r]:
-                out[i] = -1
-                i += np.uint64(1)
-                continue
-            at = np.int64(offsets[r]) - low
-            n: Any = np.int64(offsets[r + np.uint64(1)]) - low - at
-            line, key = asked[i + shift], asked[i + shift + _KEYS]
-            j, tag = line & _LOW, line >> np.uint64(32)
-            place = number_at(j)
-            code: Any = -1
-            while numbers[place] != 0:
-                number = np.uint64(numbers[place]) ^ tag
-                if slots[j] == key and number < (_WORDS if n > 8 else _CODES):
-                    if n <= 8:
-                        code = np.int64(number)
-                        break
-                    text = np.int64(number)
-                    same = _same(data, at, n, arena, text)
-                    if same:
-                        code = np.int64(arena[text])
-                        break
-                j = next_slot(j, last)
-                place = number_at(j)
-            if code < 0:
-                more = 2 + ((n + 7) >> 3) if n > 8 else 0
-                if size >= most or used + more > len(arena):
-                    done: Any = np.int64(i)
-                    return done, size, used, new
-                slots[j] = key
-                numbers[place] = tag | np.uint64(used if n > 8 else size)
-                if n > 8:
-                    arena[used] = np.uint64(size)
-                    arena[used + 1] = np.uint64(n)
-                    for k in range(0, n, 8):
-                        arena[used + 2 + (k >> 3)] = load64(data, at + min(k, n - 8))
-                    used += more
-                code = size
-                size += 1
-                fresh[new, 0], fresh[new, 1] = at, n
-                new += 1
-            out[i] = code
-            i += np.uint64(1)
-    return len(out), size, used, new
-
-
-class StringDictionary:
-    """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self._slots = aligned_zeros(_SLOTS, np.uint64)
-        self._arena = np.zeros(512, np.uint64)
-        self._used = 0
-        self._asked = np.empty(6 * BLOCK, np.uint64)
-
-    def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
-        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in
-        the order of their codes, where each begins in the array's bytes and how long it is; and those bytes.
-        """
-        out = np.empty(len(array) if rows is None else len(rows), np.int32)
-        if len(out) == 0:
-            return out, _NO_TEXTS, _NO_BYTES
-        offsets, raw = text_buffers(array)
-        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
-        size = int(offsets[-1]) - int(offsets[0])
-        if len(raw) < size + 8:  # words are read whole
-            raw = np.append(raw[:size], np.zeros(8, np.uint8))
-        fresh, brought, done = np.empty((len(out), 2), np.int64), [], 0
-        while True:
-            done, self.size, self._used, new = _encode(
-                done, _NO_ROWS if rows is None else rows, null, offsets, raw, self.size, self._slots,
-                self._slots.view(np.uint32), self._arena, self._used, self._asked, fresh, out,
-            )  # fmt: skip
-            brought.append(fresh[:new].copy())
-            if done == len(out):
-                return out, brought[0] if len(brought) == 1 else np.concatenate(brought), raw
-            self._grow(2 + int((np.diff(offsets).max() + 7) >> 3))
-
-    def _grow(self, most: int) -> None:
-        """More room for texts, and for one that takes `most` words of the arena. Raises OverflowError beyond 2^28."""
-        if self.size >= keys_for(len(self._slots)):
-            if keys_for(2 * len(self._slots)) > _CODES:
-                raise OverflowError("a node cannot hold more than 268,435,456 different texts")
-            self._slots = larger(self._slots, 2)
-        self._arena = grown(self._arena, self._used + most)
-
-
 def text_buffers(array: pa.Array) -> tuple[Array, Array]:
     """The offsets (n + 1) and the bytes of a binary or string array, from its first string on."""
     wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, index, data = array.buffers()
     offsets = np.frombuffer(index, np.int64 if wide else np.int32)[array.offset : array.offset + len(array) + 1]
     return offsets, np.frombuffer(b"" if data is None else data, np.uint8)[int(offsets[0]) :]
+
+
+@struct
+class _ArrayTexts:
+    """The texts of a binary or string array: of its `rows`, or of all if there are none. `offsets` say where each
+    begins in `data`, from `low` on; `null` is empty if there are no nulls.
+    """
+
+    def __init__(self, array: pa.Array, rows: Array | None) -> None:
+        self.rows = _NO_ROWS if rows is None else rows
+        self.null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_MASK
+        self.offsets, data = text_buffers(array)
+        self.low = int(self.offsets[0])
+        size = int(self.offsets[-1]) - self.low
+        # words are read whole
+        self.data = data if len(data) >= size + 8 else np.append(data[:size], np.zeros(8, np.uint8))
+
+    @inlined
+    def fit_words(self, begin: int, end: int) -> Any:
+        """True if no text of the array from `begin` until `end` has more than a word."""
+        lengths: Any = 0
+        for row in range(np.uint64(begin), np.uint64(min(end, len(self.offsets) - 1))):
+            lengths |= 7 + np.int64(self.offsets[row + np.uint64(1)]) - np.int64(self.offsets[row])
+        return lengths <= 15
+
+    @inlined
+    def row(self, i: Any) -> Any:
+        """The array's row of text `i`."""
+        return np.uint64(self.rows[i]) if len(self.rows) else i
+
+    @inlined
+    def start(self, row: Any) -> Any:
+        """The first byte of a row's text in `data`."""
+        return np.int64(self.offsets[row]) - self.low
+
+    @inlined
+    def size(self, row: Any) -> Any:
+        """The bytes of a row's text."""
+        return np.int64(self.offsets[row + np.uint64(1)]) - np.int64(self.offsets[row])
+
+
+@struct
+class _Codes:
+    """Codes of `n` texts (-1: null); of the `new` texts among them, where each begins and how long it is (`fresh`)."""
+
+    def __init__(self, n: int) -> None:
+        self.out = np.empty(n, np.int32)
+        self.fresh = np.empty((n, 2), np.int64)
+        self.new = 0
+
+
+@struct
+class StringDictionary:
+    """Text → code, for Arrow arrays. Codes are 0, 1, 2 ... in the order in which texts first come.
+
+    A text of up to a word has itself as key, and as number its code, with its length plus one as tag. A longer one has
+    a hash as key, and as number the place of its code, its length and its words in the arena.
+    """
+
+    table: BucketTable
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.table = BucketTable(_SLOTS)
+        self.arena = np.zeros(512, np.uint64)
+        self.used = 0
+        """The words of the arena that are in use."""
+        self.asked = np.empty(6 * BLOCK, np.uint64)
+        """The tags and lines of two blocks of texts; their keys `_KEYS` behind; their codes, once looked up, `_FOUND`
+        behind."""
+
+    def encode(self, array: pa.Array, rows: Array | None = None) -> tuple[Array, Array, Array]:
+        """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in
+        the order of their codes, where each begins in the array's bytes and how long it is; and those bytes.
+        """
+        codes, done = _Codes(len(array) if rows is None else len(rows)), 0
+        if len(codes.out) == 0:
+            return codes.out, _NO_TEXTS, _NO_BYTES
+        texts = _ArrayTexts(array, rows)
+        while True:
+            done, self.size, self.used, codes.new = self._encode(done, texts, codes)
+            if done == len(codes.out):
+                return codes.out, codes.fresh[: codes.new].copy(), texts.data
+            self._grow(2 + int((np.diff(texts.offsets).max() + 7) >> 3))
+
+    def _grow(self, most: int) -> None:
+        """More room for texts, and for one that takes `most` words of the arena. Raises OverflowError beyond 2^28."""
+        if self.size >= self.table.most:
+            if keys_for(2 * len(self.table.slots)) > _CODES:
+                raise OverflowError("a node cannot hold more than 268,435,456 different texts")
+            self.table = self.table.grown(2)
+        self.arena = grown(self.arena, self.used + most)
+
+    @compiled
+    def _encode(self, begin: int, texts: _ArrayTexts, codes: _Codes) -> tuple[int, int, int, int]:
+        """Codes of the texts from `begin` on; new texts get the next codes.
+
+        Texts go by blocks: first all lines of one block are prefetched and its keys go into half of `asked`, then the
+        texts of the block before are looked up. A processor overlaps rounds of such short loops. If longer texts are
+        among them, a loop before looks up the codes (`_settle`).
+
+        Stops where the tables have no room. Returns (texts done, texts known, words of the arena used, new texts).
+        """
+        end = len(codes.out)
+        picked = len(texts.rows) > 0 or len(texts.null) > 0
+        side: Any = np.uint64(0)
+        other: Any = np.uint64(BLOCK)
+        longer = False
+        for begun in range(begin, end + BLOCK, BLOCK):
+            behind = min(begun + BLOCK, end)
+            settles = longer
+            short = texts.fit_words(begun, behind)
+            if picked or not short:
+                longer = self._ask(False, begun, behind, side, texts)
+            else:
+                longer = self._ask(True, begun, behind, side, texts)
+            side, other = other, side
+            if begun == begin:
+                continue
+            i: Any = np.uint64(begun - BLOCK)
+            stop = np.uint64(min(begun, end))
+            shift = side - i
+            if settles:
+                self._settle(i, stop, shift, texts)
+            while True:
+                i = self._skip_known(i, stop, shift, settles, codes)
+                if i == stop:
+                    break
+                row = texts.row(i)
+                if len(texts.null) and texts.null[row]:
+                    codes.out[i] = -1
+                    i += np.uint64(1)
+                    continue
+                code = self._code_of(i + shift, row, texts, codes)
+                if code < 0:
+                    done: Any = np.int64(i)
+                    return done, self.size, self.used, codes.new
+                codes.out[i] = code
+                i += np.uint64(1)
+        return end, self.size, self.used, codes.new
+
+    @inlined
+    def _ask(self, short: bool, begin: int, end: int, side: Any, texts: _ArrayTexts) -> Any:
+        """Asks for the lines of a block of texts; what is known of them goes into `asked` from `side` on. `short`:
+        there are no nulls, and no text has more than a word. Returns whether one has."""
+        longer = False
+        for later in range(np.uint64(begin), np.uint64(end)):
+            row = later if short or len(texts.rows) == 0 else np.uint64(texts.rows[later])
+            at = texts.start(row)
+            n = texts.size(row)
+            key = np.uint64(0)
+            if short or n <= 8:
+                if n > 0:
+                    key = load64(texts.data, at) & (_ONES >> np.uint64(64 - 8 * min(n, 8)))
+                tag = np.uint64(n + 1) << np.uint64(60)
+            else:
+                key = _hash(texts.data, at, n)
+                tag = _LONG << np.uint64(32)
+                longer = True
+            if not short and len(texts.null) and texts.null[row]:
+                tag = _NULL
+            line = self.table.line_of(key)
+            prefetch(self.table.slots, line)
+            spot = later - np.uint64(begin) + side
+            self.asked[spot] = tag | line
+            self.asked[spot + _KEYS] = key
+        return longer
+
+    @inlined
+    def _settle(self, begin: Any, end: Any, shift: Any, texts: _ArrayTexts) -> None:
+        """Puts the codes of a block of texts into `asked`; `_CODES` or more if the text is not found at once. The
+        arena's words of the longer texts are prefetched before the first of them is compared.
+        """
+        for i in range(begin, end):
+            line = self.asked[i + shift]
+            tag = line >> np.uint64(32)
+            limit = _WORDS if tag == _LONG else _CODES
+            known = self.table.find(line & _LOW, self.asked[i + shift + _KEYS], tag, limit)
+            self.asked[i + shift + _FOUND] = known
+            if tag == _LONG:
+                prefetch(self.arena, known)
+                prefetch(self.arena, known + np.uint64(7))
+        for i in range(begin, end):
+            known = self.asked[i + shift + _FOUND]
+            if self.asked[i + shift] >> np.uint64(32) == _LONG:
+                code = _CODES
+                if known < _WORDS:
+                    row = texts.row(i)
+                    text = np.int64(known)
+                    same = self._is_same(text, row, texts)
+                    if same:
+                        code = self.arena[text]
+                self.asked[i + shift + _FOUND] = code
+
+    @inlined
+    def _is_same(self, text: Any, row: Any, texts: _ArrayTexts) -> Any:
+        """True if the text of a row is the one at place `text` of the arena."""
+        at = texts.start(row)
+        n = texts.size(row)
+        same = np.int64(self.arena[text + 1]) == n
+        k = 0
+        while same and k < n:
+            same = self.arena[text + 2 + (k >> 3)] == load64(texts.data, at + min(k, n - 8))
+            k += 8
+        return same
+
+    @inlined
+    def _skip_known(self, begin: Any, end: Any, shift: Any, settled: bool, codes: _Codes) -> Any:
+        """Puts out the codes of the texts from `begin` on that are found at once; returns the first that is not."""
+        i: Any = begin
+        if settled:
+            while i < end and self.asked[i + shift + _FOUND] < _CODES:
+                codes.out[i] = np.int64(self.asked[i + shift + _FOUND])
+                i += np.uint64(1)
+        else:
+            while i < end:
+                line = self.asked[i + shift]
+                known = self.table.find(line & _LOW, self.asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
+                if known >= _CODES:
+                    break
+                codes.out[i] = np.int64(known)
+                i += np.uint64(1)
+        return i
+
+    @inlined
+    def _code_of(self, spot: Any, row: Any, texts: _ArrayTexts, codes: _Codes) -> Any:
+        """The code of a row's text, of which `asked` has the line and the key: the next one if it is new; -1 if there
+        is no room for it."""
+        n = texts.size(row)
+        j, tag = self.asked[spot] & _LOW, self.asked[spot] >> np.uint64(32)
+        key = self.asked[spot + _KEYS]
+        place = number_at(j)
+        code: Any = -1
+        while self.table.numbers[place] != 0:
+            number = np.uint64(self.table.numbers[place]) ^ tag
+            if self.table.slots[j] == key and number < (_WORDS if n > 8 else _CODES):
+                if n <= 8:
+                    code = np.int64(number)
+                    break
+                text = np.int64(number)
+                same = self._is_same(text, row, texts)
+                if same:
+                    code = np.int64(self.arena[text])
+                    break
+            j = next_slot(j, self.table.last)
+            place = number_at(j)
+        more = 2 + ((n + 7) >> 3) if n > 8 else 0
+        if code < 0 and self.size < self.table.most and self.used + more <= len(self.arena):
+            at = texts.start(row)
+            self.table.slots[j] = key
+            self.table.numbers[place] = tag | np.uint64(self.used if n > 8 else self.size)
+            if n > 8:
+                self.arena[self.used] = np.uint64(self.size)
+                self.arena[self.used + 1] = np.uint64(n)
+                for k in range(0, n, 8):
+                    self.arena[self.used + 2 + (k >> 3)] = load64(texts.data, at + min(k, n - 8))
+                self.used += more
+            code = self.size
+            self.size += 1
+            codes.fresh[codes.new, 0], codes.fresh[codes.new, 1] = at, n
+            codes.new += 1
+        return code
 
 
 def string_array(ends: Array, data: Array, null: Mask | None = None) -> pa.Array:

@@ -15,7 +15,7 @@ from ...plan.nodes import Call, Const
 from ...types import Type
 from ..columnar.column_data import DTYPES, Array, Column, Mask, StringPool, Texts
 from ..columnar.string_dictionary import string_array
-from ..notation.kernels import inlined, kernel
+from ..notation.kernels import compiled, inlined, kernel, struct
 from .dateformat import MONTHS, WEEKDAYS, FormatPart, parts_of
 from .format_numbers import number_texts
 from .java_calendar import DAY, MONTHS_OF, STEPS, days_of
@@ -178,9 +178,62 @@ _NUMBERS = {
 }  # fmt: skip
 
 
+@inlined
+def _number(op: Any, date: Any, days: Any, rest: Any) -> Any:
+    """The number that an instruction writes, of a day (as `_date` has it, and as days since 1970) and its ms."""
+    hour = rest // 3_600_000
+    value: Any = np.int64(0)
+    if op == _YEAR:
+        value = date >> 9
+    elif op == _YEAR_2:
+        value = (date >> 9) % 100
+    elif op == _MONTH:
+        value = date >> 5 & 15
+    elif op == _DAY:
+        value = date & 31
+    elif op == _HOUR:
+        value = hour
+    elif op == _MINUTE:
+        value = rest // 60_000 % 60
+    elif op == _SECOND:
+        value = rest // 1000 % 60
+    elif op == _MILLI:
+        value = rest % 1000
+    elif op == _HOUR_1:
+        value = hour if hour > 0 else 24
+    elif op == _HOUR_12:
+        value = hour % 12
+    elif op == _HOUR_12_1:
+        value = hour % 12 if hour % 12 > 0 else 12
+    elif op == _WEEK:
+        value = ((date & 31) - 1) // 7 + 1
+    elif op == _DAY_OF_YEAR:
+        year = date >> 9
+        begin = _first_of(year, 1)
+        value = days - begin + 1
+    return value
+
+
+@inlined
+def _put_digits(value: Any, width: Any, data: Array, at: Any) -> Any:
+    """Writes a number of at least `width` digits from byte `at` on; returns the byte behind it."""
+    size: Any = 1
+    more = value // 10
+    while more > 0:
+        size += 1
+        more //= 10
+    size = max(size, width)
+    for j in range(size):
+        tenth = value // 10
+        data[at + size - 1 - j] = np.uint8(48 + (value - tenth * 10))
+        value = tenth
+    return at + size
+
+
+@struct
 class _FormatProgram:
-    """Instructions of `_format`, in order: `ops`, each with the least number of digits or the index of the first of its
-    words.
+    """A pattern as instructions, in order: `ops`, each with the least number of digits or the index of the first of its
+    words. The words are in `text`; `begins` has the first byte of each, and the end of the last.
     """
 
     def __init__(self, parts: Sequence[FormatPart]) -> None:
@@ -188,7 +241,7 @@ class _FormatProgram:
         self._words: list[bytes] = []
         ops = [self._op(p) for p in parts]
         self.ops = np.array(ops, np.int64).reshape(-1, 2)
-        self.ends = np.cumsum([0, *map(len, self._words)])
+        self.begins = np.cumsum([0, *map(len, self._words)])
         self.text = np.frombuffer(b"".join(self._words) + b" ", np.uint8).copy()
         longest = max(map(len, self._words), default=0)
         self.size = sum(max(longest, width, 4) for _, width in ops)
@@ -212,78 +265,37 @@ class _FormatProgram:
         self._words += [w.encode() for w in words]
         return op, len(self._words) - len(words)
 
-
-@kernel
-def _format(
-    instants: Array, ops: Array, words: Array, text: Array, first: int, last: int, left: Mask, ends: Array, data: Array,
-) -> None:  # fmt: skip
-    """The texts of instants, one after the other."""
-    at = np.int64(0)
-    for i in range(len(instants)):
-        t = instants[i]
-        if left[i] or t < first or t >= last:
-            left[i] = True
-            ends[i + 1] = at
-            continue
-        days = t // 86_400_000
-        rest = t - days * 86_400_000
-        date = _date(days)
-        hour = rest // 3_600_000
-        for k in range(len(ops)):
-            op, width = ops[k, 0], ops[k, 1]
-            value: Any = np.int64(0)
-            if op == _YEAR:
-                value = date >> 9
-            elif op == _YEAR_2:
-                value = (date >> 9) % 100
-            elif op == _MONTH:
-                value = date >> 5 & 15
-            elif op == _DAY:
-                value = date & 31
-            elif op == _HOUR:
-                value = hour
-            elif op == _MINUTE:
-                value = rest // 60_000 % 60
-            elif op == _SECOND:
-                value = rest // 1000 % 60
-            elif op == _MILLI:
-                value = rest % 1000
-            elif op == _HOUR_1:
-                value = hour if hour > 0 else 24
-            elif op == _HOUR_12:
-                value = hour % 12
-            elif op == _HOUR_12_1:
-                value = hour % 12 if hour % 12 > 0 else 12
-            elif op == _WEEK:
-                value = ((date & 31) - 1) // 7 + 1
-            elif op == _DAY_OF_YEAR:
-                year = date >> 9
-                begin = _first_of(year, 1)
-                value = days - begin + 1
-            else:
+    @compiled
+    def write(self, instants: Array, left: Mask, ends: Array, data: Array) -> None:
+        """Writes the texts of instants into `data`, one after the other, and where each ends into `ends[1:]`. Those out
+        of range are marked in `left`."""
+        at = np.int64(0)
+        for i in range(len(instants)):
+            t = instants[i]
+            if left[i] or t < _FIRST or t >= _LAST:
+                left[i] = True
+                ends[i + 1] = at
+                continue
+            days = t // 86_400_000
+            rest = t - days * 86_400_000
+            date = _date(days)
+            for k in range(len(self.ops)):
+                op, width = self.ops[k, 0], self.ops[k, 1]
+                if op != _WORD and op <= _WEEK:
+                    value = _number(op, date, days, rest)
+                    at = _put_digits(value, width, data, at)
+                    continue
                 word = width
                 if op == _MONTH_NAME:
                     word += (date >> 5 & 15) - 1
                 elif op == _WEEKDAY_NAME:
                     word += (days + 4) % 7
                 elif op == _HALF:
-                    word += hour >= 12
-                for j in range(words[word], words[word + 1]):
-                    data[at] = text[j]
+                    word += rest >= 43_200_000
+                for j in range(self.begins[word], self.begins[word + 1]):
+                    data[at] = self.text[j]
                     at += 1
-                continue
-            size: Any = 1
-            more = value // 10
-            while more > 0:
-                size += 1
-                more //= 10
-            size = max(size, width)
-            for j in range(size):
-                tenth = value // 10
-                data[at + size - 1 - j] = np.uint8(48 + (value - tenth * 10))
-                value = tenth
-            at += size
-        ends[i + 1] = at
+            ends[i + 1] = at
 
 
 def format_dates(call: Call) -> Whole | None:
@@ -299,7 +311,7 @@ def format_dates(call: Call) -> Whole | None:
         n, left = len(columns[0]), _left(columns[0])
         ends, data = np.zeros(n + 1, np.int32), np.empty(program.size * n + 1, np.uint8)
         instants = np.ascontiguousarray(columns[0].values)
-        _format(instants, program.ops, program.ends, program.text, _FIRST, _LAST, left, ends, data)
+        program.write(instants, left, ends, data)
         return Texts(string_array(ends, data), strings, many=True), left
 
     return whole
