@@ -230,7 +230,7 @@ def test_compiled_loops_are_kept_where_the_user_may_write(environment: Path, tmp
     command = "from sparkstream_nb.engine.notation.kernels import cache_folder; print(cache_folder())"
     where = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     beside = Path(run(environment / "python", "-c", command, cwd=tmp_path, env=where).stdout.strip())
-    assert beside.parent.name == "columnar"
+    assert beside.parent.name == "notation"
     shutil.rmtree(beside)
     beside.touch()  # no folder can be made there
     try:
