@@ -177,17 +177,18 @@ def compile_push(shift: int, asked: bool, near: bool, *what: int) -> Callable[..
 
 
 def _of_one_group(
-    ops: Ops, count: int, total: Array, values: Array, none: Array, out: Array, what: int, kinds: bool, by_pos: bool
+    ops: Ops, count: int, total: Array, values: Array, none: Array, out: Array, what: int, columns: int
 ) -> tuple[int, int]:
     """`_together` for one aggregate without groups, whose count was `count`. `total` is kept in the processor's
-    registers: from memory it would come too late for the next op. Returns the same value, and the new count.
+    registers: from memory it would come too late for the next op. `columns`: 1 if there is a `kind`, plus 2 if there is
+    a `pos`. Returns the same value, and the new count.
     """
     m: Any = np.uint64(0)
     far: Any = np.uint64(0)
     t = total[0]
     for j in range(ops.n):
-        i = np.uint64(ops.pos[j]) if by_pos else np.uint64(j)
-        k: Any = np.int64(ops.kind[j]) if kinds else 0
+        i = np.uint64(ops.pos[j]) if columns & 2 else np.uint64(j)
+        k: Any = np.int64(ops.kind[j]) if columns & 1 else 0
         count += 1 - 2 * k
         none[m] = np.uint8(count == 0) << k
         if what != COUNT:
@@ -203,7 +204,7 @@ def _of_one_group(
 @cache
 def of_one_group(what: int, kinds: bool, by_pos: bool) -> Callable[..., tuple[int, int]]:
     """`_of_one_group` for this aggregate."""
-    return kernel(_of_one_group, what=what, kinds=kinds, by_pos=by_pos)
+    return kernel(_of_one_group, what=what, columns=kinds + 2 * by_pos)
 
 
 def _push_one_group(

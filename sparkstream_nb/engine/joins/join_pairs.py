@@ -18,24 +18,6 @@ NO_INSTANCE = np.empty(0, np.int64)
 
 
 @kernel
-def _gather(
-    op: Array, place: Array, side: Array, row: Array, s: int, own: Array, held: Array, fill: int, out: Array
-) -> None:
-    """Values of side `s` in pairs: from the rows that look, from the rows found, or `fill` if neither. Branch-free, so
-    `own` and `held` must not be empty.
-    """
-    for k in range(len(op)):
-        o = np.uint64(op[k])
-        p = place[k]
-        mine = side[o] == s
-        found = p >= 0
-        a = own[np.uint64(row[o]) if mine else np.uint64(0)]
-        b = held[np.uint64(p) if found and not mine else np.uint64(0)]
-        b = b if found else out.dtype.type(fill)
-        out[k] = a if mine else b
-
-
-@kernel
 def _lay(side: Array, row: Array, left: Array, right: Array, out: Array) -> None:
     for n in range(len(side)):
         r = np.uint64(row[n])
@@ -118,11 +100,14 @@ class Ops:
         return self.in_order(left.instances().astype(np.int64), right.instances().astype(np.int64))
 
 
+@struct
 class Pairs:
     """Operations with the positions that they matched on the other side; -1 for none (an outer join's null).
 
     `attrs` are the attributes that each side's columns hold.
     """
+
+    ops: Ops
 
     def __init__(self, ops: Ops, contents: Contents, attrs: Sequence[Sequence[int]], op: Array, place: Array) -> None:
         self.ops, self.contents, self.attrs, self.op, self.place = ops, contents, attrs, op, place
@@ -139,8 +124,23 @@ class Pairs:
         size = f"i{own.dtype.itemsize}"  # one compiled loop serves all types of a size
         out = np.empty(len(self.op), own.dtype)
         own, held = (a if len(a) else np.zeros(1, a.dtype) for a in (own, held))
-        _gather(self.op, self.place, ops.side, ops.row, s, own.view(size), held.view(size), fill, out.view(size))
+        self._gather(s, own.view(size), held.view(size), fill, out.view(size))
         return out
+
+    @compiled
+    def _gather(self, s: int, own: Array, held: Array, fill: int, out: Array) -> None:
+        """Values of side `s` in pairs: from the rows that look, from the rows found, or `fill` if neither. Branch-free,
+        so `own` and `held` must not be empty.
+        """
+        for k in range(len(self.op)):
+            o = np.uint64(self.op[k])
+            p = self.place[k]
+            mine = self.ops.side[o] == s
+            found = p >= 0
+            a = own[np.uint64(self.ops.row[o]) if mine else np.uint64(0)]
+            b = held[np.uint64(p) if found and not mine else np.uint64(0)]
+            b = b if found else out.dtype.type(fill)
+            out[k] = a if mine else b
 
     def _find_unmatched(self, s: int) -> Array:
         out: Array = (self.ops.side[self.op] != s) & (self.place < 0)

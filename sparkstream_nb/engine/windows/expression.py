@@ -152,7 +152,8 @@ class _ExpressionBase(Untimed):
         out = Emission((2 + 2 * self.setup.findable) * (at + n) + 2 * n)
         now, bad = clock.at(rows.order_key), np.zeros(n, np.bool_)
         why = ""
-        feed, includes = Feed(rows, at), self._includes()
+        feed = Feed(rows, at)
+        self._begin()
         for a, b, text in self._stretches(rows):
             again = text is not None and text != self.text
             if again:
@@ -165,7 +166,7 @@ class _ExpressionBase(Untimed):
             condition = self.condition
             assert condition is not None
             condition.room(2 * n + (2 * at if again else 0))
-            out.count = self._step(again, a, b, feed, now, bad, includes, out)
+            out.count = self._step(again, a, b, feed, now, bad, out)
             if isinstance(condition, EvaluatedCondition):
                 why = condition.why or why
         if bad.any():
@@ -177,9 +178,8 @@ class _ExpressionBase(Untimed):
             self.condition.compact(keep)
         return result
 
-    def _includes(self) -> Array:
-        """For each position of the log, whether the event that ends a batch belongs to it."""
-        return np.empty(0, np.bool_)
+    def _begin(self) -> None:
+        """The log has the rows of a run."""
 
     def _stretches(self, rows: Rows) -> Iterator[tuple[int, int, str | None]]:
         """(first row, end, text) of stretches of rows with one condition; text None: the constant one."""
@@ -221,9 +221,7 @@ class ExpressionWindow(_ExpressionBase):
     be)."""
 
     @compiled
-    def step(
-        self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, includes: Array, out: Emission
-    ) -> int:
+    def step(self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, out: Emission) -> int:
         """`ExpressionWindowProcessor.process`."""
         held: Any = np.int64(-1)
         if again:
@@ -293,9 +291,7 @@ class ExpressionBatchWindow(_ExpressionBase):
         super().__init__(setup)
 
     @compiled
-    def step(
-        self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, includes: Array, out: Emission
-    ) -> int:
+    def step(self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, out: Emission) -> int:
         """`ExpressionBatchWindowProcessor.process`. The current chain holds the events not emitted yet (if `streaming`,
         those that expire with the next event), the other one the events emitted last, which will expire. `chunk`
         numbers the chunks of the run.
@@ -323,9 +319,9 @@ class ExpressionBatchWindow(_ExpressionBase):
             if bad[r]:
                 self.log.alive[pos] = False
             elif self.streaming:
-                self._pass(pos, fresh, closes, includes, now[r], rows.order_key[r], out)
+                self._pass(pos, fresh, closes, now[r], rows.order_key[r], out)
             else:
-                self._collect(pos, fresh, closes, includes, now[r], rows.order_key[r], out)
+                self._collect(pos, fresh, closes, now[r], rows.order_key[r], out)
             if fresh:
                 r += 1
         return out.count
@@ -349,9 +345,7 @@ class ExpressionBatchWindow(_ExpressionBase):
         return closes
 
     @inlined
-    def _pass(
-        self, pos: int, fresh: bool, closes: bool, includes: Array, now: int, order_key: int, out: Emission
-    ) -> None:
+    def _pass(self, pos: int, fresh: bool, closes: bool, now: int, order_key: int, out: Emission) -> None:
         """An event passes at once; the batch expires with the first one after it."""
         p = self.log.instance[pos]
         if fresh:
@@ -366,7 +360,7 @@ class ExpressionBatchWindow(_ExpressionBase):
             if fresh:
                 out.emit(pos, CURRENT, self.log.ts[pos], order_key)
         elif self.log.head[EXPIRED_CHAIN][p] >= 0:
-            self._let_out(pos, p, fresh, includes[pos], now, order_key, out)
+            self._let_out(pos, p, fresh, self.includes[pos], now, order_key, out)
         elif fresh:
             out.emit(pos, EXPIRED, now, order_key)
             out.emit(pos, CURRENT, now, order_key)
@@ -398,9 +392,7 @@ class ExpressionBatchWindow(_ExpressionBase):
             self.log.alive[pos] = True
 
     @inlined
-    def _collect(
-        self, pos: int, fresh: bool, closes: bool, includes: Array, now: int, order_key: int, out: Emission
-    ) -> None:
+    def _collect(self, pos: int, fresh: bool, closes: bool, now: int, order_key: int, out: Emission) -> None:
         """An event waits for the end of its batch."""
         p = self.log.instance[pos]
         stays = not closes
@@ -411,8 +403,8 @@ class ExpressionBatchWindow(_ExpressionBase):
                 self.log.alive[old] = False
                 out.emit(old, EXPIRED, now, order_key)
             if self.log.head[CURRENT_CHAIN][p] >= 0:
-                stays = not includes[pos]
-                self._send(pos, p, includes[pos], now, order_key, out)
+                stays = not self.includes[pos]
+                self._send(pos, p, self.includes[pos], now, order_key, out)
                 self.log.alive[pos] = True
             else:
                 self.log.alive[pos] = False
@@ -438,6 +430,8 @@ class ExpressionBatchWindow(_ExpressionBase):
             out.emit(pos, CURRENT, self.log.ts[pos], order_key)
             self.log.push(EXPIRED_CHAIN, pos, p)
 
-    def _includes(self) -> Array:
+    def _begin(self) -> None:
+        """`includes`: for each position of the log, whether the event that ends a batch belongs to it."""
         self.chunk = np.zeros(1, np.int64)
-        return np.full(self.log.capacity, self.include) if self.flag is None else self.log.values(self.flag)
+        every = np.full(self.log.capacity, self.include)
+        self.includes = every if self.flag is None else self.log.values(self.flag)

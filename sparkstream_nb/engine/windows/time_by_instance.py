@@ -148,8 +148,8 @@ class TimeByInstance:
         times[:aside], waiting[:aside] = self.times, self.instances
         out = Emission(at + 2 * n, self.ops_only)
         self.times, self.instances = times, waiting
-        ready, since = np.empty(instances, np.int64), np.empty(instances, np.int64)
-        made = self._step(Feed(rows, at), clock, hashes, ready, since, out)
+        self.ready, self.since = np.empty(instances, np.int64), np.empty(instances, np.int64)
+        made = self._step(Feed(rows, at), clock, hashes, out)
         aside = int(self.places[ASIDE])
         self.times, self.instances = times[:aside].copy(), waiting[:aside].copy()
         result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
@@ -158,9 +158,8 @@ class TimeByInstance:
         return result
 
     @compiled
-    def _step(self, rows: Feed, clock: Clock, hashes: Array, ready: Array, since: Array, out: Emission) -> int:
-        """`TimeWindowProcessor.process` over rows and timers merged by order key; `ready` and `since` have room for all
-        instances. Returns how many rows are put out."""
+    def _step(self, rows: Feed, clock: Clock, hashes: Array, out: Emission) -> int:
+        """`TimeWindowProcessor.process` over rows and timers merged by order key. Returns how many rows are put out."""
         tick = clock.first
         many = len(self.own) > 4 * _MANY
         for i in range(rows.count + 1):
@@ -179,8 +178,8 @@ class TimeByInstance:
                 t = clock.now[tick]
                 if clock.moved[tick] and due <= t:
                     order_key: Any = ((clock.base + tick) << _BITS) | self.scheduler
-                    found = self._fire(pos, t, due, order_key, many, ready, since, out)
-                    self._fire_together(found, t, order_key, hashes, ready, since, out)
+                    found = self._fire(pos, t, due, order_key, many, out)
+                    self._fire_together(found, t, order_key, hashes, out)
                 tick += 1
             if i == rows.count:
                 break
@@ -220,11 +219,10 @@ class TimeByInstance:
         return found
 
     @inlined
-    def _fire(
-        self, end: int, t: int, first: int, order_key: int, many: bool, ready: Array, since: Array, out: Emission
-    ) -> int:
+    def _fire(self, end: int, t: int, first: int, order_key: int, many: bool, out: Emission) -> int:
         """Takes the timers that are due at `t`, of which the first is due at `first`. One instance alone runs; of
-        several, the numbers are put into `ready`, when they are due into `since`. Returns how many are there."""
+        several, the numbers are put into `ready`, and when they are due into `since`, which have room for all. Returns
+        how many are there."""
         due: Any = first
         found = 0
         self.places[TIMES] += 1
@@ -239,33 +237,31 @@ class TimeByInstance:
                 self._run(p, t, order_key, out)
             elif self.mark[p] != self.places[TIMES]:
                 self.mark[p] = self.places[TIMES]
-                ready[found] = p
-                since[found] = time
+                self.ready[found] = p
+                self.since[found] = time
                 found += 1
         return found
 
     @inlined
-    def _fire_together(
-        self, found: int, t: int, order_key: int, hashes: Array, ready: Array, since: Array, out: Emission
-    ) -> None:
+    def _fire_together(self, found: int, t: int, order_key: int, hashes: Array, out: Emission) -> None:
         """Among instances that are due since the same time, one runs."""
         a = 0
         mask = self.places[BUCKETS] - 1
         while a < found:
             best = a
             b = a + 1
-            while b < found and since[b] == since[a]:
-                nearer = (hashes[ready[b]] & mask) - (hashes[ready[best]] & mask)
-                newer = self.own[4 * ready[b] + NUMBER] > self.own[4 * ready[best] + NUMBER]
+            while b < found and self.since[b] == self.since[a]:
+                nearer = (hashes[self.ready[b]] & mask) - (hashes[self.ready[best]] & mask)
+                newer = self.own[4 * self.ready[b] + NUMBER] > self.own[4 * self.ready[best] + NUMBER]
                 if nearer < 0 or (nearer == 0 and newer):
                     best = b
                 b += 1
             for k in range(a, b):
                 if k != best:
-                    _put_aside(since[k], ready[k], self.places[ASIDE], self.times, self.instances)
+                    _put_aside(self.since[k], self.ready[k], self.places[ASIDE], self.times, self.instances)
                     self.places[ASIDE] += 1
             out.chunks += 1
-            self._run(ready[best], t, order_key, out)
+            self._run(self.ready[best], t, order_key, out)
             a = b
 
     @inlined
