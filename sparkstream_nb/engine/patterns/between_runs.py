@@ -5,48 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .machine import clear_new, clear_pending, leave_map
-from .machine_memory import (
-    AT,
-    BASE,
-    BY_INDEX,
-    C_EVENT,
-    C_NEXT,
-    CHAINED,
-    E_SIZE,
-    E_SLOTS,
-    F_BIRTH,
-    F_ENTER,
-    F_LOOK,
-    F_PASSES,
-    FAILED,
-    I_INSTANCE,
-    INDEXED,
-    KEY_COUNT,
-    KEYS,
-    L_SIZE,
-    N_DOWN,
-    N_NEXT,
-    N_OWNER,
-    N_PARTIAL,
-    N_VALUE,
-    NP,
-    P_SIZE,
-    PEND,
-    PROGRAM,
-    QUEUE,
-    REST,
-    SLOW_LAST,
-    T_FREE,
-    T_LEFT,
-    TURN,
-    XC,
-    XE,
-    XL,
-    XN,
-    XP,
-    XT,
-)  # fmt: skip
-from .pointers import call2, call3, call5, entry, header, pool
+from .pointers import entry, machine
 
 
 @entry
@@ -55,119 +14,122 @@ def candidates(address: int, p: int, out: Any) -> int:
     the cells of one bucket are taken, and if Python's conditions come last only cells that pass the others. `out` has
     room for a whole list.
     """
-    X = header(address)
-    P, L, N = pool(X, XP), pool(X, XL), pool(X, XN)
-    i = X[AT]
-    g, lp = X[BASE] + i, pool(X, I_INSTANCE)[i] * L_SIZE * X[NP] + p * L_SIZE
-    if X[BY_INDEX] != 0:
-        c = call3(X[F_LOOK], X, lp, p, g)
+    m = machine(address)
+    state = m.states[p]
+    lists, cells = m.lists, m.cells
+    i = m.row
+    g, lp = m.log_base + i, m.row_instances[i] * m.state_count + p
+    if m.by_index:
+        c = m.first_candidate(lp, p, g)
     else:
-        c = L[lp + PEND]
-    q = P[p * P_SIZE + (REST if X[BY_INDEX] != 0 else PROGRAM)]
+        c = lists[lp].pending
+    q = state.rest if m.by_index else state.program
     n = 0
     while c != 0:
-        if X[BY_INDEX] == 0 or N[c + N_OWNER] == lp:
-            N[c + N_VALUE] = 1
-            X[FAILED] = 0
-            judged = P[p * P_SIZE + SLOW_LAST] == 0 or call5(X[F_PASSES], X, p, N[c + N_PARTIAL], g, c, q) != 0
-            if judged or X[FAILED] != 0:
+        if not m.by_index or cells[c].owner == lp:
+            cells[c].verdict = 1
+            m.failed = False
+            judged = not state.slow_last or m.interpret_filter(p, cells[c].partial, g, c, q) != 0
+            if judged or m.failed:
                 out[n] = c
                 n += 1
-            X[FAILED] = 0
-            N[c + N_VALUE] = 0
-        c = N[c + N_DOWN] if X[BY_INDEX] != 0 else N[c + N_NEXT]
+            m.failed = False
+            cells[c].verdict = 0
+        c = cells[c].down if m.by_index else cells[c].next
     return n
 
 
 @entry
 def reindex(address: int, instances: int) -> None:
     """Inserts all pending cells into the new, empty bucket array, in list order."""
-    X = header(address)
-    L, N, P = pool(X, XL), pool(X, XN), pool(X, XP)
-    X[INDEXED] = 0
+    m = machine(address)
+    lists, cells = m.lists, m.cells
+    m.indexed = 0
     for instance in range(instances):
-        for p in range(X[NP]):
-            if P[p * P_SIZE + KEYS] >= 0 and P[p * P_SIZE + KEY_COUNT] > 0:
-                lp = (instance * X[NP] + p) * L_SIZE
-                c = L[lp + PEND]
+        for p in range(m.state_count):
+            state = m.states[p]
+            if state.keys >= 0 and state.key_count > 0:
+                lp = instance * m.state_count + p
+                c = lists[lp].pending
                 while c != 0:
-                    call3(X[F_ENTER], X, lp, p, c)
-                    c = N[c + N_NEXT]
+                    m.enter_index(lp, p, c)
+                    c = cells[c].next
 
 
 @entry
 def begin_instances(address: int, instances: Any, times: Any) -> None:
     """Begins partition instances, each at its time; there is room for their first states."""
-    X = header(address)
+    m = machine(address)
     for i in range(len(instances)):
-        call2(X[F_BIRTH], X, instances[i] * L_SIZE * X[NP], times[i])
+        m.begin_instance(instances[i] * m.state_count, times[i])
 
 
 @entry
 def forget_instances(address: int, instances: Any) -> None:
-    """Frees the memory of partition instances. Their records in `L` are not cleared otherwise, and entries of
+    """Frees the memory of partition instances. Their lists are not cleared otherwise, and entries of
     theirs in the schedulers' heaps find nothing to run."""
-    X = header(address)
-    L, T = pool(X, XL), pool(X, XT)
+    m = machine(address)
+    times = m.times
     for instance in instances:
-        for p in range(X[NP]):
-            lp = (instance * X[NP] + p) * L_SIZE
-            clear_pending(X, lp)
-            clear_new(X, lp)
-            if L[lp + TURN] != 0:
-                leave_map(X, lp, p)
-            while L[lp + QUEUE] != 0:
-                c = L[lp + QUEUE]
-                L[lp + QUEUE] = T[c + 1]
-                T[c + 1] = X[T_FREE]
-                X[T_FREE] = c
-                X[T_LEFT] += 1
+        for p in range(m.state_count):
+            lp = instance * m.state_count + p
+            own = m.lists[lp]
+            clear_pending(m, lp)
+            clear_new(m, lp)
+            if own.turn != 0:
+                leave_map(m, lp, p)
+            while own.queue != 0:
+                c = own.queue
+                own.queue = times[c].next
+                times[c].next = m.free_time
+                m.free_time = c
+                m.times_left += 1
 
 
 @entry
 def mark_events(address: int, capacity: int, used: Any) -> None:
-    """Sets `used` at every log number that a living partial refers to. `capacity`: words of `E`."""
-    X = header(address)
-    E, C, P = pool(X, XE), pool(X, XC), pool(X, XP)
-    e = X[E_SIZE]
+    """Sets `used` at every log number that a living partial refers to. `capacity`: words of the partials."""
+    m = machine(address)
+    partials, links, states = m.partials, m.links, m.states
+    e = m.partial_words
     while e < capacity:
-        if E[e + 1] > 0:
-            for p in range(X[NP]):
-                v = E[e + E_SLOTS + p]
-                if P[p * P_SIZE + CHAINED] != 0:
+        if partials[e].references > 0:
+            for p in range(m.state_count):
+                v = partials[e].events[p]
+                if states[p].is_counted:
                     while v != 0:
-                        used[C[v + C_EVENT]] = 1
-                        v = C[v + C_NEXT]
+                        used[links[v].event] = 1
+                        v = links[v].next
                 else:
                     used[v] = 1
-        e += X[E_SIZE]
+        e += m.partial_words
 
 
 @entry
 def renumber_events(address: int, capacity: int, new: Any) -> None:
     """Replaces log numbers by `new[number]` in all living partials. Chains are shared, so they are visited cell by cell
     through a negative sign."""
-    X = header(address)
-    E, C, P = pool(X, XE), pool(X, XC), pool(X, XP)
-    e = X[E_SIZE]
+    m = machine(address)
+    partials, links, states = m.partials, m.links, m.states
+    e = m.partial_words
     while e < capacity:
-        if E[e + 1] > 0:
-            for p in range(X[NP]):
-                v = E[e + E_SLOTS + p]
-                if P[p * P_SIZE + CHAINED] == 0:
-                    E[e + E_SLOTS + p] = new[v]
-                elif v != 0 and C[v + C_EVENT] >= 0:
+        if partials[e].references > 0:
+            for p in range(m.state_count):
+                v = partials[e].events[p]
+                if not states[p].is_counted:
+                    partials[e].events[p] = new[v]
+                elif v != 0 and links[v].event >= 0:
                     while v != 0:
-                        C[v + C_EVENT] = -1 - new[C[v + C_EVENT]]
-                        v = C[v + C_NEXT]
-        e += X[E_SIZE]
-    e = X[E_SIZE]
+                        links[v].event = -1 - new[links[v].event]
+                        v = links[v].next
+        e += m.partial_words
+    e = m.partial_words
     while e < capacity:
-        if E[e + 1] > 0:
-            for p in range(X[NP]):
-                v = E[e + E_SLOTS + p]
-                if P[p * P_SIZE + CHAINED] != 0 and v != 0 and C[v + C_EVENT] < 0:
+        if partials[e].references > 0:
+            for p in range(m.state_count):
+                v = partials[e].events[p]
+                if states[p].is_counted and v != 0 and links[v].event < 0:
                     while v != 0:
-                        C[v + C_EVENT] = -1 - C[v + C_EVENT]
-                        v = C[v + C_NEXT]
-        e += X[E_SIZE]
+                        links[v].event = -1 - links[v].event
+                        v = links[v].next
+        e += m.partial_words

@@ -5,16 +5,17 @@ that the first false one ends the program; of conditions joined by `or` the firs
 rules follow Siddhi's executors: an operator computes in the type that the plan gives it, division by zero is null,
 comparing with null is false (`!=`: true), null is false for `and`, `or` and an assertion, `not` of null is true. A
 value whose evaluation failed (`FAILURE` in the log) makes every expression that uses it fail, and in the end the event
-(`FAILED`).
+(`Machine.failed`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from .machine_memory import FAILED, FAILURE, N_VALUE, P_SIZE, SLOW, WORDS, XK, XM, XN, XP, XQ, XS, XW, XZ  # fmt: skip
+from .machine_memory import COMPARISON_WORDS, FAILURE, LEAP_WORDS, Machine
 from .partial_matches import find_event
-from .pointers import Reals, Words, called, compiled, pool, reals, unit
+from .pointers import called, compiled, unit
+from .records import Octets, Reals, Words
 
 (
     END, ASSERT, PUSH, CONST, ARITH, COMPARE, AND, OR, NOT, IS_NULL, ASSERT_COMPARE, LEAP_COMPARE, CHOOSE, COALESCE,
@@ -43,36 +44,54 @@ def _compare(op: int, kind: int, a: int, x: float, a_real: int, b: int, y: float
 
 
 @compiled
-def comparisons(X: Words, e: int, g: int, q: int) -> int:
+def _left_place(m: Machine, e: int, g: int, q: int) -> int:
+    """The place in the log of the left value of the comparison at `q`."""
+    test = m.comparisons[q]
+    event = find_event(m, e, g, test.left_mode, test.left_state, test.left_number)
+    return event + test.left_column * m.log_capacity
+
+
+@compiled
+def _right_place(m: Machine, e: int, g: int, q: int) -> int:
+    """The place in the log of the right value of the comparison at `q`."""
+    test = m.comparisons[q]
+    event = find_event(m, e, g, test.right_mode, test.right_state, test.right_number)
+    return event + test.right_column * m.log_capacity
+
+
+@compiled
+def comparisons(m: Machine, e: int, g: int, q: int) -> int:
     """Runs the comparisons at the beginning of the program at `q`. Returns where it continues, or -1 if one is
     false."""
-    Q, Z, w, r = pool(X, XQ), pool(X, XZ), pool(X, XW), reals(X, XW)
-    while Q[q] == ASSERT_COMPARE:
-        a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) + Q[q + 6] * X[WORDS]
-        b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) + Q[q + 11] * X[WORDS]
-        null = Z[a] | Z[b]
+    codes, nulls, words, reals = m.codes, m.nulls, m.words, m.reals
+    while codes[q] == ASSERT_COMPARE:
+        test = m.comparisons[q]
+        a = _left_place(m, e, g, q)
+        b = _right_place(m, e, g, q)
+        null = nulls[a] | nulls[b]
         if null >= FAILURE:
-            X[FAILED] = 1
+            m.failed = True
             return -1
         if null != 0:
-            holds = Q[q + 1] == NE
+            holds = test.op == NE
         else:
-            holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
+            a_real, b_real = test.left_real, test.right_real
+            holds = _compare(test.op, test.kind, words[a], reals[a], a_real, words[b], reals[b], b_real)
         if not holds:
             return -1
-        q += 13
+        q += COMPARISON_WORDS
     return q
 
 
 @called
-def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int, b_real: int) -> None:
+def _arith(op: int, kind: int, values: Words, reals: Reals, nulls: Octets, s: int, a_real: int, b_real: int) -> None:
     """Combines the two values on top of the stack; the result goes to `s`."""
-    if Z[s] != 0 or Z[s + 1] != 0:
-        Z[s] = max(Z[s], Z[s + 1])
+    if nulls[s] != 0 or nulls[s + 1] != 0:
+        nulls[s] = max(nulls[s], nulls[s + 1])
         return
     if kind in (T_FLOAT, T_DOUBLE):
-        x = F[s] if a_real != 0 else np.float64(V[s])
-        y = F[s + 1] if b_real != 0 else np.float64(V[s + 1])
+        x = reals[s] if a_real != 0 else np.float64(values[s])
+        y = reals[s + 1] if b_real != 0 else np.float64(values[s + 1])
         if kind == T_FLOAT:
             x = np.float64(np.float32(x))
             y = np.float64(np.float32(y))
@@ -83,15 +102,15 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
         elif op == MUL:
             x = x * y
         elif y == 0.0:
-            Z[s] = 1
+            nulls[s] = 1
             x = 0.0
         elif op == DIV:
             x = x / y
         else:
             x = np.fmod(x, y)
-        F[s] = np.float64(np.float32(x)) if kind == T_FLOAT else x
+        reals[s] = np.float64(np.float32(x)) if kind == T_FLOAT else x
         return
-    a, b = V[s], V[s + 1]
+    a, b = values[s], values[s + 1]
     if op == ADD:
         a = a + b
     elif op == SUB:
@@ -99,7 +118,7 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
     elif op == MUL:
         a = a * b
     elif b == 0:
-        Z[s] = 1
+        nulls[s] = 1
         a = 0
     elif b == -1:  # the one quotient that does not fit
         a = -a if op == DIV else 0
@@ -111,13 +130,13 @@ def _arith(op: int, kind: int, V: Words, F: Reals, Z: Words, s: int, a_real: int
             if q < 0 and q * b != a:
                 q += 1
         a = q if op == DIV else a - q * b
-    V[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
+    values[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
 
 
 @called
-def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -> None:
+def _math(function: int, values: Words, reals: Reals, s: int, a_real: int, b_real: int) -> None:
     """Applies a function to the value at `s` of the stack (and the next), which gives a double there."""
-    x = F[s] if a_real != 0 else np.float64(V[s])
+    x = reals[s] if a_real != 0 else np.float64(values[s])
     if function == ABS:
         x = abs(x)
     elif function == CEIL:
@@ -127,109 +146,118 @@ def _math(function: int, V: Words, F: Reals, s: int, a_real: int, b_real: int) -
     elif function == SQRT:
         x = np.sqrt(x)
     else:
-        y = F[s + 1] if b_real != 0 else np.float64(V[s + 1])
+        y = reals[s + 1] if b_real != 0 else np.float64(values[s + 1])
         x = np.maximum(x, y) if function == BIGGER else np.minimum(x, y)
-    F[s] = x
+    reals[s] = x
 
 
 @unit
-def interpret_filter(X: Words, p: int, e: int, g: int, cell: int, q: int) -> int:
+def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> int:
     """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. The
     program of the filter is at `q` (-1: none)."""
-    P = pool(X, XP)
-    verdict = pool(X, XN)[cell + N_VALUE] if P[p * P_SIZE + SLOW] != 0 else 1
+    states = m.states
+    verdict = m.cells[cell].verdict if states[p].slow else 1
     if verdict == 0:
         return 0
     if q < 0:
-        X[FAILED] = verdict == FAILURE
+        m.failed = verdict == FAILURE
         return 0 if verdict == FAILURE else 1
-    Q, W, Z = pool(X, XQ), X[WORDS], pool(X, XZ)
-    w, r = pool(X, XW), reals(X, XW)
-    V, F, N = pool(X, XS), reals(X, XS), pool(X, XM)
+    codes, nulls = m.codes, m.nulls
+    words, reals = m.words, m.reals
+    stack, stack_reals, stack_nulls = m.stack, m.stack_reals, m.stack_nulls
     s = 0
     while True:
-        op = Q[q]
+        op = codes[q]
         if op in (ASSERT_COMPARE, LEAP_COMPARE):
-            a = find_event(X, e, g, Q[q + 3], Q[q + 4], Q[q + 5]) + Q[q + 6] * W
-            b = find_event(X, e, g, Q[q + 8], Q[q + 9], Q[q + 10]) + Q[q + 11] * W
-            if Z[a] != 0 or Z[b] != 0:
-                if Z[a] == FAILURE or Z[b] == FAILURE:
-                    X[FAILED] = 1
+            test = m.comparisons[q]
+            a = _left_place(m, e, g, q)
+            b = _right_place(m, e, g, q)
+            if nulls[a] != 0 or nulls[b] != 0:
+                if nulls[a] == FAILURE or nulls[b] == FAILURE:
+                    m.failed = True
                     return 0
-                holds = Q[q + 1] == NE
+                holds = test.op == NE
             else:
-                holds = _compare(Q[q + 1], Q[q + 2], w[a], r[a], Q[q + 7], w[b], r[b], Q[q + 12])
+                a_real, b_real = test.left_real, test.right_real
+                holds = _compare(test.op, test.kind, words[a], reals[a], a_real, words[b], reals[b], b_real)
             if op == LEAP_COMPARE:
-                q += 14 + (Q[q + 13] if holds else 0)
+                q += LEAP_WORDS + (test.leap if holds else 0)
             elif holds:
-                q += 13
+                q += COMPARISON_WORDS
             else:
                 return 0
         elif op == END:
-            X[FAILED] = verdict == FAILURE
+            m.failed = verdict == FAILURE
             return 0 if verdict == FAILURE else 1
         elif op == PUSH:
-            a = find_event(X, e, g, Q[q + 1], Q[q + 2], Q[q + 3]) + Q[q + 4] * W
-            V[s] = w[a]
-            N[s] = Z[a]
+            load = m.loads[q]
+            a = find_event(m, e, g, load.mode, load.state, load.number) + load.column * m.log_capacity
+            stack[s] = words[a]
+            stack_nulls[s] = nulls[a]
             s += 1
             q += 5
         elif op == CONST:
-            V[s] = pool(X, XK)[Q[q + 1]]
-            N[s] = 0
+            stack[s] = m.constants[codes[q + 1]]
+            stack_nulls[s] = 0
             s += 1
             q += 2
         elif op == ARITH:
             s -= 1
-            _arith(Q[q + 1], Q[q + 2], V, F, N, s - 1, Q[q + 3], Q[q + 4])
+            operation = m.operations[q]
+            a_real, b_real = operation.left_real, operation.right_real
+            _arith(operation.op, operation.kind, stack, stack_reals, stack_nulls, s - 1, a_real, b_real)
             q += 5
         elif op == COMPARE:
             s -= 1
-            null = max(N[s - 1], N[s])
+            operation = m.operations[q]
+            null = max(stack_nulls[s - 1], stack_nulls[s])
             if null != 0:
-                V[s - 1] = 1 if Q[q + 1] == NE else 0
+                stack[s - 1] = 1 if operation.op == NE else 0
             else:
-                V[s - 1] = _compare(Q[q + 1], Q[q + 2], V[s - 1], F[s - 1], Q[q + 3], V[s], F[s], Q[q + 4])
-            N[s - 1] = null & FAILURE
+                a, a_real, x = stack[s - 1], operation.left_real, stack_reals[s - 1]
+                b, b_real, y = stack[s], operation.right_real, stack_reals[s]
+                stack[s - 1] = _compare(operation.op, operation.kind, a, x, a_real, b, y, b_real)
+            stack_nulls[s - 1] = null & FAILURE
             q += 5
         elif op == ASSERT:
             s -= 1
-            if N[s] != 0 or V[s] == 0:
-                X[FAILED] = N[s] == FAILURE
+            if stack_nulls[s] != 0 or stack[s] == 0:
+                m.failed = stack_nulls[s] == FAILURE
                 return 0
             q += 1
         elif op == NOT:
-            V[s - 1] = 1 if N[s - 1] != 0 or V[s - 1] == 0 else 0
-            N[s - 1] &= FAILURE
+            stack[s - 1] = 1 if stack_nulls[s - 1] != 0 or stack[s - 1] == 0 else 0
+            stack_nulls[s - 1] &= FAILURE
             q += 1
         elif op == CHOOSE:
             s -= 2
-            taken = s if N[s - 1] == 0 and V[s - 1] != 0 else s + 1
-            V[s - 1] = V[taken]
-            N[s - 1] = max(N[s - 1] & FAILURE, N[taken])
+            taken = s if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else s + 1
+            stack[s - 1] = stack[taken]
+            stack_nulls[s - 1] = max(stack_nulls[s - 1] & FAILURE, stack_nulls[taken])
             q += 1
         elif op == COALESCE:
             s -= 1
-            if N[s - 1] == 1:
-                V[s - 1] = V[s]
-                N[s - 1] = N[s]
+            if stack_nulls[s - 1] == 1:
+                stack[s - 1] = stack[s]
+                stack_nulls[s - 1] = stack_nulls[s]
             q += 1
         elif op == MATH:
-            if Q[q + 1] >= BIGGER:
+            call = m.calls[q]
+            if call.function >= BIGGER:
                 s -= 1
-                N[s - 1] = max(N[s - 1], N[s])
-            _math(Q[q + 1], V, F, s - 1, Q[q + 2], Q[q + 3])
+                stack_nulls[s - 1] = max(stack_nulls[s - 1], stack_nulls[s])
+            _math(call.function, stack, stack_reals, s - 1, call.left_real, call.right_real)
             q += 4
         elif op == IS_NULL:
-            V[s - 1] = N[s - 1]
-            N[s - 1] &= FAILURE
+            stack[s - 1] = stack_nulls[s - 1]
+            stack_nulls[s - 1] &= FAILURE
             q += 1
         else:  # if the first one decides, the second is not evaluated
             s -= 1
-            a = 1 if N[s - 1] == 0 and V[s - 1] != 0 else 0
-            if N[s - 1] != FAILURE and a == (op == AND):
-                a = 1 if N[s] == 0 and V[s] != 0 else 0
-                N[s - 1] = N[s]
-            V[s - 1] = a
-            N[s - 1] &= FAILURE
+            a = 1 if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else 0
+            if stack_nulls[s - 1] != FAILURE and a == (op == AND):
+                a = 1 if stack_nulls[s] == 0 and stack[s] != 0 else 0
+                stack_nulls[s - 1] = stack_nulls[s]
+            stack[s - 1] = a
+            stack_nulls[s - 1] &= FAILURE
             q += 1

@@ -4,74 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .machine import append_new, splice_new
-from .machine_memory import (
-    ACTIVE,
-    BORN,
-    C_COUNT,
-    C_EVENT,
-    C_FREE,
-    C_LEFT,
-    C_NEXT,
-    C_PREV,
-    C_REFS,
-    C_SIZE,
-    C_TAIL,
-    CHAINED,
-    CHANGED,
-    COPIED,
-    E_EXPIRED,
-    E_FREE,
-    E_LEFT,
-    E_REFS,
-    E_SIZE,
-    E_SLOTS,
-    E_TIME,
-    F_NOTIFY,
-    INITIALIZED,
-    L_SIZE,
-    N_NEXT,
-    N_PARTIAL,
-    NEW,
-    NP,
-    P_SIZE,
-    PEND,
-    QUEUE,
-    RESET,
-    SCHEDULED,
-    STARTED,
-    SUCCESS,
-    TURN,
-    XC,
-    XE,
-    XL,
-    XN,
-    XP,
-    XT,
+from .machine_memory import EVENTS, LINK_WORDS, Machine, Partial
+from .pointers import compiled, entry, machine
+
+_FIELDS = (
+    "pending", "new", "queue", "changed", "success", "reset", "initialized", "born", "started", "active", "scheduled",
+    "copied", "turn",
 )  # fmt: skip
-from .pointers import call3, entry, header, pool
+
+LISTS = np.dtype([(name, np.int64) for name in _FIELDS])
+"""A state of an instance as it is saved: the lengths of the pending and the new list and of the queue, then flags."""
+
+_TIME, _EXPIRED = Partial.time, Partial.expired
 
 
 @entry
 def measure(address: int, instances: int, out: Any) -> None:
     """Counts list entries, partials at most, chain cells at most and scheduled times."""
-    X = header(address)
-    L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
-    for i in range(instances * X[NP]):
-        for head in (PEND, NEW):
-            c = L[i * L_SIZE + head]
+    m = machine(address)
+    for i in range(instances * m.state_count):
+        lists = m.lists[i]
+        for head in (lists.pending, lists.new):
+            c = head
             while c != 0:
                 out[0] += 1
-                e = N[c + N_PARTIAL]
-                for p in range(X[NP]):
-                    if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
-                        out[2] += C[E[e + E_SLOTS + p] + C_COUNT]
-                c = N[c + N_NEXT]
-        c = L[i * L_SIZE + QUEUE]
+                out[2] += _count_links(m, m.cells[c].partial)
+                c = m.cells[c].next
+        c = lists.queue
         while c != 0:
             out[3] += 1
-            c = T[c + 1]
+            c = m.times[c].next
     out[1] = out[0]
+
+
+@compiled
+def _count_links(m: Machine, e: int) -> int:
+    """The number of events of the counted states of a partial."""
+    n, events = 0, m.partials[e].events
+    for p in range(m.state_count):
+        if m.states[p].is_counted and events[p] != 0:
+            n += m.links[events[p]].count
+    return n
 
 
 @entry
@@ -79,58 +55,61 @@ def dump_machine(
     address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen:
     Any, seen_chains: Any,
 ) -> Any:  # fmt: skip
-    """Writes all lists. `lists[i]`: lengths of the pending and new list and of the queue, then flags; `cells`: the
-    partial of every entry; `partials`: time, expired, unused, slots (chain number + 1 where counted); `chains`: where
-    each chain ends in `events`. Returns the numbers of partials and chains."""
-    X = header(address)
-    L, N, T, E, C, P = pool(X, XL), pool(X, XN), pool(X, XT), pool(X, XE), pool(X, XC), pool(X, XP)
+    """Writes all lists (`LISTS`); `cells`: the partial of every entry; `partials`: time, unused, expired, unused, slots
+    (chain number + 1 where counted); `chains`: where each chain ends in `events`. Returns the numbers of partials and
+    chains."""
+    m = machine(address)
     at = n = k = d = q = 0
-    for i in range(instances * X[NP]):
-        lp = i * L_SIZE
+    for i in range(instances * m.state_count):
+        source, out = m.lists[i], lists[i]
         for j in range(2):
-            c = L[lp + (PEND if j == 0 else NEW)]
+            c = source.pending if j == 0 else source.new
             while c != 0:
-                lists[i, j] += 1
-                e = N[c + N_PARTIAL]
-                slot = e // X[E_SIZE]
+                if j == 0:
+                    out.pending += 1
+                else:
+                    out.new += 1
+                e = m.cells[c].partial
+                slot = e // m.partial_words
                 if seen[slot] == 0:
-                    partials[n, E_TIME] = E[e + E_TIME]
-                    partials[n, E_EXPIRED] = E[e + E_EXPIRED]
-                    for p in range(X[NP]):
-                        v = E[e + E_SLOTS + p]
-                        if P[p * P_SIZE + CHAINED] != 0 and v != 0:
-                            if seen_chains[v // C_SIZE] == 0:
+                    partial = m.partials[e]
+                    partials[n, _TIME] = partial.time
+                    partials[n, _EXPIRED] = partial.expired
+                    for p in range(m.state_count):
+                        v = partial.events[p]
+                        if m.states[p].is_counted and v != 0:
+                            if seen_chains[v // LINK_WORDS] == 0:
                                 w = v
                                 while w != 0:
-                                    events[d] = C[w + C_EVENT]
+                                    events[d] = m.links[w].event
                                     d += 1
-                                    w = C[w + C_NEXT]
+                                    w = m.links[w].next
                                 chains[k] = d
                                 k += 1
-                                seen_chains[v // C_SIZE] = k
-                            v = seen_chains[v // C_SIZE]
-                        partials[n, E_SLOTS + p] = v
+                                seen_chains[v // LINK_WORDS] = k
+                            v = seen_chains[v // LINK_WORDS]
+                        partials[n, EVENTS + p] = v
                     n += 1
                     seen[slot] = n
                 cells[at] = seen[slot] - 1
                 at += 1
-                c = N[c + N_NEXT]
-        c = L[lp + QUEUE]
+                c = m.cells[c].next
+        c = source.queue
         while c != 0:
-            lists[i, 2] += 1
-            times[q] = T[c]
+            out.queue += 1
+            times[q] = m.times[c].time
             q += 1
-            c = T[c + 1]
-        lists[i, 3] = L[lp + CHANGED]
-        lists[i, 4] = L[lp + SUCCESS]
-        lists[i, 5] = L[lp + RESET]
-        lists[i, 6] = L[lp + INITIALIZED]
-        lists[i, 7] = L[lp + BORN]
-        lists[i, 8] = L[lp + STARTED]
-        lists[i, 9] = L[lp + ACTIVE]
-        lists[i, 10] = L[lp + SCHEDULED]
-        lists[i, 11] = L[lp + COPIED]
-        lists[i, 12] = L[lp + TURN]
+            c = m.times[c].next
+        out.changed = source.changed
+        out.success = source.success
+        out.reset = source.reset
+        out.initialized = source.initialized
+        out.born = source.born
+        out.started = source.started
+        out.active = source.active
+        out.scheduled = source.scheduled
+        out.copied = source.copied
+        out.turn = source.turn
     return n, k
 
 
@@ -139,63 +118,64 @@ def restore_machine(
     address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
 ) -> None:
     """The inverse of `dump_machine`, into an empty machine that has room."""
-    X = header(address)
-    L, E, C, P = pool(X, XL), pool(X, XE), pool(X, XC), pool(X, XP)
-    first_partial = X[E_FREE]
-    first_chain = X[C_FREE]
+    m = machine(address)
+    links = m.links
+    first_partial = m.free_partial
+    first_chain = m.free_link
     d = 0
     for k in range(len(chains)):
-        head = X[C_FREE]
+        head = m.free_link
         last = 0
         while d < chains[k]:
-            c = X[C_FREE]
-            X[C_FREE] = C[c + C_NEXT]
-            X[C_LEFT] -= 1
-            C[c + C_EVENT] = events[d]
-            C[c + C_NEXT] = 0
-            C[c + C_PREV] = last
+            c = m.free_link
+            m.free_link = links[c].next
+            m.links_left -= 1
+            links[c].event = events[d]
+            links[c].next = 0
+            links[c].previous = last
             if last != 0:
-                C[last + C_NEXT] = c
+                links[last].next = c
             last = c
-            C[head + C_COUNT] = C[head + C_COUNT] + 1 if c != head else 1
+            links[head].count = links[head].count + 1 if c != head else 1
             d += 1
-        C[head + C_TAIL] = last
-        C[head + C_REFS] = 0
+        links[head].tail = last
+        links[head].references = 0
     for i in range(len(partials)):
-        e = X[E_FREE]
-        X[E_FREE] = E[e + E_TIME]
-        X[E_LEFT] -= 1
-        E[e + E_TIME] = partials[i, E_TIME]
-        E[e + E_EXPIRED] = partials[i, E_EXPIRED]
-        E[e + E_REFS] = 0
-        for p in range(X[NP]):
-            v = partials[i, E_SLOTS + p]
-            if P[p * P_SIZE + CHAINED] != 0 and v != 0:
+        partial = m.partials[m.free_partial]
+        m.free_partial = partial.time
+        m.partials_left -= 1
+        partial.time = partials[i, _TIME]
+        partial.expired = partials[i, _EXPIRED] != 0
+        partial.references = 0
+        for p in range(m.state_count):
+            v = partials[i, EVENTS + p]
+            if m.states[p].is_counted and v != 0:
                 # Free records of a fresh machine follow one another, so a chain starts where those before it end.
-                v = first_chain + (chains[v - 2] if v > 1 else 0) * C_SIZE
-                C[v + C_REFS] += 1
-            E[e + E_SLOTS + p] = v
-        for p in range(E_SLOTS + X[NP], X[E_SIZE]):
-            E[e + p] = 0
+                v = first_chain + (chains[v - 2] if v > 1 else 0) * LINK_WORDS
+                links[v].references += 1
+            partial.events[p] = v
+        for p in range(m.state_count, m.partial_words - EVENTS):
+            partial.events[p] = 0
     at = q = 0
-    for i in range(instances * X[NP]):
-        lp, p = i * L_SIZE, i % X[NP]
+    for i in range(instances * m.state_count):
+        lp, p, source = i, i % m.state_count, lists[i]
+        out = m.lists[lp]
         for j in range(2):
-            for _ in range(lists[i, j]):
-                append_new(X, lp, p, first_partial + cells[at] * X[E_SIZE])
+            for _ in range(source.pending if j == 0 else source.new):
+                append_new(m, lp, p, first_partial + cells[at] * m.partial_words)
                 at += 1
-            if j == 0 and L[lp + NEW] != 0:
-                splice_new(X, lp, p)
-        for _ in range(lists[i, 2]):
-            call3(X[F_NOTIFY], X, lp, p, times[q])
+            if j == 0 and out.new != 0:
+                splice_new(m, lp, p)
+        for _ in range(source.queue):
+            m.notify_at(lp, p, times[q])
             q += 1
-        L[lp + CHANGED] = lists[i, 3]
-        L[lp + SUCCESS] = lists[i, 4]
-        L[lp + RESET] = lists[i, 5]
-        L[lp + INITIALIZED] = lists[i, 6]
-        L[lp + BORN] = lists[i, 7]
-        L[lp + STARTED] = lists[i, 8]
-        L[lp + ACTIVE] = lists[i, 9]
-        L[lp + SCHEDULED] = lists[i, 10]
-        L[lp + COPIED] = lists[i, 11]
-        L[lp + TURN] = lists[i, 12]
+        out.changed = source.changed != 0
+        out.success = source.success != 0
+        out.reset = source.reset != 0
+        out.initialized = source.initialized != 0
+        out.born = source.born != 0
+        out.started = source.started != 0
+        out.active = source.active != 0
+        out.scheduled = source.scheduled
+        out.copied = source.copied != 0
+        out.turn = source.turn

@@ -35,8 +35,8 @@ from ..columnar.column_data import Array, StringPool
 from ..columnar.error_routing import may_fail
 from ..expressions.java_arithmetic import common_type
 from . import check as c
-from . import machine_memory as m
 from .machine_layout import PatternLayout
+from .machine_memory import LOGICAL, STREAM
 from .partial_matches import AS_DOUBLE, AS_FLOAT, AS_WORD, CURRENT, FROM_FIRST, FROM_LAST, SINGLE
 
 ARITHMETIC = {"+": c.ADD, "-": c.SUB, "*": c.MUL, "/": c.DIV, "%": c.MOD}
@@ -117,11 +117,11 @@ class Filters:
         self.current.append(current)
         self.slow.append(slow)
         row = self.table[p]
-        row[m.PROGRAM] = row[m.REST] = self._code([code for _, code in between])
-        row[m.SLOW] = bool(slow)
-        row[m.SLOW_LAST] = slow_last
-        row[m.INERT] = self._inert(p)
-        if row[m.INERT] and not row[m.START]:
+        row["program"] = row["rest"] = self._code([code for _, code in between])
+        row["slow"] = bool(slow)
+        row["slow_last"] = slow_last
+        row["inert"] = self._inert(p)
+        if row["inert"] and not row["start"]:
             self._index(p, between, bool(slow))
 
     def _code(self, parts: Sequence[list[int]]) -> int:
@@ -307,15 +307,15 @@ class Filters:
                 bound = [here[3], here[4], there[1], there[3], there[4]]
                 if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they do not change
                     rest.pop()
-                    self.table[p][m.STRICT] = op in (">", "<")
+                    self.table[p]["strict"] = op in (">", "<")
         if not count and bound is None:
             return
         row = self.table[p]
-        row[m.REST] = self._code(rest)
-        row[m.KEYS], row[m.KEY_COUNT] = len(self.codes), count
+        row["rest"] = self._code(rest)
+        row["keys"], row["key_count"] = len(self.codes), count
         self.codes += keys
         if bound is not None:
-            row[m.BOUND], row[m.BOUND_SIGN] = len(self.codes), sign
+            row["bound"], row["bound_sign"] = len(self.codes), sign
             self.codes += bound
 
     def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
@@ -335,7 +335,7 @@ class Filters:
             n = len(self.layout.processors)
             if origin.mode != SINGLE or origin.processor == n:
                 return None
-            if self.layout.processors[origin.processor].kind not in (m.STREAM, m.LOGICAL):
+            if self.layout.processors[origin.processor].kind not in (STREAM, LOGICAL):
                 return None
             a, b = self._load(here, p), self._load(there, p)
             assert a is not None

@@ -5,41 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .machine_memory import (
-    B_BOUND,
-    B_HEAD,
-    B_SIZE,
-    B_TAIL,
-    BOUND,
-    BOUND_SIGN,
-    BUCKETS,
-    E_SLOTS,
-    F_KEY,
-    INDEXED,
-    KEY_COUNT,
-    KEYS,
-    LEAST_VALUE,
-    N_BUCKET,
-    N_DOWN,
-    N_OWNER,
-    N_PARTIAL,
-    N_UP,
-    N_VALUE,
-    NONE,
-    P_SIZE,
-    PEND,
-    WORDS,
-    XB,
-    XE,
-    XL,
-    XN,
-    XP,
-    XQ,
-    XW,
-    XZ,
-)  # fmt: skip
+from .machine_memory import BUCKET_WORDS, KEY_WORDS, NONE, Machine
 from .partial_matches import AS_DOUBLE, AS_WORD
-from .pointers import Words, as_real, as_word, call4, compiled, pool, quiet, reals, unit
+from .pointers import as_word, compiled, unit
 
 
 @compiled
@@ -51,123 +19,126 @@ def mix(h: int, v: int) -> int:
 
 
 @compiled
-def key_word(X: Words, at: int, real: int, how: int) -> int:
+def key_word(m: Machine, at: int, real: int, how: int) -> int:
     """The word at `at` of the log, such that equal values of any numeric types give equal words."""
     if how == AS_WORD:
-        return pool(X, XW)[at]
+        return m.words[at]
     if how == AS_DOUBLE:
-        f = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
+        f = m.reals[at] if real != 0 else np.float64(m.words[at])
     elif real != 0:
-        f = np.float64(np.float32(reals(X, XW)[at]))
+        f = np.float64(np.float32(m.reals[at]))
     else:
-        f = np.float64(np.float32(pool(X, XW)[at]))
+        f = np.float64(np.float32(m.words[at]))
     return as_word(f + 0.0)  # -0.0 becomes 0.0
 
 
 @unit
-def index_key(X: Words, lp: int, p: int, g: int, e: int) -> int:
+def index_key(m: Machine, lp: int, p: int, g: int, e: int) -> int:
     """The bucket for partial `e`, or for event `g` (`e` 0); -1 where a key is null: nothing can match."""
-    P, Q, E, Z = pool(X, XP), pool(X, XQ), pool(X, XE), pool(X, XZ)
-    q = P[p * P_SIZE + KEYS]
+    state = m.states[p]
+    partials, nulls = m.partials, m.nulls
+    q = state.keys
     h = mix(lp, NONE)
-    for _ in range(P[p * P_SIZE + KEY_COUNT]):
-        v, column, real = g, Q[q + 1], Q[q + 2]
+    for _ in range(state.key_count):
+        key = m.keys[q]
+        v, column, real = g, key.column, key.real
         if e != 0:
-            v, column, real = E[e + E_SLOTS + Q[q + 3]], Q[q + 4], Q[q + 5]
-        at = v + column * X[WORDS]
-        if Z[at] != 0:
+            v, column, real = partials[e].events[key.earlier_state], key.earlier_column, key.earlier_real
+        at = v + column * m.log_capacity
+        if nulls[at] != 0:
             return -1
-        h = mix(h, key_word(X, at, real, Q[q]))
-        q += 6
-    return (h & (X[BUCKETS] - 1)) * B_SIZE
+        h = mix(h, key_word(m, at, real, key.hashing))
+        q += KEY_WORDS
+    return (h & (m.bucket_count - 1)) * BUCKET_WORDS
 
 
 @compiled
-def bound_value(X: Words, p: int, g: int, e: int) -> float:
+def bound_value(m: Machine, p: int, g: int, e: int) -> float:
     """The bound of partial `e`, or the value that event `g` compares with bounds (`e` 0); NaN for null."""
-    P, Q = pool(X, XP), pool(X, XQ)
-    q = P[p * P_SIZE + BOUND]
-    v, column, real = g, Q[q], Q[q + 1]
+    state = m.states[p]
+    bound = m.bounds[state.bound]
+    v, column, real = g, bound.column, bound.real
     if e != 0:
-        v, column, real = pool(X, XE)[e + E_SLOTS + Q[q + 2]], Q[q + 3], Q[q + 4]
-    at = v + column * X[WORDS]
-    if pool(X, XZ)[at] != 0:
+        v, column, real = m.partials[e].events[bound.earlier_state], bound.earlier_column, bound.earlier_real
+    at = v + column * m.log_capacity
+    if m.nulls[at] != 0:
         return np.nan
-    value = reals(X, XW)[at] if real != 0 else np.float64(pool(X, XW)[at])
-    return value * P[p * P_SIZE + BOUND_SIGN]
+    value = m.reals[at] if real != 0 else np.float64(m.words[at])
+    return value * state.bound_sign
 
 
 @unit
-def look(X: Words, lp: int, p: int, g: int) -> int:
+def first_candidate(m: Machine, lp: int, p: int, g: int) -> int:
     """The first pending cell that event `g` may match at processor `p`, 0 for none. With a bound and no key, the list
     itself is the only bucket. An empty bucket has an infinite bound."""
-    P = pool(X, XP)
-    if P[p * P_SIZE + KEY_COUNT] == 0:
-        c, least = pool(X, XL)[lp + PEND], pool(X, XL)[lp + LEAST_VALUE]
+    state, own = m.states[p], m.lists[lp]
+    if state.key_count == 0:
+        c, least = own.pending, own.least_bound
     else:
-        b = call4(X[F_KEY], X, lp, p, g, 0)
+        b = m.index_key(lp, p, g, 0)
         if b < 0:
             return 0
-        c, least = pool(X, XB)[b + B_HEAD], pool(X, XB)[b + B_BOUND]
-    if P[p * P_SIZE + BOUND] >= 0:
-        return c if bound_value(X, p, g, NONE) >= as_real(least) else 0
+        c, least = m.buckets[b].head, m.buckets[b].bound
+    if state.bound >= 0:
+        return c if bound_value(m, p, g, NONE) >= least else 0
     return c
 
 
 @unit
-def leave_index(X: Words, c: int) -> int:
+def leave_index(m: Machine, c: int) -> int:
     """Takes a pending cell out of its bucket."""
-    N, B = pool(X, XN), pool(X, XB)
-    b, up, down = N[c + N_BUCKET], N[c + N_UP], N[c + N_DOWN]
+    cells, buckets = m.cells, m.buckets
+    b, up, down = cells[c].bucket, cells[c].up, cells[c].down
     if up == 0:
-        B[b + B_HEAD] = down
+        buckets[b].head = down
         if down == 0:
-            B[b + B_BOUND] = as_word(np.inf)
+            buckets[b].bound = np.inf
     else:
-        N[up + N_DOWN] = down
+        cells[up].down = down
     if down == 0:
-        B[b + B_TAIL] = up
+        buckets[b].tail = up
     else:
-        N[down + N_UP] = up
-    X[INDEXED] -= 1
+        cells[down].up = up
+    m.indexed -= 1
     return 0
 
 
 @unit
-def enter_index(X: Words, lp: int, p: int, c: int) -> int:
+def enter_index(m: Machine, lp: int, p: int, c: int) -> int:
     """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list; 1 if it did."""
-    N, P = pool(X, XN), pool(X, XP)
-    e = N[c + N_PARTIAL]
-    N[c + N_BUCKET] = -1
-    if P[p * P_SIZE + KEY_COUNT] == 0:
-        L, v = pool(X, XL), bound_value(X, p, NONE, e)
-        N[c + N_VALUE] = as_word(v)
-        if L[lp + PEND] == c:
-            L[lp + LEAST_VALUE] = as_word(np.inf)
-        if v < as_real(L[lp + LEAST_VALUE]):
-            L[lp + LEAST_VALUE] = as_word(v)
+    state, own = m.states[p], m.lists[lp]
+    cells = m.cells
+    e = cells[c].partial
+    cells[c].bucket = -1
+    if state.key_count == 0:
+        v = bound_value(m, p, NONE, e)
+        cells[c].bound = v
+        if own.pending == c:
+            own.least_bound = np.inf
+        if v < own.least_bound:
+            own.least_bound = v
         return 0
-    b = call4(X[F_KEY], X, lp, p, 0, e)
+    b = m.index_key(lp, p, 0, e)
     if b < 0:
         return 0
-    B = pool(X, XB)
-    if P[p * P_SIZE + BOUND] >= 0:
-        v = bound_value(X, p, NONE, e)
+    buckets = m.buckets
+    if state.bound >= 0:
+        v = bound_value(m, p, NONE, e)
         if v != v:  # nothing exceeds null or NaN
             return 0
-        N[c + N_VALUE] = as_word(v)
-        if v < as_real(B[b + B_BOUND]):
-            B[b + B_BOUND] = as_word(v)
-    N[c + N_BUCKET] = b
-    more = quiet(X, XN)
-    more[c + N_OWNER] = lp
-    more[c + N_DOWN] = 0
-    tail = B[b + B_TAIL]
-    more[c + N_UP] = tail
+        cells[c].bound = v
+        if v < buckets[b].bound:
+            buckets[b].bound = v
+    cells[c].bucket = b
+    fresh = m.quiet_cells[c]
+    fresh.owner = lp
+    fresh.down = 0
+    tail = buckets[b].tail
+    fresh.up = tail
     if tail == 0:
-        B[b + B_HEAD] = c
+        buckets[b].head = c
     else:
-        N[tail + N_DOWN] = c
-    B[b + B_TAIL] = c
-    X[INDEXED] += 1
+        cells[tail].down = c
+    buckets[b].tail = c
+    m.indexed += 1
     return 1

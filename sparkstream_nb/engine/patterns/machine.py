@@ -2,356 +2,311 @@
 
 from __future__ import annotations
 
-from .machine_memory import (
-    DRAINING,
-    E_REFS,
-    E_TIME,
-    F_ENTER,
-    F_LEAVE,
-    H_BUCKETS,
-    H_HEAP,
-    H_HELD,
-    H_SIZE,
-    H_TURN,
-    HEAP_N,
-    HIGH,
-    KEYS,
-    L_SIZE,
-    LAST_START,
-    LOW,
-    M_STARTS,
-    N_BUCKET,
-    N_FREE,
-    N_LEFT,
-    N_NEXT,
-    N_PARTIAL,
-    N_PREV,
-    NEW,
-    NEW_N,
-    NEW_TAIL,
-    NEXT_DUE,
-    NP,
-    P_SIZE,
-    PEND,
-    PEND_N,
-    PEND_TAIL,
-    QUEUE,
-    QUEUE_TAIL,
-    RISING,
-    START_N,
-    STEADY,
-    T_FREE,
-    T_LEFT,
-    TIMER,
-    TURN,
-    WITHIN,
-    XE,
-    XET,
-    XH,
-    XL,
-    XN,
-    XP,
-    XT,
-)  # fmt: skip
+from .machine_memory import Machine
 from .partial_matches import FAR, drop_partial, first_event
-from .pointers import Words, call1, call3, called, compiled, pool, quiet, unit
+from .pointers import called, compiled, unit
 
 # -------------------------------------------------------------------------------------------------------- lists
 
 
 @compiled
-def free_cell(X: Words, c: int) -> None:
-    N = pool(X, XN)
-    N[c + N_NEXT] = X[N_FREE]
-    X[N_FREE] = c
-    X[N_LEFT] += 1
+def free_cell(m: Machine, c: int) -> None:
+    cells = m.cells
+    cells[c].next = m.free_cell
+    m.free_cell = c
+    m.cells_left += 1
 
 
 @compiled
-def append_new(X: Words, lp: int, p: int, e: int) -> None:
+def append_new(m: Machine, lp: int, p: int, e: int) -> None:
     """Adds a partial to a processor's `newAndEveryStateEventList`."""
-    L, N, E = pool(X, XL), pool(X, XN), pool(X, XE)
-    c = X[N_FREE]
-    X[N_FREE] = N[c + N_NEXT]
-    X[N_LEFT] -= 1
-    E[e + E_REFS] += 1
-    N[c + N_PARTIAL] = e
-    more = quiet(X, XN)
-    more[c + N_NEXT] = 0
-    more[c + N_BUCKET] = -1
-    tail = L[lp + NEW_TAIL]
-    more[c + N_PREV] = tail
+    own = m.lists[lp]
+    cells, partials = m.cells, m.partials
+    c = m.free_cell
+    m.free_cell = cells[c].next
+    m.cells_left -= 1
+    partials[e].references += 1
+    cells[c].partial = e
+    fresh = m.quiet_cells[c]
+    fresh.next = 0
+    fresh.bucket = -1
+    tail = own.new_tail
+    fresh.previous = tail
     if tail == 0:
-        L[lp + NEW] = c
+        own.new = c
     else:
-        N[tail + N_NEXT] = c
-    L[lp + NEW_TAIL] = c
-    L[lp + NEW_N] += 1
-    if pool(X, XP)[p * P_SIZE + STEADY] != 0:
-        widen(X, lp, e)
+        cells[tail].next = c
+    own.new_tail = c
+    own.new_count += 1
+    if m.states[p].steady:
+        widen(m, lp, e)
 
 
 @called
-def widen(X: Words, lp: int, e: int) -> None:
+def widen(m: Machine, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
-    L, times, starts = pool(X, XL), pool(X, XET), pool(X, M_STARTS)
-    for i in range(X[START_N]):
-        g = first_event(X, e, starts[i])
+    own = m.lists[lp]
+    times, starts = m.event_times, m.start_states
+    for i in range(m.start_count):
+        g = first_event(m, e, starts[i])
         if g != 0:
             t = times[g]
-            if t - X[WITHIN] > L[lp + LOW]:
-                L[lp + LOW] = t - X[WITHIN]
-            if t + X[WITHIN] < L[lp + HIGH]:
-                L[lp + HIGH] = t + X[WITHIN]
-            if t < L[lp + LAST_START] or X[START_N] > 1:
-                L[lp + RISING] = 0
-            L[lp + LAST_START] = t
+            if t - m.within > own.low:
+                own.low = t - m.within
+            if t + m.within < own.high:
+                own.high = t + m.within
+            if t < own.last_start or m.start_count > 1:
+                own.rising = False
+            own.last_start = t
         else:
-            L[lp + RISING] = 0
+            own.rising = False
 
 
 @called
-def reset_times(X: Words, lp: int) -> None:
+def reset_times(m: Machine, lp: int) -> None:
     """Set the times of an empty new list."""
-    L = pool(X, XL)
-    L[lp + LOW] = -FAR
-    L[lp + HIGH] = FAR
-    L[lp + LAST_START] = -FAR
-    L[lp + RISING] = 1
+    own = m.lists[lp]
+    own.low = -FAR
+    own.high = FAR
+    own.last_start = -FAR
+    own.rising = True
 
 
 @called
-def remove_new(X: Words, lp: int, c: int) -> None:
+def remove_new(m: Machine, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
-    L, N = pool(X, XL), pool(X, XN)
-    before, after = N[c + N_PREV], N[c + N_NEXT]
+    own = m.lists[lp]
+    cells = m.cells
+    before, after = cells[c].previous, cells[c].next
     if before == 0:
-        L[lp + NEW] = after
+        own.new = after
     else:
-        N[before + N_NEXT] = after
+        cells[before].next = after
     if after == 0:
-        L[lp + NEW_TAIL] = before
+        own.new_tail = before
     else:
-        N[after + N_PREV] = before
-    L[lp + NEW_N] -= 1
-    e = N[c + N_PARTIAL]
-    free_cell(X, c)
-    drop_partial(X, e)
+        cells[after].previous = before
+    own.new_count -= 1
+    e = cells[c].partial
+    free_cell(m, c)
+    drop_partial(m, e)
 
 
 @called
-def clear_new(X: Words, lp: int) -> None:
-    L = pool(X, XL)
-    while L[lp + NEW] != 0:
-        remove_new(X, lp, L[lp + NEW])
-    reset_times(X, lp)
+def clear_new(m: Machine, lp: int) -> None:
+    own = m.lists[lp]
+    while own.new != 0:
+        remove_new(m, lp, own.new)
+    reset_times(m, lp)
 
 
 @compiled
-def take_pending(X: Words, lp: int, c: int) -> None:
+def take_pending(m: Machine, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
-    L, N = pool(X, XL), pool(X, XN)
-    before, after = N[c + N_PREV], N[c + N_NEXT]
+    own = m.lists[lp]
+    cells = m.cells
+    before, after = cells[c].previous, cells[c].next
     if before == 0:
-        L[lp + PEND] = after
+        own.pending = after
     else:
-        N[before + N_NEXT] = after
+        cells[before].next = after
     if after == 0:
-        L[lp + PEND_TAIL] = before
+        own.pending_tail = before
     else:
-        N[after + N_PREV] = before
-    L[lp + PEND_N] -= 1
-    if N[c + N_BUCKET] >= 0:
-        call1(X[F_LEAVE], X, c)
-    e = N[c + N_PARTIAL]
-    free_cell(X, c)
-    drop_partial(X, e)
+        cells[after].previous = before
+    own.pending_count -= 1
+    if cells[c].bucket >= 0:
+        m.leave_index(c)
+    e = cells[c].partial
+    free_cell(m, c)
+    drop_partial(m, e)
 
 
 @called
-def remove_pending(X: Words, lp: int, c: int) -> None:
+def remove_pending(m: Machine, lp: int, c: int) -> None:
     """`take_pending`, not inlined, for rare callers."""
-    take_pending(X, lp, c)
+    take_pending(m, lp, c)
 
 
 @called
-def remove_from(X: Words, lp: int, e: int) -> None:
+def remove_from(m: Machine, lp: int, e: int) -> None:
     """Takes a partial out of a pending list, if it is there."""
-    N = pool(X, XN)
-    c = pool(X, XL)[lp + PEND]
+    cells = m.cells
+    c = m.lists[lp].pending
     while c != 0:
-        if N[c + N_PARTIAL] == e:
-            remove_pending(X, lp, c)
+        if cells[c].partial == e:
+            remove_pending(m, lp, c)
             return
-        c = N[c + N_NEXT]
+        c = cells[c].next
 
 
 @compiled
-def clear_pending(X: Words, lp: int) -> None:
-    L = pool(X, XL)
-    while L[lp + PEND] != 0:
-        take_pending(X, lp, L[lp + PEND])
+def clear_pending(m: Machine, lp: int) -> None:
+    own = m.lists[lp]
+    while own.pending != 0:
+        take_pending(m, lp, own.pending)
 
 
 @called
-def sort_new(X: Words, lp: int) -> None:
+def sort_new(m: Machine, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
-    L, N, E = pool(X, XL), pool(X, XN), pool(X, XE)
-    c = N[L[lp + NEW] + N_NEXT]
+    own = m.lists[lp]
+    cells, partials = m.cells, m.partials
+    c = cells[own.new].next
     while c != 0:
-        after = N[c + N_NEXT]
-        t = E[N[c + N_PARTIAL] + E_TIME]
+        after = cells[c].next
+        t = partials[cells[c].partial].time
         t = FAR if t == -1 else t
-        back = N[c + N_PREV]
+        back = cells[c].previous
         steps = 0
         while back != 0:
-            u = E[N[back + N_PARTIAL] + E_TIME]
+            u = partials[cells[back].partial].time
             u = FAR if u == -1 else u
             if u <= t:
                 break
-            back = N[back + N_PREV]
+            back = cells[back].previous
             steps += 1
         if steps > 0:
-            before = N[c + N_PREV]
-            N[before + N_NEXT] = after
+            before = cells[c].previous
+            cells[before].next = after
             if after == 0:
-                L[lp + NEW_TAIL] = before
+                own.new_tail = before
             else:
-                N[after + N_PREV] = before
+                cells[after].previous = before
             if back == 0:
-                front = L[lp + NEW]
-                L[lp + NEW] = c
+                front = own.new
+                own.new = c
             else:
-                front = N[back + N_NEXT]
-                N[back + N_NEXT] = c
-            N[c + N_PREV] = back
-            N[c + N_NEXT] = front
-            N[front + N_PREV] = c
+                front = cells[back].next
+                cells[back].next = c
+            cells[c].previous = back
+            cells[c].next = front
+            cells[front].previous = c
         c = after
 
 
 @called
-def move_new(X: Words, lp: int, p: int) -> None:
+def move_new(m: Machine, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
-    L = pool(X, XL)
-    head = L[lp + NEW]
+    own = m.lists[lp]
+    head = own.new
     if head == 0:
         return
-    if L[lp + NEW_N] > 1:
-        sort_new(X, lp)
-    splice_new(X, lp, p)
+    if own.new_count > 1:
+        sort_new(m, lp)
+    splice_new(m, lp, p)
 
 
 @compiled
-def splice_new(X: Words, lp: int, p: int) -> None:
+def splice_new(m: Machine, lp: int, p: int) -> None:
     """Appends the new list, unchanged, to the end of the pending list."""
-    L, N = pool(X, XL), pool(X, XN)
-    head = L[lp + NEW]
-    tail = L[lp + PEND_TAIL]
+    own, state = m.lists[lp], m.states[p]
+    cells = m.cells
+    head = own.new
+    tail = own.pending_tail
     if tail == 0:
-        L[lp + PEND] = head
+        own.pending = head
     else:
-        N[tail + N_NEXT] = head
-        N[head + N_PREV] = tail
-    L[lp + PEND_TAIL] = L[lp + NEW_TAIL]
-    L[lp + PEND_N] += L[lp + NEW_N]
-    L[lp + NEW] = 0
-    L[lp + NEW_TAIL] = 0
-    L[lp + NEW_N] = 0
-    P = pool(X, XP)
-    if P[p * P_SIZE + STEADY] != 0:
-        reset_times(X, lp)
-    if P[p * P_SIZE + KEYS] >= 0:
+        cells[tail].next = head
+        cells[head].previous = tail
+    own.pending_tail = own.new_tail
+    own.pending_count += own.new_count
+    own.new = 0
+    own.new_tail = 0
+    own.new_count = 0
+    if state.steady:
+        reset_times(m, lp)
+    if state.keys >= 0:
         c = head
         while c != 0:
-            call3(X[F_ENTER], X, lp, p, c)
-            c = N[c + N_NEXT]
+            m.enter_index(lp, p, c)
+            c = cells[c].next
 
 
 # -------------------------------------------------------------------------------------------------------- timers
 
 
 @unit
-def notify_at(X: Words, lp: int, p: int, time: int) -> int:
+def notify_at(m: Machine, lp: int, p: int, time: int) -> int:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
-    L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
-    c = X[T_FREE]
-    X[T_FREE] = T[c + 1]
-    X[T_LEFT] -= 1
-    T[c] = time
-    T[c + 1] = 0
-    if L[lp + QUEUE] == 0:
-        L[lp + QUEUE] = c
-        L[lp + QUEUE_TAIL] = c
-        timer = P[p * P_SIZE + TIMER]
-        if L[lp + TURN] == 0:
-            H, base = pool(X, XH), timer * X[HEAP_N]
-            if H[base + H_HELD] > H[base + H_BUCKETS] * 3 // 4:
-                H[base + H_BUCKETS] *= 2
-            H[base + H_HELD] += 1
-            H[base + H_TURN] += 1
-            L[lp + TURN] = H[base + H_TURN]
-        if X[DRAINING] != lp + 1:
-            push_heap(X, timer, time, lp // (L_SIZE * X[NP]))
+    own = m.lists[lp]
+    times, states = m.times, m.states
+    c = m.free_time
+    m.free_time = times[c].next
+    m.times_left -= 1
+    times[c].time = time
+    times[c].next = 0
+    if own.queue == 0:
+        own.queue = c
+        own.queue_tail = c
+        timer = states[p].timer
+        if own.turn == 0:
+            scheduler = m.schedulers[timer * m.scheduler_words]
+            if scheduler.instances > scheduler.buckets * 3 // 4:
+                scheduler.buckets *= 2
+            scheduler.instances += 1
+            scheduler.turns += 1
+            own.turn = scheduler.turns
+        if m.draining != lp + 1:
+            push_heap(m, timer, time, lp // m.state_count)
     else:
-        T[L[lp + QUEUE_TAIL] + 1] = c
-        L[lp + QUEUE_TAIL] = c
+        times[own.queue_tail].next = c
+        own.queue_tail = c
     return 0
 
 
 @compiled
-def leave_map(X: Words, lp: int, p: int) -> None:
+def leave_map(m: Machine, lp: int, p: int) -> None:
     """An instance without a scheduled time leaves the map of its scheduler."""
-    pool(X, XH)[pool(X, XP)[p * P_SIZE + TIMER] * X[HEAP_N] + H_HELD] -= 1
-    pool(X, XL)[lp + TURN] = 0
+    m.schedulers[m.states[p].timer * m.scheduler_words].instances -= 1
+    m.lists[lp].turn = 0
 
 
 @called
-def push_heap(X: Words, timer: int, time: int, instance: int) -> None:
+def push_heap(m: Machine, timer: int, time: int, instance: int) -> None:
     """Pushes (time, instance) onto the heap of a scheduler."""
-    H = pool(X, XH)
-    base = timer * X[HEAP_N]
-    n = H[base + H_SIZE]
-    H[base + H_SIZE] = n + 1
-    base += H_HEAP
-    X[NEXT_DUE] = min(X[NEXT_DUE], time)
-    i = n
+    scheduler = m.schedulers[timer * m.scheduler_words]
+    heap = scheduler.heap
+    i = scheduler.size
+    scheduler.size = i + 1
+    m.next_due = min(m.next_due, time)
     while i > 0:
         up = (i - 1) >> 1
-        u = base + 2 * up
-        if H[u] < time or (H[u] == time and H[u + 1] <= instance):
+        if heap[up].time < time or (heap[up].time == time and heap[up].instance <= instance):
             break
-        H[base + 2 * i] = H[u]
-        H[base + 2 * i + 1] = H[u + 1]
+        heap[i].time = heap[up].time
+        heap[i].instance = heap[up].instance
         i = up
-    H[base + 2 * i] = time
-    H[base + 2 * i + 1] = instance
+    heap[i].time = time
+    heap[i].instance = instance
 
 
 @called
-def pop_heap(X: Words, timer: int) -> int:
+def pop_heap(m: Machine, timer: int) -> int:
     """Pops the first (time, instance) of the heap of a scheduler; returns the instance."""
-    H = pool(X, XH)
-    base = timer * X[HEAP_N]
-    n = H[base + H_SIZE] - 1
-    H[base + H_SIZE] = n
-    base += H_HEAP
-    out = H[base + 1]
-    time, instance = H[base + 2 * n], H[base + 2 * n + 1]
+    scheduler = m.schedulers[timer * m.scheduler_words]
+    heap = scheduler.heap
+    n = scheduler.size - 1
+    scheduler.size = n
+    out = heap[0].instance
+    time, instance = heap[n].time, heap[n].instance
     i = 0
     while True:
         low = 2 * i + 1
         if low >= n:
             break
-        a = base + 2 * low
-        if low + 1 < n and (H[a + 2] < H[a] or (H[a + 2] == H[a] and H[a + 3] < H[a + 1])):
+        if low + 1 < n and _is_before(heap[low + 1].time, heap[low + 1].instance, heap[low].time, heap[low].instance):
             low += 1
-            a += 2
-        if time < H[a] or (time == H[a] and instance <= H[a + 1]):
+        if not _is_before(heap[low].time, heap[low].instance, time, instance):
             break
-        H[base + 2 * i] = H[a]
-        H[base + 2 * i + 1] = H[a + 1]
+        heap[i].time = heap[low].time
+        heap[i].instance = heap[low].instance
         i = low
-    H[base + 2 * i] = time
-    H[base + 2 * i + 1] = instance
+    heap[i].time = time
+    heap[i].instance = instance
     return out
+
+
+@compiled
+def _is_before(time: int, instance: int, other_time: int, other_instance: int) -> bool:
+    return time < other_time or (time == other_time and instance < other_instance)

@@ -16,7 +16,8 @@ import numpy as np
 from ...lang.tree import UNBOUNDED
 from ...plan import nodes
 from ..columnar.column_data import Array
-from . import machine_memory as m
+from .machine_memory import ABSENT, ABSENT_LOGICAL, COUNT, LOGICAL, STREAM, StateDescription
+from .records import dtype_of
 
 
 @dataclass(slots=True)
@@ -44,11 +45,11 @@ class Processor:
 
     @property
     def absent(self) -> bool:
-        return self.kind in (m.ABSENT, m.ABSENT_LOGICAL)
+        return self.kind in (ABSENT, ABSENT_LOGICAL)
 
     @property
     def is_counted(self) -> bool:
-        return self.kind == m.COUNT
+        return self.kind == COUNT
 
 
 @dataclass(slots=True)
@@ -142,16 +143,16 @@ def _states(state: nodes.State) -> Iterator[nodes.StreamState]:
 
 def _parse(out: PatternLayout, state: nodes.State, start: bool) -> _Runtime:
     if isinstance(state, nodes.StreamState):
-        return _single(out, Processor(m.STREAM, state, start))
+        return _single(out, Processor(STREAM, state, start))
     if isinstance(state, nodes.AbsentState):
         if state.wait is None:
             raise ValueError("an absent state that is the whole pattern needs a waiting time")
-        runtime = _single(out, Processor(m.ABSENT, state.state, start, wait=state.wait))
+        runtime = _single(out, Processor(ABSENT, state.state, start, wait=state.wait))
         out.timers.append(runtime.first)
         out.startup.append(runtime.first)
         return runtime
     if isinstance(state, nodes.CountState):
-        return _single(out, Processor(m.COUNT, state.state, start, least=state.least, most=state.most))
+        return _single(out, Processor(COUNT, state.state, start, least=state.least, most=state.most))
     if isinstance(state, nodes.EveryState):
         return _every(out, state, start)
     if isinstance(state, nodes.NextState):
@@ -209,7 +210,7 @@ def _logical(out: PatternLayout, state: nodes.LogicalState, start: bool) -> _Run
         absent = isinstance(side, nodes.AbsentState)
         inner = side.state if isinstance(side, nodes.AbsentState) else side
         wait = side.wait if isinstance(side, nodes.AbsentState) and side.wait is not None else -1
-        kind = m.ABSENT_LOGICAL if absent else m.LOGICAL
+        kind = ABSENT_LOGICAL if absent else LOGICAL
         numbers.append(_single(out, Processor(kind, inner, start, wait=wait, is_or=state.op == "or")).first)
     second, first = numbers
     ps[second].partner, ps[first].partner = first, second
@@ -232,24 +233,24 @@ def _set_last(ps: list[Processor], last: int) -> None:
 
 
 def table(layout: PatternLayout) -> Array:
-    """The machine's table of processors, without the fields of filters. int64[processors, P_SIZE]."""
+    """The machine's table of states (`StateDescription`[processors]), without the fields of filters."""
     ps = layout.processors
-    out = np.zeros((len(ps), m.P_SIZE), np.int64)
+    out = np.zeros(len(ps), dtype_of(StateDescription))
     steady = layout.input.within is not None and all(
-        p.kind in (m.STREAM, m.LOGICAL) or (p.is_counted and p.least > 0) for p in ps if p.start
+        p.kind in (STREAM, LOGICAL) or (p.is_counted and p.least > 0) for p in ps if p.start
     )
     for i, p in enumerate(ps):
         row = out[i]
-        row[m.KIND], row[m.START], row[m.LEAST], row[m.MOST] = p.kind, p.start, p.least, p.most
-        row[m.NEXT], row[m.EVERY], row[m.WITHIN_EVERY] = p.next, p.every, p.within_every
-        row[m.LAST_STATE], row[m.RETURNS], row[m.CALLBACK] = p.last, p.returns, p.callback
-        row[m.PARTNER], row[m.IS_OR], row[m.WAIT], row[m.PHASE] = p.partner, p.is_or, p.wait, p.phase
-        row[m.CHAINED], row[m.TIMER], row[m.STREAM_OF] = p.is_counted, p.timer, layout.stream_of(i)
-        row[m.PROGRAM], row[m.KEYS], row[m.BOUND] = -1, -1, -1
-        row[m.STEADY] = steady and not p.start
-        row[m.AGAIN] = p.kind == m.STREAM and p.start and p.every == i and p.callback < 0
-        row[m.RENEWS] = p.renews
-        row[m.INIT_AGAIN] = p.every >= 0 or (layout.sequence and p.next >= 0 and ps[p.next].absent)
+        row["kind"], row["start"], row["least"], row["most"] = p.kind, p.start, p.least, p.most
+        row["next"], row["every"], row["within_every"] = p.next, p.every, p.within_every
+        row["last"], row["returns"], row["callback"] = p.last, p.returns, p.callback
+        row["partner"], row["is_or"], row["wait"], row["phase"] = p.partner, p.is_or, p.wait, p.phase
+        row["is_counted"], row["timer"], row["stream"] = p.is_counted, p.timer, layout.stream_of(i)
+        row["program"], row["keys"], row["bound"] = -1, -1, -1
+        row["steady"] = steady and not p.start
+        row["starts_again"] = p.kind == STREAM and p.start and p.every == i and p.callback < 0
+        row["renews"] = p.renews
+        row["init_again"] = p.every >= 0 or (layout.sequence and p.next >= 0 and ps[p.next].absent)
     return out
 
 

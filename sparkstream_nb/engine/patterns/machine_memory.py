@@ -1,32 +1,41 @@
-"""The memory layout of a pattern's state machine (`pointers`: access to it from compiled loops).
+"""The memory of a pattern's state machine (`pointers`: access to it from compiled loops).
 
-All state of a pattern is in a handful of int64 arrays (pools of fixed-size records, linked by their offsets; offset 0
-means none). One array, the *header*, holds the addresses of the others and the machine's registers, so that a
-compiled function takes one pointer instead of a dozen array descriptors: calls stay cheap and compile fast.
+All state of a pattern is in a handful of arrays of 64-bit words: pools of records, which refer to one another by their
+offsets; offset 0 means none. The *machine* itself is a record too, the header: it has the addresses of the others, the
+registers and the addresses of compiled functions, so that a compiled function takes one pointer instead of a dozen
+array descriptors: calls stay cheap and compile fast.
 
-| pool | record |
-| --- | --- |
-| `P` processors | static description of a state, see `Processor fields` |
-| `L` lists | per partition instance and processor: its pending and new lists, flags, last scheduled time |
-| `E` partials | Siddhi's `StateEvent`: timestamp, references held, type, one word per state |
-| `N` cells | an entry of a list: partial, neighbours, neighbours in its index bucket, and a value: a bound that an
-event must exceed for the entry to matter, or the verdict of a filter that was evaluated outside |
-| `C` chain cells | one event of a counted state; the head also holds the last cell and the length |
-| `T` timer cells | a scheduled time |
-| `H` schedulers | one per absent state: its instances by the first of their times, see `Fields of H` |
-| `B` buckets | of the index over pending partials |
-| `R` | partials to be emitted |
-| `S`, `M` | the stack of a filter's values, and which of them are null |
-| `O`, `D` | emitted matches, and the events of their counted states |
-| `W`, `Z` | words of the event log, column after column of `WORDS` each, and which are null (or `FAILURE`) |
-
-The word of a state in a partial is the log number of its event, or the head of a chain for a counted state.
+The word of a state in a partial is the log number of its event, or the first link of a chain for a counted state.
 Log numbers 0 and 1 are no event, and an event without values (`StreamEventFactory.newInstance` of an absent state).
+
+In compiled functions, `m` is the machine, `p` the number of a state, `g` the log number of an event. `e`, `c` and `v`
+are the offsets of a partial, a cell and a link. `m.lists[lp]` are the lists of a state in a partition instance; `lp` is
+`l0 + p`, and `l0` the number of the lists of the instance's first state.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, Protocol
+
 import numpy as np
+
+from .records import (
+    RECORDED,
+    RECORDS,
+    WRITTEN,
+    Columns,
+    Grid,
+    Octets,
+    Pool,
+    Reals,
+    Same,
+    Table,
+    Words,
+    header,
+    offset_of,
+    record,
+    words_of,
+)  # fmt: skip
 
 NO_EVENT, EMPTY_EVENT = 0, 1
 
@@ -38,87 +47,425 @@ FAILURE = 2
 filter failed.
 """
 
-# Kinds of processor.
+# Kinds of state.
 STREAM, COUNT, LOGICAL, ABSENT, ABSENT_LOGICAL = 0, 1, 2, 3, 4
 
-# Processor fields (`P`).
-(
-    KIND, START, LEAST, MOST, NEXT, EVERY, WITHIN_EVERY, LAST_STATE, RETURNS, CALLBACK, PARTNER, IS_OR, WAIT,
-    PHASE, CHAINED, PROGRAM, SLOW, KEYS, KEY_COUNT, BOUND, BOUND_SIGN, STEADY, INIT_AGAIN, TIMER, STREAM_OF, AGAIN,
-    REST, STRICT, SLOW_LAST, INERT, RENEWS,
-) = range(31)  # fmt: skip
-P_SIZE = 32
 
-# Fields of `L`. What nearly every event asks for stands first, in one line of the processor's cache.
-(
-    PEND, PEND_TAIL, PEND_N, NEW, NEW_TAIL, NEW_N, RESET, BORN,
-    CHANGED, SUCCESS, COPIED, LEAST_VALUE, LOW, HIGH, RISING, LAST_START,
-    INITIALIZED, STARTED, ACTIVE, SCHEDULED, QUEUE, QUEUE_TAIL, TURN,
-) = range(23)  # fmt: skip
-L_SIZE = 24
+@record(words=32)
+class StateDescription:
+    """A state of the pattern: its kind and wiring (`machine_layout.Processor`) and its filter (`filter_program`). It
+    does not change."""
 
-# Fields of `H`: the heap's size; of the scheduler's map (`timers.py`) the buckets, the instances in it and how many
-# came in ever, of which `TURN` of `L` is each one's number; the heap's entries (time, instance) follow.
-H_SIZE, H_BUCKETS, H_HELD, H_TURN, H_HEAP = range(5)
+    kind: int
+    start: bool
+    least: int
+    most: int
+    next: int
+    every: int
+    within_every: int
+    last: bool
+    returns: int
+    callback: int
+    partner: int
+    is_or: bool
+    wait: int
+    phase: int
+    is_counted: bool
+    program: int
+    slow: bool
+    keys: int
+    key_count: int
+    bound: int
+    bound_sign: int
+    steady: bool
+    init_again: bool
+    timer: int
+    stream: int
+    starts_again: bool
+    rest: int
+    strict: bool
+    slow_last: bool
+    inert: bool
+    renews: int
 
-# Fields of `E`; slots follow.
-E_TIME, E_REFS, E_EXPIRED, E_GIVEN, E_SLOTS = range(5)
 
-# Fields of `N`.
-N_PARTIAL, N_NEXT, N_PREV, N_UP, N_DOWN, N_OWNER, N_BUCKET, N_VALUE = range(8)
-N_SIZE = 8
+@record(words=24)
+class StateLists:
+    """Per partition instance and state: its pending and new lists, flags, and the last scheduled time. What nearly
+    every event asks for stands first, in one line of the processor's cache."""
 
-# Fields of `C`.
-C_EVENT, C_NEXT, C_PREV, C_REFS, C_TAIL, C_COUNT = range(6)
-C_SIZE = 6
+    pending: int
+    pending_tail: int
+    pending_count: int
+    new: int
+    new_tail: int
+    new_count: int
+    reset: bool
+    born: bool
+    changed: bool
+    success: bool
+    copied: bool
+    least_bound: float
+    low: int
+    high: int
+    rising: bool
+    last_start: int
+    initialized: bool
+    started: bool
+    active: bool
+    scheduled: int
+    queue: int
+    queue_tail: int
+    turn: int
 
-# Fields of `B`.
-B_HEAD, B_TAIL, B_BOUND = range(3)
-B_SIZE = 4
 
-# Columns of `O`, each `O_CAP` long. `O_TIME` and `O_KIND` are the partial's when it was selected, `O_SENT_TIME` and
-# `O_SENT_KIND` when its chunk was emitted. `O_GROUP` is the number of the first match of the same chunk. `O_PARTIAL` is
-# the partial until then, and afterwards the number of its last match in the chunk. Then per state the event (or the
-# offset in `D`), and, if a state is counted, per state the number of events.
-O_TIME, O_ORDER_KEY, O_INSTANCE, O_GROUP, O_KIND, O_PARTIAL, O_SENT_TIME, O_SENT_KIND, O_SLOTS = range(9)
+@record()
+class Partial:
+    """A partial match, Siddhi's `StateEvent`: its timestamp (of a free record the next free one), how many lists hold
+    it, whether it has expired, whether it was given to the selector, and one word per state."""
 
-# The header: addresses, then registers.
-(
-    XP, XL, XE, XN, XC, XT, XB, XR, XO, XD, XW, XZ, XET, XV, XQ, XK, XS, XM, XH,
-    I_STREAM, I_INSTANCE, I_MASK, I_ORDER_KEY, I_NOW, I_MOVED, I_MORE,
-    NP, E_SIZE, WORDS, WITHIN, SEQUENCE, BUCKETS, INDEXED,
-    E_FREE, E_LEFT, N_FREE, N_LEFT, C_FREE, C_LEFT, T_FREE, T_LEFT,
-    R_N, R_CAP, O_N, O_CAP, O_SIZE, D_N, D_CAP,
-    AT, EVENTS, BASE, STAGE, ORDINAL, CELL, EMITTED, HELD,
-    STEP, STEP_END, STEP_BASE, TIMER_AT, TIMERS, NOW, DRAINING, HEAP_N,
-    START_N, M_INIT, M_RESET, M_UPDATE, M_STARTUP, M_TIMERS, M_STARTS, M_STREAM, M_SELECTS, CHAINS, BY_INDEX, JUDGED,
-    XDUE, XHASH, PARTED, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED, MARKED, LATE, FAILED, FIRST_OUT,
-    F_ROWS, F_BIRTH, F_PROCESS, F_PASSES, F_COUNT, F_LOGICAL, F_CAME, F_AFTER, F_ADD, F_EVERY, F_EXPIRE, F_UPDATE,
-    F_RESET, F_ENTER, F_LOOK, F_KEY, F_LEAVE, F_CREATED, F_NOTIFY, F_WAIT, F_WRITE, F_CHAIN, F_DROP, F_SHORTEN,
-) = range(113)  # fmt: skip
-X_SIZE = 120
-"""`F_*` are the addresses of compiled functions (`unit`)."""
+    time: int
+    references: int
+    expired: bool
+    given: int
+    events: Words
 
-REGISTERS = frozenset((
-    INDEXED, E_FREE, E_LEFT, N_FREE, N_LEFT, C_FREE, C_LEFT, T_FREE, T_LEFT, R_N, O_N, D_N, AT, STAGE, ORDINAL, CELL,
-    EMITTED, HELD, STEP, TIMER_AT, NOW, DRAINING, BY_INDEX, JUDGED, DUE_N, DUE_AT, NEEDED, NEXT_DUE, LIMIT, CLOCKED,
-    MARKED, LATE, FAILED, FIRST_OUT,
-))  # fmt: skip
-"""The words of the header that compiled code writes; the others stay as they are while it runs."""
 
-WRITTEN = frozenset((XL, XE, XN, XC, XT, XB, XR, XO, XD, XV, XS, XM, XH, XDUE))
-"""The pools that compiled code writes."""
+@record()
+class Cell:
+    """An entry of a list: its partial, its neighbours, its neighbours in its bucket of the index, the lists that it is
+    in, and its bucket. `bound`: what an event must exceed for the entry to matter; `verdict`: of a filter that was
+    evaluated outside."""
 
-KEPT = (XL, XE, XN, XC, XT)
+    partial: int
+    next: int
+    previous: int
+    up: int
+    down: int
+    owner: int
+    bucket: int
+    verdict: int
+    bound: Annotated[float, Same("verdict")]
+
+
+@record()
+class Link:
+    """One event of a counted state. The first of a chain also has the last one, the length, and the number of partials
+    that have the chain."""
+
+    event: int
+    next: int
+    previous: int
+    references: int
+    tail: int
+    count: int
+
+
+@record()
+class ScheduledTime:
+    """A time for which a timer is set, in a queue."""
+
+    time: int
+    next: int
+
+
+@record(words=4)
+class Bucket:
+    """A bucket of the index over pending partials, with the least bound of its entries."""
+
+    head: int
+    tail: int
+    bound: float
+
+
+@record()
+class DueTime:
+    """An instance and the first of its scheduled times."""
+
+    time: int
+    instance: int
+
+
+@record()
+class Scheduler:
+    """The timers of an absent state: a heap of instances by the first of their times, of `size` entries; and of the
+    scheduler's map (`timed`) the buckets, the instances in it and how many came in ever, of which `turn` of
+    `StateLists` is each one's number."""
+
+    size: int
+    buckets: int
+    instances: int
+    turns: int
+    heap: Table[DueTime]
+
+
+@record()
+class MatchColumns(Grid, Protocol):
+    """The columns of matches. `time` and `kind` are the partial's when it was selected, `sent_time` and `sent_kind`
+    when its chunk was emitted. `group` is the number of the first match of the same chunk. `partial` is the partial
+    until then, and afterwards the number of its last match in the chunk. `events`: per state the event (or the offset
+    in `Machine.match_events`), and, if a state is counted, per state the number of events."""
+
+    time: Words
+    order_key: Words
+    instance: Words
+    group: Words
+    kind: Words
+    partial: Words
+    sent_time: Words
+    sent_kind: Words
+    events: Grid
+
+
+# Programs of filters (`check`) and the index, in `Machine.codes`. A value is loaded from the event that a mode, a state
+# and a number name (`partial_matches.find_event`), from a column of the log that has doubles if it is real.
+
+
+@record()
+class Comparison:
+    """Compares two loaded values. `leap`: the length of what a true first condition of an `or` leaps over."""
+
+    code: int
+    op: int
+    kind: int
+    left_mode: int
+    left_state: int
+    left_number: int
+    left_column: int
+    left_real: int
+    right_mode: int
+    right_state: int
+    right_number: int
+    right_column: int
+    right_real: int
+    leap: int
+
+
+@record()
+class Load:
+    """Pushes a loaded value."""
+
+    code: int
+    mode: int
+    state: int
+    number: int
+    column: int
+
+
+@record()
+class Operation:
+    """An operation on the last values of the stack, of this type."""
+
+    code: int
+    op: int
+    kind: int
+    left_real: int
+    right_real: int
+
+
+@record()
+class FunctionCall:
+    """A function of the last values of the stack."""
+
+    code: int
+    function: int
+    left_real: int
+    right_real: int
+
+
+@record()
+class IndexKey:
+    """A key of the index: how it is hashed, and its columns for the event and for an earlier event of the partial."""
+
+    hashing: int
+    column: int
+    real: int
+    earlier_state: int
+    earlier_column: int
+    earlier_real: int
+
+
+@record()
+class IndexBound:
+    """The bound of an index, as the columns of a key."""
+
+    column: int
+    real: int
+    earlier_state: int
+    earlier_column: int
+    earlier_real: int
+
+
+Register = Annotated[int, WRITTEN]
+"""A word of the header that compiled code writes; the others stay as they are while it runs."""
+
+Flag = Annotated[bool, WRITTEN]
+
+Memory = Annotated[Words, WRITTEN]
+"""Words that compiled code writes."""
+
+
+@header
+class Machine(Protocol):
+    """The header: all that compiled functions work on. Its methods are the compiled functions of these names
+    (`pointers.Unit`)."""
+
+    # The pattern.
+    states: Table[StateDescription]
+    state_count: int
+    within: int
+    is_sequence: bool
+    is_partitioned: bool
+    counted_states: int
+    start_states: Words
+    start_count: int
+    inits: Words
+    resets: Words
+    updates: Words
+    startup: Words
+    receivers: Words
+    selecting: Words
+    codes: Words
+    comparisons: Annotated[Pool[Comparison], Same("codes")]
+    loads: Annotated[Pool[Load], Same("codes")]
+    operations: Annotated[Pool[Operation], Same("codes")]
+    calls: Annotated[Pool[FunctionCall], Same("codes")]
+    keys: Annotated[Pool[IndexKey], Same("codes")]
+    bounds: Annotated[Pool[IndexBound], Same("codes")]
+    constants: Words
+
+    # Its state.
+    lists: Annotated[Table[StateLists], WRITTEN]
+    partials: Annotated[Pool[Partial], WRITTEN, RECORDED]
+    quiet_partials: Annotated[Pool[Partial], Same("partials")]
+    """`partials`, for words of a record of which another word is written through `partials` as well."""
+    free_partial: Register
+    partials_left: Register
+    partial_words: int
+    cells: Annotated[Pool[Cell], WRITTEN, RECORDED]
+    quiet_cells: Annotated[Pool[Cell], Same("cells")]
+    free_cell: Register
+    cells_left: Register
+    links: Annotated[Pool[Link], WRITTEN]
+    free_link: Register
+    links_left: Register
+    times: Annotated[Pool[ScheduledTime], WRITTEN]
+    free_time: Register
+    times_left: Register
+    returned: Memory
+    """Per state, whether it has emitted a match (`isEventReturned`)."""
+
+    # The index.
+    buckets: Annotated[Pool[Bucket], WRITTEN]
+    bucket_count: int
+    indexed: Register
+    by_index: Flag
+
+    # The event log: words, column after column of `log_capacity` each, and which are null (or `FAILURE`).
+    words: Words
+    reals: Annotated[Reals, Same("words")]
+    nulls: Octets
+    event_times: Words
+    log_capacity: int
+
+    # The rows at hand: the first has number `log_base` in the log.
+    row_streams: Words
+    row_instances: Words
+    row_masks: Octets
+    row_order_keys: Words
+    row_continues: Octets
+    row_count: int
+    log_base: int
+    row: Register
+    stage: Register
+    ordinal: Register
+    cell: Register
+    judged: Flag
+    failed: Flag
+    needed: Register
+
+    # Partials that are given to the selector, and the matches that they become.
+    selected: Memory
+    selected_count: Register
+    selected_capacity: int
+    matches: Annotated[MatchColumns, WRITTEN, Columns("match_capacity")]
+    match_count: Register
+    match_capacity: int
+    match_columns: int
+    match_events: Memory
+    match_event_count: Register
+    match_event_capacity: int
+    emitted: Register
+    unsettled: Register
+    first_match: Register
+    marked: Register
+    late: Register
+
+    # Timers and the clock.
+    timer_states: Words
+    timer_count: int
+    schedulers: Annotated[Pool[Scheduler], WRITTEN]
+    scheduler_words: int
+    hashes: Words
+    due: Annotated[Table[DueTime], WRITTEN]
+    due_count: Register
+    due_done: Register
+    next_due: Register
+    clock_times: Words
+    clock_moved: Octets
+    first_step: int
+    step: Register
+    step_end: int
+    timer: Register
+    now: Register
+    draining: Register
+    limit: Register
+    clocked: Flag
+
+    # A filter's values, and which of them are null.
+    stack: Memory
+    stack_reals: Annotated[Reals, Same("stack")]
+    stack_nulls: Annotated[Octets, WRITTEN]
+
+    def process_rows(self, whole: int, origin: int) -> int: ...
+    def begin_instance(self, l0: int, now: int) -> int: ...
+    def process(self, l0: int, p: int, g: int, plain: int, c: int) -> int: ...
+    def interpret_filter(self, p: int, e: int, g: int, cell: int, q: int) -> int: ...
+    def reach_count(self, l0: int, p: int, e: int, g: int) -> int: ...
+    def reach_logical(self, l0: int, p: int, e: int, g: int) -> int: ...
+    def reach_absent(self, l0: int, p: int, e: int, g: int) -> int: ...
+    def after_absent_logical(self, l0: int, p: int, c: int, e: int, before: int) -> int: ...
+    def add_any(self, l0: int, p: int, e: int) -> int: ...
+    def add_every(self, l0: int, p: int, e: int) -> int: ...
+    def expire_events(self, l0: int, p: int, t: int) -> int: ...
+    def update_state(self, l0: int, p: int) -> int: ...
+    def reset_state(self, l0: int, p: int) -> int: ...
+    def enter_index(self, lp: int, p: int, c: int) -> int: ...
+    def first_candidate(self, lp: int, p: int, g: int) -> int: ...
+    def index_key(self, lp: int, p: int, g: int, e: int) -> int: ...
+    def leave_index(self, c: int) -> int: ...
+    def partition_created(self, l0: int, p: int, now: int) -> int: ...
+    def notify_at(self, lp: int, p: int, time: int) -> int: ...
+    def timers_wait(self, order_key: int) -> int: ...
+    def write_chains(self, r: int, e: int) -> int: ...
+    def event_in_chain(self, v: int, mode: int, k: int) -> int: ...
+    def drop_chain(self, c: int) -> int: ...
+    def remove_last_event(self, e: int, p: int) -> int: ...
+
+
+STATE_POOLS = ("lists", "partials", "cells", "links", "times")
 """The pools that keep state between two batches."""
 
-TOLD = frozenset((XE, XN))
-"""Pools whose writes compiled code records, which costs time; they are most of a pattern's state. There is a byte for
-each block of 2^`TOLD_SHIFT` words, in `TOLD_SIZE` bytes before the pool; blocks `TOLD_SIZE` apart share one.
-"""
+BLOCK_SHIFT = 15
+BLOCK_MARKS = 1 << 12
+"""`RECORDED` pools are most of a pattern's state. Each has a byte for each block of 2^`BLOCK_SHIFT` words, in
+`BLOCK_MARKS` bytes before the pool; blocks `BLOCK_MARKS` apart share one."""
 
-TOLD_SHIFT = 15
-TOLD_SIZE = 1 << 12
+RECORDED_POOLS = tuple(f.name for f in RECORDS["Machine"].fields.values() if f.is_recorded)
 
-OCTETS = frozenset((XZ, XM, I_MASK, I_MOVED, I_MORE))
-"""The arrays of bytes."""
+LINK_WORDS, BUCKET_WORDS, KEY_WORDS = words_of(Link), words_of(Bucket), words_of(IndexKey)
+COMPARISON_WORDS, LEAP_WORDS = offset_of(Comparison, "leap"), words_of(Comparison)
+EVENTS = offset_of(Partial, "events")
+"""Words of a partial before its events."""
+SETTLED_COLUMNS = offset_of(MatchColumns, "events")
+"""Columns of matches before the events."""

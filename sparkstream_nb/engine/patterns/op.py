@@ -27,16 +27,19 @@ from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
 from ..state.saving import Form, by_change, plain
 from ..state.services import Services
-from . import machine_memory as m
 from .between_runs import candidates
 from .filter_program import Filters
 from .log import Key, PatternLog
 from .machine_layout import lay_out, table
+from .machine_memory import EVENTS, FAILURE, Cell, Link, MatchColumns, Partial, Scheduler, StateLists
 from .matches import Matches, Partials, SentMatches, attribute_key
 from .pattern_loop import DONE, NEED_EVENTS, NEED_MUCH, NEED_REPORT, NEED_ROOM, NEED_ROWS, run
 from .pools import Pools
 from .processors import FREE_TRIES
+from .records import columns_of, dtype_of, offset_of
 from .timed import run_timed
+
+_FIRST_DUE = offset_of(Scheduler, "heap")
 
 TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""
@@ -122,36 +125,37 @@ class StateOp:
         merged = _Merged(rows, [self.inputs.index(s) for s in self.tie])
         if self._whole is None:
             self._whole = not self.services.partitioned
-        pools, x = self.pools, self.pools.header
+        pools, x = self.pools, self.pools.machine
         pools.need_instances(max(merged.instances, self.services.instances))
         if self.schedulers:
             pools.hashes(self.services.hashes())
-        x[m.PARTED] = self.services.partitioned
+        x.is_partitioned = self.services.partitioned
         if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
             fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged.instance)
             pools.begin(fresh, self.services.born())
             self._begun = self.services.instances
         if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
-            return self._matches(np.empty((int(x[m.O_SIZE]), 0), np.int64), np.empty(0, np.int64))
+            return self._matches(np.empty((x.match_columns, 0), np.int64), np.empty(0, np.int64))
         masks = self._append(rows, merged, clock)
-        out = np.empty((int(x[m.O_SIZE]), 64 + int(merged.n * self._rate)), np.int64)
-        events = np.empty(64 + int(merged.n * self._events_rate) if x[m.CHAINS] else 1, np.int64)
+        out = np.empty((x.match_columns, 64 + int(merged.n * self._rate)), np.int64)
+        events = np.empty(64 + int(merged.n * self._events_rate) if x.counted_states else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
         moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
-        for at, array in (
-            (m.I_STREAM, merged.stream), (m.I_INSTANCE, merged.instance), (m.I_ORDER_KEY, merged.order_key),
-            (m.I_MASK, masks), (m.I_NOW, times), (m.I_MOVED, moved), (m.I_MORE, merged.more), (m.XO, out),
-            (m.XD, events),
+        for name, array in (
+            ("row_streams", merged.stream), ("row_instances", merged.instance), ("row_order_keys", merged.order_key),
+            ("row_masks", masks), ("clock_times", times), ("clock_moved", moved), ("row_continues", merged.more),
+            ("matches", out), ("match_events", events),
         ):  # fmt: skip
-            pools.hold(at, array)
-        x[m.O_CAP], x[m.D_CAP], x[m.O_N], x[m.D_N] = out.shape[1], len(events), 0, 0
-        x[m.AT], x[m.EVENTS], x[m.BASE] = 0, merged.n, merged.base
-        x[m.STEP_BASE], x[m.STEP], x[m.STEP_END] = clock.base, clock.base + clock.first, clock.base + clock.last
-        x[m.TIMER_AT] = x[m.CLOCKED] = x[m.MARKED] = x[m.LATE] = 0
+            pools.hold(name, array)
+        x.match_capacity, x.match_event_capacity, x.match_count, x.match_event_count = out.shape[1], len(events), 0, 0
+        x.row, x.row_count, x.log_base = 0, merged.n, merged.base
+        x.first_step, x.step, x.step_end = clock.base, clock.base + clock.first, clock.base + clock.last
+        x.timer = x.marked = x.late = 0
+        x.clocked = False
         self._loop(rows, merged, clock)
-        out = pools.array(m.XO)[:, : int(x[m.O_N])]
-        events = pools.array(m.XD)[: int(x[m.D_N])]
+        out = pools.array("matches")[:, : x.match_count]
+        events = pools.array("match_events")[: x.match_event_count]
         matches = self._matches(out, events)
         if merged.n:
             self._rate = max(1.25 * len(matches) / merged.n, self._rate / 2)
@@ -166,15 +170,15 @@ class StateOp:
         """The first scheduled time (ms) of the absent states; None if there is none. Of instances that have not begun
         here, the time at which the first was made: they schedule theirs in the next run."""
         heaps = self.pools.schedulers if self.schedulers else ()
-        due = [int(heap[m.H_HEAP]) for heap in heaps if heap[m.H_SIZE]]
+        due = [int(heap[_FIRST_DUE]) for heap in heaps if heap[Scheduler.size]]
         if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
             due.append(int(self.services.born()[self._begun :].min()))
         return min(due, default=None)
 
     def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
         """Run the compiled loop to its end, serving each request that it returns with."""
-        pools, x = self.pools, self.pools.header
-        address, n = x.ctypes.data, len(self.layout.processors)
+        pools, x = self.pools, self.pools.machine
+        address, n = pools.header.ctypes.data, len(self.layout.processors)
         loop = run_timed if self.schedulers else run
         while True:
             status = loop(address, int(bool(self._whole)), self.services.clock.start)
@@ -183,24 +187,24 @@ class StateOp:
             if status == NEED_ROOM:
                 pools.reserve_records((4 * n + 8) * (FREE_TRIES * n + 1))
             elif status == NEED_MUCH:
-                pools.reserve_records(int(x[m.NEEDED]))
+                pools.reserve_records(x.needed)
             elif status == NEED_ROWS:
-                out = pools.array(m.XO)
+                out = pools.array("matches")
                 more = np.empty((len(out), 2 * out.shape[1]), np.int64)
                 more[:, : out.shape[1]] = out
-                pools.hold(m.XO, more)
-                x[m.O_CAP] = more.shape[1]
+                pools.hold("matches", more)
+                x.match_capacity = more.shape[1]
             elif status == NEED_EVENTS:
-                events = pools.array(m.XD)
-                longer = np.empty(2 * len(events) + int(x[m.NEEDED]), np.int64)
+                events = pools.array("match_events")
+                longer = np.empty(2 * len(events) + x.needed, np.int64)
                 longer[: len(events)] = events
-                pools.hold(m.XD, longer)
-                x[m.D_CAP] = len(longer)
+                pools.hold("match_events", longer)
+                x.match_event_capacity = len(longer)
             elif status == NEED_REPORT:
                 self._report(rows, merged, clock)
             else:
                 self._judge(merged, clock)
-                x[m.JUDGED] = 1
+                x.judged = True
 
     def _append(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> Array:
         """Puts the rows into the log; returns which rows pass the filters that need no other event.
@@ -257,7 +261,7 @@ class StateOp:
 
     def _report(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
         """The event at hand failed in a filter: it goes where the errors of its stream go."""
-        i = int(self.pools.header[m.AT])
+        i = self.pools.machine.row
         stream = int(merged.stream[i])
         place, r = merged.places[stream], rows[stream]
         assert r is not None
@@ -271,21 +275,21 @@ class StateOp:
         """Evaluate filters that only Python can, for one event and all partials that it may meet, and leave the
         verdicts in their list entries.
         """
-        pools, x = self.pools, self.pools.header
-        i = int(x[m.AT])
+        pools, x = self.pools, self.pools.machine
+        i = x.row
         stream = int(merged.stream[i])
         receivers = self.layout.receivers[stream]
-        p = receivers[len(receivers) - 1 - int(x[m.ORDINAL])]
+        p = receivers[len(receivers) - 1 - x.ordinal]
         instance, n = int(merged.instance[i]), len(self.layout.processors)
-        lists = pools.array(m.XL).reshape(-1, m.L_SIZE)
-        cells = np.empty(int(lists[instance * n + p, m.PEND_N]), np.int64)
-        cells = cells[: candidates(x.ctypes.data, p, cells)]
+        lists = pools.array("lists").view(dtype_of(StateLists))
+        cells = np.empty(int(lists["pending_count"][instance * n + p]), np.int64)
+        cells = cells[: candidates(pools.header.ctypes.data, p, cells)]
         if len(cells) == 0:
             return
-        N, E, C = pools.array(m.XN), pools.array(m.XE), pools.array(m.XC)
+        entries, partials, links = pools.array("cells"), pools.array("partials"), pools.array("links")
         g = merged.base + i
-        partials = N[cells + m.N_PARTIAL]
-        slots = E[partials[:, None] + m.E_SLOTS + np.arange(n)]
+        places = entries[cells + Cell.partial]
+        slots = partials[places[:, None] + EVENTS + np.arange(n)]
         first, count, events = slots.copy(), (slots != 0).astype(np.int64), np.empty(0, np.int64)
         first[:, p], count[:, p] = g, 1
         for q, processor in enumerate(self.layout.processors):
@@ -294,8 +298,8 @@ class StateOp:
                 for k, chain in enumerate(slots[:, q].tolist()):
                     start = len(chains)
                     while chain:
-                        chains.append(int(C[chain + m.C_EVENT]))
-                        chain = int(C[chain + m.C_NEXT])
+                        chains.append(int(links[chain + Link.event]))
+                        chain = int(links[chain + Link.next])
                     if q == p:
                         chains.append(g)
                     first[k, q], count[k, q] = len(events) + start, len(chains) - start
@@ -303,36 +307,36 @@ class StateOp:
         view = Partials.over(self.layout, self.services.strings, self.log, first.T, count.T, events)
         own = self.layout.processors[p].state.slot
         env = Env(
-            len(cells), self.services.strings, E[partials + m.E_TIME],
+            len(cells), self.services.strings, partials[places + Partial.time],
             np.full(len(cells), clock.at(merged.order_key[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
             tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
         )  # fmt: skip
-        N[cells + m.N_VALUE] = _passing_rows(self._slow[p], env)
-        pools.touch(m.XN, cells + m.N_VALUE)
+        entries[cells + Cell.verdict] = _passing_rows(self._slow[p], env)
+        pools.touch("cells", cells + Cell.verdict)
         if env.failed is not None:
             self._reason = env.reasons[-1][1]
 
     def _matches(self, out: Array, events: Array) -> Matches:
         """The matches of the columns `out`, and `events` of their counted states."""
-        n, x = len(self.layout.processors), self.pools.header
-        first = out[m.O_SLOTS : m.O_SLOTS + n]
-        counts = out[m.O_SLOTS + n :] if x[m.CHAINS] else first
+        n, x, columns = len(self.layout.processors), self.pools.machine, columns_of(MatchColumns, out)
+        first = columns.events[:n]
+        counts = columns.events[n:] if x.counted_states else first
         slots = Partials.over(self.layout, self.services.strings, self.log, first, counts, events)
         chunk = np.arange(self._chunks, self._chunks + out.shape[1])
-        group = out[m.O_GROUP] + self._chunks
+        group = columns.group + self._chunks
         self._chunks += out.shape[1]
-        instance = None if self._whole else out[m.O_INSTANCE].astype(np.int32)
-        if x[m.MARKED]:
-            out[m.O_KIND, : x[m.MARKED] - 1] = 0
-        kind = out[m.O_KIND].astype(np.int8) if x[m.MARKED] else None
+        instance = None if self._whole else columns.instance.astype(np.int32)
+        if x.marked:
+            columns.kind[: x.marked - 1] = 0
+        kind = columns.kind.astype(np.int8) if x.marked else None
         sent = None
-        if x[m.LATE]:
-            early = int(x[m.LATE]) - 1
-            out[m.O_PARTIAL, :early] = np.arange(early)
-            out[m.O_SENT_TIME, :early] = out[m.O_TIME, :early]
-            out[m.O_SENT_KIND, :early] = 0 if kind is None else kind[:early]
-            sent = SentMatches(out[m.O_SENT_TIME], out[m.O_SENT_KIND].astype(np.int8), out[m.O_PARTIAL])
-        return Matches(out[m.O_TIME], out[m.O_ORDER_KEY], chunk, kind, instance, group, slots, sent)
+        if x.late:
+            early = x.late - 1
+            columns.partial[:early] = np.arange(early)
+            columns.sent_time[:early] = columns.time[:early]
+            columns.sent_kind[:early] = 0 if kind is None else kind[:early]
+            sent = SentMatches(columns.sent_time, columns.sent_kind.astype(np.int8), columns.partial)
+        return Matches(columns.time, columns.order_key, chunk, kind, instance, group, slots, sent)
 
     # --------------------------------------------------------------------------------------------------------- state
 
@@ -382,7 +386,7 @@ def _passing_rows(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Arra
         mask = mask & condition(env)
     out = mask.astype(np.uint8)
     if env.failed is not None:
-        out[env.failed] = m.FAILURE
+        out[env.failed] = FAILURE
     return out
 
 

@@ -7,38 +7,8 @@ their linked `StreamEvent`s, so that an event added through one is seen through 
 
 from __future__ import annotations
 
-from .machine_memory import (
-    C_COUNT,
-    C_EVENT,
-    C_FREE,
-    C_LEFT,
-    C_NEXT,
-    C_PREV,
-    C_REFS,
-    C_TAIL,
-    CHAINED,
-    CHAINS,
-    E_EXPIRED,
-    E_FREE,
-    E_GIVEN,
-    E_LEFT,
-    E_REFS,
-    E_SIZE,
-    E_SLOTS,
-    E_TIME,
-    F_CHAIN,
-    F_DROP,
-    M_STARTS,
-    NP,
-    P_SIZE,
-    START_N,
-    WITHIN,
-    XC,
-    XE,
-    XET,
-    XP,
-)  # fmt: skip
-from .pointers import Words, call1, call3, called, compiled, pool, quiet, unit
+from .machine_memory import EVENTS, Machine
+from .pointers import called, compiled, unit
 
 FAR = 1 << 61
 """Beyond every timestamp."""
@@ -56,148 +26,151 @@ AS_WORD, AS_DOUBLE, AS_FLOAT = 0, 1, 2
 
 
 @compiled
-def new_partial(X: Words) -> int:
+def new_partial(m: Machine) -> int:
     """A partial without events or references (`StateEventFactory.newInstance`)."""
-    E = pool(X, XE)
-    e = X[E_FREE]
-    X[E_FREE] = E[e + E_TIME]
-    X[E_LEFT] -= 1
-    E[e + E_TIME] = -1
-    more = quiet(X, XE)
-    more[e + E_REFS] = 0
-    more[e + E_EXPIRED] = 0
-    more[e + E_GIVEN] = 0
-    for k in range(E_SLOTS, 2 * E_SLOTS):  # a record is a multiple of these
-        more[e + k] = 0
-    for k in range(2 * E_SLOTS, X[E_SIZE]):
-        more[e + k] = 0
+    e = m.free_partial
+    partial = m.partials[e]
+    m.free_partial = partial.time
+    m.partials_left -= 1
+    partial.time = -1
+    fresh = m.quiet_partials[e]
+    fresh.references = 0
+    fresh.expired = False
+    fresh.given = 0
+    events = fresh.events
+    for k in range(EVENTS):  # a record is a multiple of these words
+        events[k] = 0
+    for k in range(EVENTS, m.partial_words - EVENTS):
+        events[k] = 0
     return e
 
 
 @unit
-def drop_chain(X: Words, c: int) -> int:
+def drop_chain(m: Machine, c: int) -> int:
     """Drops one reference to a chain."""
-    C = pool(X, XC)
-    C[c + C_REFS] -= 1
-    if C[c + C_REFS] > 0:
+    links = m.links
+    links[c].references -= 1
+    if links[c].references > 0:
         return 0
     while c != 0:
-        after = C[c + C_NEXT]
-        C[c + C_NEXT] = X[C_FREE]
-        X[C_FREE] = c
-        X[C_LEFT] += 1
+        after = links[c].next
+        links[c].next = m.free_link
+        m.free_link = c
+        m.links_left += 1
         c = after
     return 0
 
 
 @compiled
-def drop_partial(X: Words, e: int) -> None:
+def drop_partial(m: Machine, e: int) -> None:
     """Drops one reference to a partial."""
-    E = pool(X, XE)
-    E[e + E_REFS] -= 1
-    if E[e + E_REFS] > 0:
+    partial = m.partials[e]
+    partial.references -= 1
+    if partial.references > 0:
         return
-    if X[CHAINS] > 0:
-        P = pool(X, XP)
-        for p in range(X[NP]):
-            if P[p * P_SIZE + CHAINED] != 0 and E[e + E_SLOTS + p] != 0:
-                call1(X[F_DROP], X, E[e + E_SLOTS + p])
-    E[e + E_TIME] = X[E_FREE]
-    X[E_FREE] = e
-    X[E_LEFT] += 1
+    if m.counted_states > 0:
+        states = m.states
+        for p in range(m.state_count):
+            if states[p].is_counted and partial.events[p] != 0:
+                m.drop_chain(partial.events[p])
+    partial.time = m.free_partial
+    m.free_partial = e
+    m.partials_left += 1
 
 
 @compiled
-def clear_slot(X: Words, e: int, p: int) -> None:
+def clear_slot(m: Machine, e: int, p: int) -> None:
     """`StateEvent.setEvent(p, null)`."""
-    E = pool(X, XE)
-    s = e + E_SLOTS + p
-    if E[s] != 0:
-        if pool(X, XP)[p * P_SIZE + CHAINED] != 0:
-            call1(X[F_DROP], X, E[s])
-        E[s] = 0
+    events = m.partials[e].events
+    if events[p] != 0:
+        if m.states[p].is_counted:
+            m.drop_chain(events[p])
+        events[p] = 0
 
 
 @called
-def copy_partial(X: Words, e: int) -> int:
+def copy_partial(m: Machine, e: int) -> int:
     """`StateEventCloner.copyStateEvent`: the copy shares the chains."""
-    E = pool(X, XE)
-    f = new_partial(X)
-    more = quiet(X, XE)
-    more[f + E_TIME] = E[e + E_TIME]
-    for k in range(E_SLOTS, X[E_SIZE]):
-        more[f + k] = E[e + k]
-    if X[CHAINS] > 0:
-        P, C = pool(X, XP), pool(X, XC)
-        for p in range(X[NP]):
-            if P[p * P_SIZE + CHAINED] != 0 and E[f + E_SLOTS + p] != 0:
-                C[E[f + E_SLOTS + p] + C_REFS] += 1
+    partial = m.partials[e]
+    partials = m.partials
+    f = new_partial(m)
+    fresh = m.quiet_partials[f]
+    fresh.time = partial.time
+    for k in range(m.partial_words - EVENTS):
+        fresh.events[k] = partial.events[k]
+    if m.counted_states > 0:
+        states, links = m.states, m.links
+        for p in range(m.state_count):
+            if states[p].is_counted and partials[f].events[p] != 0:
+                links[partials[f].events[p]].references += 1
     return f
 
 
 @compiled
-def add_event(X: Words, e: int, p: int, g: int) -> None:
+def add_event(m: Machine, e: int, p: int, g: int) -> None:
     """`StateEvent.addEvent` for a counted state."""
-    E, C = pool(X, XE), pool(X, XC)
-    c = X[C_FREE]
-    X[C_FREE] = C[c + C_NEXT]
-    X[C_LEFT] -= 1
-    C[c + C_EVENT] = g
-    C[c + C_NEXT] = 0
-    C[c + C_PREV] = 0
-    head = E[e + E_SLOTS + p]
+    partial = m.partials[e]
+    links = m.links
+    c = m.free_link
+    m.free_link = links[c].next
+    m.links_left -= 1
+    links[c].event = g
+    links[c].next = 0
+    links[c].previous = 0
+    head = partial.events[p]
     if head == 0:
-        C[c + C_REFS] = 1
-        C[c + C_TAIL] = c
-        C[c + C_COUNT] = 1
-        E[e + E_SLOTS + p] = c
+        links[c].references = 1
+        links[c].tail = c
+        links[c].count = 1
+        partial.events[p] = c
     else:
-        last = C[head + C_TAIL]
-        C[last + C_NEXT] = c
-        C[c + C_PREV] = last
-        C[head + C_TAIL] = c
-        C[head + C_COUNT] += 1
+        last = links[head].tail
+        links[last].next = c
+        links[c].previous = last
+        links[head].tail = c
+        links[head].count += 1
 
 
 @unit
-def remove_last_event(X: Words, e: int, p: int) -> int:
+def remove_last_event(m: Machine, e: int, p: int) -> int:
     """`StateEvent.removeLastEvent`."""
-    E, C = pool(X, XE), pool(X, XC)
-    head = E[e + E_SLOTS + p]
+    partial = m.partials[e]
+    links = m.links
+    head = partial.events[p]
     if head == 0:
         return 0
-    last = C[head + C_TAIL]
+    last = links[head].tail
     if last == head:
-        E[e + E_SLOTS + p] = 0
-        call1(X[F_DROP], X, head)
+        partial.events[p] = 0
+        m.drop_chain(head)
         return 0
-    C[head + C_TAIL] = C[last + C_PREV]
-    C[C[last + C_PREV] + C_NEXT] = 0
-    C[head + C_COUNT] -= 1
-    C[last + C_NEXT] = X[C_FREE]
-    X[C_FREE] = last
-    X[C_LEFT] += 1
+    links[head].tail = links[last].previous
+    links[links[last].previous].next = 0
+    links[head].count -= 1
+    links[last].next = m.free_link
+    m.free_link = last
+    m.links_left += 1
     return 0
 
 
 @compiled
-def first_event(X: Words, e: int, p: int) -> int:
+def first_event(m: Machine, e: int, p: int) -> int:
     """The log number of the (first) event of a state; 0 for none."""
-    v = pool(X, XE)[e + E_SLOTS + p]
-    if v != 0 and pool(X, XP)[p * P_SIZE + CHAINED] != 0:
-        return pool(X, XC)[v + C_EVENT]
+    v = m.partials[e].events[p]
+    if v != 0 and m.states[p].is_counted:
+        return m.links[v].event
     return v
 
 
 @compiled
-def is_expired(X: Words, e: int, t: int) -> bool:
+def is_expired(m: Machine, e: int, t: int) -> bool:
     """True if an event of a start state is further than `within` from time `t`, in either direction."""
-    within = X[WITHIN]
+    within = m.within
     if within < 0:
         return False
-    starts, times = pool(X, M_STARTS), pool(X, XET)
-    for i in range(X[START_N]):
-        g = first_event(X, e, starts[i])
+    starts, times = m.start_states, m.event_times
+    for i in range(m.start_count):
+        g = first_event(m, e, starts[i])
         if g != 0 and abs(times[g] - t) > within:
             return True
     return False
@@ -207,32 +180,32 @@ def is_expired(X: Words, e: int, t: int) -> bool:
 
 
 @unit
-def in_chain(X: Words, v: int, mode: int, k: int) -> int:
+def event_in_chain(m: Machine, v: int, mode: int, k: int) -> int:
     """The event with number `k` of a chain."""
-    C = pool(X, XC)
+    links = m.links
     if mode == FROM_FIRST:
         while k > 0 and v != 0:
-            v = C[v + C_NEXT]
+            v = links[v].next
             k -= 1
     else:
-        if k >= C[v + C_COUNT]:
+        if k >= links[v].count:
             return 0
-        v = C[v + C_TAIL]
+        v = links[v].tail
         while k > 0:
-            v = C[v + C_PREV]
+            v = links[v].previous
             k -= 1
-    return 0 if v == 0 else C[v + C_EVENT]
+    return 0 if v == 0 else links[v].event
 
 
 @compiled
-def find_event(X: Words, e: int, g: int, mode: int, p: int, k: int) -> int:
+def find_event(m: Machine, e: int, g: int, mode: int, p: int, k: int) -> int:
     """The log number of the event that a load instruction refers to; 0 for none."""
     if mode == CURRENT:
         return g
-    v = pool(X, XE)[e + E_SLOTS + p]
+    v = m.partials[e].events[p]
     if mode == SINGLE or v == 0:
         return v
     if mode == FROM_LAST and k == 0:
-        C = pool(X, XC)
-        return C[C[v + C_TAIL] + C_EVENT]
-    return call3(X[F_CHAIN], X, v, mode, k)
+        links = m.links
+        return links[links[v].tail].event
+    return m.event_in_chain(v, mode, k)

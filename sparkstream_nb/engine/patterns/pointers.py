@@ -1,8 +1,9 @@
 """Raw access to a pattern machine's memory in compiled loops, and their compilation.
 
-Loads carry aliasing information for LLVM: arrays of different pools do not overlap, and most of the header, the table
-of processors and the rows of a batch do not change while a loop runs. So values need not be loaded again after every
-write.
+Compiled functions take the machine (the header) as `m`, and read and write the fields that `machine_memory` declares by
+name: `m.cells[c].next` is one load from one place. Loads carry aliasing information for LLVM: arrays of different pools
+do not overlap, and most of the header, the table of states and the rows of a batch do not change while a loop runs. So
+values need not be loaded again after every write.
 """
 
 from __future__ import annotations
@@ -12,116 +13,375 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import datamodel
-from numba.extending import intrinsic, lower_builtin, register_model
+from numba.core import datamodel, typing
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
+from numba.extending import intrinsic, lower_builtin, lower_getattr_generic, lower_setattr_generic, register_model
 
 from ..notation.intrinsics import ask_for
-from .machine_memory import OCTETS, REGISTERS, TOLD, TOLD_SHIFT, TOLD_SIZE, WRITTEN
+from .machine_memory import BLOCK_MARKS, BLOCK_SHIFT, Machine
+from .records import RECORDS, Field, Pool, Table
+
+_signature: Any = typing.signature  # type: ignore[attr-defined]
+_WORD, _OCTET = ir.IntType(64), ir.IntType(8)
+
+_FIELDS = RECORDS["Machine"].fields
+
+_HEADER, _MARKS = -1, -2
+"""In place of a pool: the header, and the bytes that record writes."""
+
+
+# ------------------------------------------------------------------------------------------------------------- types
+
+
+class MachineType(types.Type):
+    """The header: a pointer to its words."""
+
+    def __init__(self) -> None:
+        super().__init__("pattern machine")
+        self.dtype = types.int64
+
+
+MACHINE = MachineType()
 
 
 class Pointer(types.CPointer):
-    """A pointer to one pool (`at`: where the header has its address; -1: the header itself). `tells`: writes through it
-    are recorded, if the pool is `TOLD`.
-    """
+    """A pointer to numbers. `at`: where the header has the address of the memory that they are in; `is_fixed`: no loop
+    writes it."""
 
-    tells = False  # of those in a cache of a former version, which is looked at before it is left
-
-    def __init__(self, at: int, dtype: Any, tells: bool = True) -> None:
+    def __init__(self, at: int, dtype: Any, is_fixed: bool) -> None:
         super().__init__(dtype)  # type: ignore[no-untyped-call]
-        self.at, self.tells = at, tells and at in TOLD
-        self.name = f"pool{at}_{dtype}_{self.tells}"
+        self.at, self.is_fixed = at, is_fixed
+        self.name = f"pointer {at} {dtype} {is_fixed}"
 
     @property
     def key(self) -> Any:
-        return self.at, self.dtype, self.tells
+        return self.name
 
 
-register_model(Pointer)(datamodel.models.PointerModel)
+class RecordType(types.Type):
+    """Something in a pool of records: of the kind `item`, with the other two attributes of `Pointer`;
+    `is_recorded`: writes are recorded."""
 
-HEADER = Pointer(-1, types.int64)
-_TOLD_KIND = -2
-"""In place of a pool: the bytes that record writes."""
+    def __init__(self, at: int, item: str, is_fixed: bool, is_recorded: bool = False) -> None:
+        self.at, self.item, self.is_fixed, self.is_recorded = at, item, is_fixed, is_recorded
+        self.dtype = types.int64
+        super().__init__(f"{type(self).__name__} {at} {item} {is_fixed} {is_recorded}")
+
+    def as_type(self, other: type[RecordType], item: str) -> RecordType:
+        """Another thing in the same pool."""
+        return other(self.at, item, self.is_fixed, self.is_recorded)
 
 
-def _note(builder: Any, access: Any, at: int, fixed: bool) -> Any:
-    """Mark a load or store for the compiler as one of pool `at`, which is `fixed` if no loop writes it."""
+class PoolType(RecordType):
+    """A pool: a pointer to its words."""
+
+
+class TableType(RecordType):
+    """A table: a pointer to its words."""
+
+
+class ReferenceType(RecordType):
+    """A record: a pointer to the pool's words, and its offset in them."""
+
+
+class RestType(RecordType):
+    """The rest of a record, words (`item` empty) or a table: as a record, with the offset of the first word."""
+
+
+class ColumnsType(RecordType):
+    """Records column by column, or a grid (`item` empty): a pointer to the words of the first column, and the length of
+    a column."""
+
+
+class _Pair(datamodel.models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [("base", types.CPointer(types.int64)), ("offset", types.int64)]  # type: ignore[no-untyped-call]
+        super().__init__(manager, kind, members)  # type: ignore[no-untyped-call]
+
+
+_MODELS: list[tuple[Any, Any]] = [
+    *((t, datamodel.models.PointerModel) for t in (MachineType, Pointer, PoolType, TableType)),
+    *((t, _Pair) for t in (ReferenceType, RestType, ColumnsType)),
+]
+for _type, _model in _MODELS:
+    register_model(_type)(_model)
+
+_NUMBERS: dict[str, Any] = {"int": types.int64, "bool": types.boolean, "float": types.float64}
+_POINTERS: dict[str, Any] = {"words": types.int64, "octets": types.uint8, "reals": types.float64}
+_RECORDS: dict[str, type[RecordType]] = {"pool": PoolType, "table": TableType, "columns": ColumnsType}
+
+
+def _type_of_field(owner: Any, field: Field) -> Any:
+    """The type of a field of the header, of a record or of columns."""
+    if isinstance(owner, ColumnsType):
+        return owner.as_type(ColumnsType, "") if field.kind == "grid" else Pointer(owner.at, types.int64, False)
+    if field.kind in _NUMBERS:
+        return _NUMBERS[field.kind]
+    if owner is not MACHINE:
+        return owner.as_type(RestType, field.item)
+    if field.kind in _RECORDS:
+        return _RECORDS[field.kind](field.offset, field.item, not field.is_written, field.is_recorded)
+    return Pointer(field.offset, _POINTERS[field.kind], not field.is_written)
+
+
+@infer_getattr
+class _MachineFields(AttributeTemplate):
+    key = MachineType
+
+    def generic_resolve(self, owner: Any, name: str) -> Any:  # type: ignore[override]
+        field = _FIELDS.get(name)
+        if field is None:
+            return None
+        if field.kind == "method":
+            return types.BoundFunction(_METHODS[name], owner)
+        return _type_of_field(owner, field)
+
+
+@infer_getattr
+class _RecordFields(AttributeTemplate):
+    key = RecordType
+
+    def generic_resolve(self, owner: Any, name: str) -> Any:  # type: ignore[override]
+        field = RECORDS[owner.item].fields.get(name) if owner.item else None
+        if field is None or not isinstance(owner, ReferenceType | ColumnsType):
+            return None
+        return _type_of_field(owner, field)
+
+
+def _item_of(owner: Any, index: Any) -> tuple[Any, Any] | None:
+    """The types of an item of a pool and of its index; None if it has none."""
+    if isinstance(owner, ColumnsType) and isinstance(index, types.BaseTuple):
+        return types.int64, types.UniTuple(types.int64, 2)  # type: ignore[no-untyped-call]
+    if isinstance(owner, PoolType | TableType | RestType) and isinstance(index, types.Integer):
+        return owner.as_type(ReferenceType, owner.item) if owner.item else types.int64, types.int64
+    return None
+
+
+@infer_global(operator.getitem)  # type: ignore[no-untyped-call]
+class _GetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        found = _item_of(*args)
+        return None if found is None else _signature(found[0], args[0], found[1])
+
+
+@infer_global(operator.setitem)  # type: ignore[no-untyped-call]
+class _SetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        found = _item_of(*args[:2])
+        if found is None or found[0] != types.int64:
+            return None
+        return _signature(types.none, args[0], found[1], types.int64)
+
+
+# -------------------------------------------------------------------------------------------------- loads and stores
+
+
+def _describe(builder: Any, access: Any, at: int, is_fixed: bool) -> Any:
+    """Mark a load or store for the compiler as one of pool `at`, which is `is_fixed` if no loop writes it."""
     module = builder.module
-    if fixed:
+    if is_fixed:
         access.set_metadata("invariant.load", module.add_metadata([]))
     else:
-        order_key = module.add_metadata(["pattern machine"])
-        kind = module.add_metadata([f"pool {at}", order_key, ir.IntType(64)(0)])
-        access.set_metadata("tbaa", module.add_metadata([kind, kind, ir.IntType(64)(0)]))
+        root = module.add_metadata(["pattern machine"])
+        kind = module.add_metadata([f"pool {at}", root, _WORD(0)])
+        access.set_metadata("tbaa", module.add_metadata([kind, kind, _WORD(0)]))
     return access
 
 
-def _is_fixed(at: int, index: Any) -> bool:
-    if at < 0:
-        return isinstance(index, ir.Constant) and index.constant not in REGISTERS
-    return at not in WRITTEN
+def _load_number(builder: Any, place: Any, at: int, is_fixed: bool, kind: str) -> Any:
+    """The number of a field from the address of its word."""
+    if kind == "float":
+        place = builder.bitcast(place, ir.DoubleType().as_pointer())
+    value = _describe(builder, builder.load(place), at, is_fixed)
+    return builder.icmp_signed("!=", value, _WORD(0)) if kind == "bool" else value
+
+
+def _store_number(builder: Any, place: Any, value: Any, at: int, kind: str) -> None:
+    """The inverse of `_load_number`."""
+    if kind == "float":
+        place = builder.bitcast(place, ir.DoubleType().as_pointer())
+    _describe(builder, builder.store(builder.zext(value, _WORD) if kind == "bool" else value, place), at, False)
+
+
+def _record_write(builder: Any, owner: Any, base: Any, offset: Any) -> None:
+    """Marks the block of a word as written."""
+    if owner.is_recorded:
+        block = builder.and_(builder.lshr(offset, _WORD(BLOCK_SHIFT)), _WORD(BLOCK_MARKS - 1))
+        first = builder.bitcast(base, _OCTET.as_pointer())
+        mark = builder.gep(first, [builder.sub(block, _WORD(BLOCK_MARKS))])
+        _describe(builder, builder.store(_OCTET(1), mark), _MARKS, False)
+
+
+def _make_pair(context: Any, builder: Any, kind: Any, base: Any, offset: Any) -> Any:
+    pair = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    return builder.insert_value(builder.insert_value(pair, base, 0), offset, 1)
+
+
+def _load_address(context: Any, builder: Any, machine: Any, offset: int, kind: Any) -> Any:
+    """The pointer at an offset of the header."""
+    word = _describe(builder, builder.load(builder.gep(machine, [_WORD(offset)])), _HEADER, True)
+    return builder.inttoptr(word, context.get_value_type(kind))
+
+
+@lower_getattr_generic(MachineType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _load_of_machine(context: Any, builder: Any, owner: Any, value: Any, name: str) -> Any:
+    field = _FIELDS[name]
+    if field.kind == "method":
+        return value
+    if field.kind in _NUMBERS:
+        place = builder.gep(value, [_WORD(field.offset)])
+        return _load_number(builder, place, _HEADER, not field.is_written, field.kind)
+    kind = _type_of_field(owner, field)
+    if field.kind != "columns":
+        return _load_address(context, builder, value, field.offset, kind)
+    base = _load_address(context, builder, value, field.offset, types.CPointer(types.int64))  # type: ignore[no-untyped-call]
+    place = builder.gep(value, [_WORD(_FIELDS[field.column_length].offset)])
+    length = _load_number(builder, place, _HEADER, True, "int")
+    return _make_pair(context, builder, kind, base, length)
+
+
+@lower_setattr_generic(MachineType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _store_of_machine(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+    field = _FIELDS[name]
+    if not field.is_written:
+        raise TypeError(f"no compiled code writes {name} of the machine")
+    _store_number(builder, builder.gep(args[0], [_WORD(field.offset)]), args[1], _HEADER, field.kind)
+
+
+@lower_getattr_generic(ReferenceType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _load_of_record(context: Any, builder: Any, owner: Any, value: Any, name: str) -> Any:
+    field = RECORDS[owner.item].fields[name]
+    base, offset = builder.extract_value(value, 0), builder.extract_value(value, 1)
+    offset = builder.add(offset, _WORD(field.offset))
+    if field.kind in _NUMBERS:
+        return _load_number(builder, builder.gep(base, [offset]), owner.at, owner.is_fixed, field.kind)
+    return _make_pair(context, builder, _type_of_field(owner, field), base, offset)
+
+
+@lower_setattr_generic(ReferenceType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _store_of_record(context: Any, builder: Any, signature: Any, args: Any, name: str) -> None:
+    owner = signature.args[0]
+    field = RECORDS[owner.item].fields[name]
+    base, offset = builder.extract_value(args[0], 0), builder.extract_value(args[0], 1)
+    offset = builder.add(offset, _WORD(field.offset))
+    _store_number(builder, builder.gep(base, [offset]), args[1], owner.at, field.kind)
+    _record_write(builder, owner, base, offset)
+
+
+@lower_getattr_generic(ColumnsType)  # type: ignore[no-untyped-call, untyped-decorator]
+def _column(context: Any, builder: Any, owner: Any, value: Any, name: str) -> Any:
+    field = RECORDS[owner.item].fields[name]
+    base, length = builder.extract_value(value, 0), builder.extract_value(value, 1)
+    base = builder.gep(base, [builder.mul(length, _WORD(field.offset))])
+    kind = _type_of_field(owner, field)
+    return _make_pair(context, builder, kind, base, length) if field.kind == "grid" else base
+
+
+def _place_in_columns(builder: Any, columns: Any, index: Any) -> Any:
+    base, length = builder.extract_value(columns, 0), builder.extract_value(columns, 1)
+    column, row = builder.extract_value(index, 0), builder.extract_value(index, 1)
+    return builder.gep(base, [builder.add(builder.mul(column, length), row)])
+
+
+@lower_builtin(operator.getitem, ColumnsType, types.BaseTuple)  # type: ignore[no-untyped-call, untyped-decorator]
+def _load_of_columns(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    owner = signature.args[0]
+    return _load_number(builder, _place_in_columns(builder, *args), owner.at, owner.is_fixed, "int")
+
+
+@lower_builtin(operator.setitem, ColumnsType, types.BaseTuple, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _store_of_columns(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    _store_number(builder, _place_in_columns(builder, *args[:2]), args[2], signature.args[0].at, "int")
+    return context.get_dummy_value()
+
+
+def _words_of(item: str) -> Any:
+    return _WORD(RECORDS[item].words)
+
+
+@lower_builtin(operator.getitem, PoolType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _item_of_pool(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return _make_pair(context, builder, signature.return_type, args[0], args[1])
+
+
+@lower_builtin(operator.getitem, TableType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _item_of_table(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    offset = builder.mul(args[1], _words_of(signature.args[0].item))
+    return _make_pair(context, builder, signature.return_type, args[0], offset)
+
+
+@lower_builtin(operator.getitem, RestType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _item_of_rest(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    owner, base, first = signature.args[0], builder.extract_value(args[0], 0), builder.extract_value(args[0], 1)
+    if not owner.item:
+        place = builder.gep(base, [builder.add(first, args[1])])
+        return _load_number(builder, place, owner.at, owner.is_fixed, "int")
+    offset = builder.add(first, builder.mul(args[1], _words_of(owner.item)))
+    return _make_pair(context, builder, signature.return_type, base, offset)
+
+
+@lower_builtin(operator.setitem, RestType, types.Integer, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
+def _store_of_rest(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    owner, base = signature.args[0], builder.extract_value(args[0], 0)
+    offset = builder.add(builder.extract_value(args[0], 1), args[1])
+    _store_number(builder, builder.gep(base, [offset]), args[2], owner.at, "int")
+    _record_write(builder, owner, base, offset)
+    return context.get_dummy_value()
 
 
 @lower_builtin(operator.getitem, Pointer, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    at = signature.args[0].at
-    load = builder.load(builder.gep(args[0], [args[1]]))
-    return _note(builder, load, at, _is_fixed(at, args[1]))
+    kind = signature.args[0]
+    return _describe(builder, builder.load(builder.gep(args[0], [args[1]])), kind.at, kind.is_fixed)
 
 
 @lower_builtin(operator.setitem, Pointer, types.Integer, types.Any)  # type: ignore[no-untyped-call, untyped-decorator]
 def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    at = signature.args[0].at
-    _note(builder, builder.store(args[2], builder.gep(args[0], [args[1]])), at, False)
-    if signature.args[0].tells:
-        word, octet = ir.IntType(64), ir.IntType(8)
-        index = args[1] if args[1].type == word else builder.sext(args[1], word)
-        block = builder.and_(builder.lshr(index, word(TOLD_SHIFT)), word(TOLD_SIZE - 1))
-        first = builder.bitcast(args[0], octet.as_pointer())
-        told = builder.gep(first, [builder.sub(block, word(TOLD_SIZE))])
-        _note(builder, builder.store(octet(1), told), _TOLD_KIND, False)
+    _describe(builder, builder.store(args[2], builder.gep(args[0], [args[1]])), signature.args[0].at, False)
     return context.get_dummy_value()
 
 
-def _pool(typingctx: Any, X: Any, at: Any) -> Any:
-    if not isinstance(at, types.IntegerLiteral):
-        return None
-    place = at.literal_value
-    out = Pointer(place, types.uint8 if place in OCTETS else types.int64)
-    return _pool_at(X, at, out)
-
-
-def _quiet(typingctx: Any, X: Any, at: Any) -> Any:
-    if not isinstance(at, types.IntegerLiteral):
-        return None
-    return _pool_at(X, at, Pointer(at.literal_value, types.int64, False))
-
-
-def _pool_at(X: Any, at: Any, out: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        load = builder.load(builder.gep(args[0], [ir.IntType(64)(at.literal_value)]))
-        _note(builder, load, -1, True)
-        return builder.inttoptr(load, context.get_value_type(out))
-
-    return out(X, at), codegen
-
-
 @intrinsic
-def _ask(typingctx: Any, array: Any, index: Any) -> Any:
+def _ask(typingctx: Any, pool: Any, index: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        ask_for(builder, builder.gep(args[0], [args[1]]))
+        offset = builder.mul(args[1], _words_of(pool.item)) if isinstance(pool, TableType) else args[1]
+        ask_for(builder, builder.gep(args[0], [builder.add(offset, args[2])]))
         return context.get_dummy_value()
 
-    return types.void(array, index), codegen
+    return types.void(pool, types.int64, types.int64), codegen
 
 
-def _reals(typingctx: Any, X: Any, at: Any) -> Any:
-    if not isinstance(at, types.IntegerLiteral):
-        return None
-    return _pool_at(X, at, Pointer(at.literal_value, types.float64))
+# ------------------------------------------------------------------------------------------- functions of the machine
+
+
+def _form(arguments: int) -> tuple[Any, ...]:
+    """The types of a unit's arguments."""
+    return (MACHINE, *[types.int64] * arguments)
+
+
+def _declare_method(field: Field) -> type[AbstractTemplate]:
+    """`m.name(...)` in compiled code: calls the function whose address is in the header, which returns an int64."""
+    form = _form(field.arguments)
+    name = f"pattern machine.{field.name}"
+
+    def generic(self: Any, args: Any, kws: Any) -> Any:
+        return _signature(types.int64, *form[1:], recvr=self.this)
+
+    def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address = _describe(builder, builder.load(builder.gep(args[0], [_WORD(field.offset)])), _HEADER, True)
+        called = context.call_conv.get_function_type(types.int64, form)
+        pointer = builder.inttoptr(address, called.as_pointer())
+        return context.call_conv.call_function(builder, pointer, types.int64, form, args)[1]
+
+    lower_builtin(name, *form)(call)  # type: ignore[no-untyped-call]
+    return type(f"_{field.name}", (AbstractTemplate,), {"key": name, "generic": generic})
+
+
+_METHODS = {name: _declare_method(field) for name, field in _FIELDS.items() if field.kind == "method"}
 
 
 def _package_stamp() -> str:
@@ -146,15 +406,10 @@ def called(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compile_uncached(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
-def _form(arguments: int) -> tuple[Any, ...]:
-    """The types of a unit's arguments."""
-    return (HEADER, *[types.int64] * arguments)
-
-
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A compiled function that is called through its address in the header (`call1` to `call5`), after the header
-    itself with `arguments` int64, and that returns an int64.
+    """A compiled function that is called through its address in the header, as a method of the machine of the same
+    name, with `arguments` int64, and that returns an int64.
 
     numba compiles a callee again into each caller, and so on up the call graph; a unit is compiled once, and only for a
     pattern that can call it.
@@ -190,97 +445,24 @@ def _compile_uncached(function: Callable[..., Any], **options: bool) -> Callable
 
 
 @intrinsic
-def _header(typingctx: Any, address: Any) -> Any:
-    """The header at an address."""
-
+def _machine(typingctx: Any, address: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.inttoptr(args[0], _WORD.as_pointer())
 
-    return HEADER(types.int64), codegen
-
-
-@intrinsic
-def _as_real(typingctx: Any, word: Any) -> Any:
-    """The float64 with the bits of an int64."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return MACHINE(types.int64), codegen
 
 
 @intrinsic
 def _as_word(typingctx: Any, real: Any) -> Any:
-    """The int64 with the bits of a float64."""
-
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
+        return builder.bitcast(args[0], _WORD)
 
     return types.int64(types.float64), codegen
 
 
-def _call(address: Any, *arguments: Any) -> Any:
-    """Intrinsic that calls the function at `address`."""
-    form = _form(len(arguments) - 1)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        called = context.call_conv.get_function_type(types.int64, form)
-        pointer = builder.inttoptr(args[0], called.as_pointer())
-        return context.call_conv.call_function(builder, pointer, types.int64, form, args[1:])[1]
-
-    return types.int64(types.int64, *form), codegen
-
-
-@intrinsic
-def _call1(typingctx: Any, address: Any, X: Any, a: Any) -> Any:
-    return _call(address, X, a)
-
-
-@intrinsic
-def _call2(typingctx: Any, address: Any, X: Any, a: Any, b: Any) -> Any:
-    return _call(address, X, a, b)
-
-
-@intrinsic
-def _call3(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any) -> Any:
-    return _call(address, X, a, b, c)
-
-
-@intrinsic
-def _call4(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    return _call(address, X, a, b, c, d)
-
-
-@intrinsic
-def _call5(typingctx: Any, address: Any, X: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-    return _call(address, X, a, b, c, d, e)
-
-
-class Words(Protocol):
-    """A pointer to int64 (or uint8), as a type checker sees it."""
-
-    def __getitem__(self, i: int) -> int: ...
-    def __setitem__(self, i: int, value: int) -> None: ...
-
-
-class Reals(Protocol):
-    """A pointer to float64, as a type checker sees it."""
-
-    def __getitem__(self, i: int) -> float: ...
-    def __setitem__(self, i: int, value: float) -> None: ...
-
-
-header: Callable[[int], Words] = cast(Any, _header)
-pool: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_pool))
-quiet: Callable[[Words, int], Words] = cast(Any, intrinsic(prefer_literal=True)(_quiet))
-"""`pool`, for words of a record of which another word is written through `pool` as well."""
-call1: Callable[[int, Words, int], int] = cast(Any, _call1)
-call2: Callable[[int, Words, int, int], int] = cast(Any, _call2)
-call3: Callable[[int, Words, int, int, int], int] = cast(Any, _call3)
-call4: Callable[[int, Words, int, int, int, int], int] = cast(Any, _call4)
-call5: Callable[[int, Words, int, int, int, int, int], int] = cast(Any, _call5)
-ask: Callable[[Words, int], None] = cast(Any, _ask)
-"""Asks for the cache line of a word of a pool ahead of time (`intrinsics.prefetch`)."""
-reals: Callable[[Words, int], Reals] = cast(Any, intrinsic(prefer_literal=True)(_reals))
-as_real: Callable[[int], float] = cast(Any, _as_real)
+machine: Callable[[int], Machine] = cast(Any, _machine)
+"""The machine whose header is at an address."""
 as_word: Callable[[float], int] = cast(Any, _as_word)
+"""The int64 with the bits of a float64."""
+ask: Callable[[Pool[Any] | Table[Any], int, int], None] = cast(Any, _ask)
+"""`ask(m.cells, c, word)` asks for the cache line of a word of a record ahead of time (`intrinsics.prefetch`)."""

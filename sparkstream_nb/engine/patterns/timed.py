@@ -4,365 +4,297 @@ from __future__ import annotations
 
 from ..columnar.rows import ORDER_KEY_BITS
 from .machine import leave_map, pop_heap, push_heap, remove_pending
-from .machine_memory import (
-    ABSENT,
-    ABSENT_LOGICAL,
-    ACTIVE,
-    C_LEFT,
-    CLOCKED,
-    DRAINING,
-    DUE_AT,
-    DUE_N,
-    E_GIVEN,
-    E_LEFT,
-    E_REFS,
-    E_SLOTS,
-    E_TIME,
-    EMPTY_EVENT,
-    EVERY,
-    F_EVERY,
-    F_NOTIFY,
-    F_RESET,
-    F_ROWS,
-    F_UPDATE,
-    FALSE,
-    H_BUCKETS,
-    H_HEAP,
-    H_SIZE,
-    HEAP_N,
-    I_MOVED,
-    I_NOW,
-    INITIALIZED,
-    IS_OR,
-    KIND,
-    L_SIZE,
-    LAST_STATE,
-    LIMIT,
-    M_TIMERS,
-    N_LEFT,
-    N_NEXT,
-    N_PARTIAL,
-    NEEDED,
-    NEW_N,
-    NEXT,
-    NEXT_DUE,
-    NO_EVENT,
-    NOW,
-    NP,
-    P_SIZE,
-    PARTED,
-    PARTNER,
-    PEND,
-    PEND_N,
-    PHASE,
-    QUEUE,
-    R_CAP,
-    R_N,
-    SCHEDULED,
-    SEQUENCE,
-    START,
-    STEP,
-    STEP_BASE,
-    STEP_END,
-    T_FREE,
-    T_LEFT,
-    TIMER_AT,
-    TIMERS,
-    TURN,
-    WAIT,
-    WITHIN_EVERY,
-    XDUE,
-    XE,
-    XET,
-    XH,
-    XHASH,
-    XL,
-    XN,
-    XP,
-    XR,
-    XT,
-)  # fmt: skip
+from .machine_memory import ABSENT, ABSENT_LOGICAL, EMPTY_EVENT, FALSE, NO_EVENT, Machine
 from .partial_matches import FAR, drop_partial, is_expired, new_partial
 from .pattern_loop import DONE, NEED_CLOCK, NEED_MUCH, emit
-from .pointers import Words, call2, call3, called, entry, header, pool
-from .processors import add_state, give, start_reset
+from .pointers import called, entry, machine
+from .processors import add_state, give, has_records, start_reset
 
 
 @called
-def has_room_for_timer(X: Words, l0: int, p: int) -> bool:
-    """True if a timer of processor `p` can run; `NEEDED` is the number of records that it may take."""
-    L, P = pool(X, XL), pool(X, XP)
-    lp = l0 + p * L_SIZE
-    n = L[lp + PEND_N] + L[lp + NEW_N] + 4
-    if P[p * P_SIZE + KIND] == ABSENT_LOGICAL:
-        lo = l0 + P[p * P_SIZE + PARTNER] * L_SIZE
-        n += L[lo + PEND_N] + L[lo + NEW_N]
-    n *= 4 * X[NP] + 8
-    X[NEEDED] = n
-    return X[N_LEFT] > n and X[E_LEFT] > n and X[C_LEFT] > 4 and X[T_LEFT] > n and X[R_N] + n < X[R_CAP]
+def has_room_for_timer(m: Machine, l0: int, p: int) -> bool:
+    """True if a timer of processor `p` can run; `Machine.needed` is the number of records that it may take."""
+    state = m.states[p]
+    lp = l0 + p
+    own = m.lists[lp]
+    n = own.pending_count + own.new_count + 4
+    if state.kind == ABSENT_LOGICAL:
+        lo = l0 + state.partner
+        theirs = m.lists[lo]
+        n += theirs.pending_count + theirs.new_count
+    n *= 4 * m.state_count + 8
+    m.needed = n
+    return has_records(m, n) and m.links_left > 4
 
 
 @called
-def _send(X: Words, l0: int, p: int, e: int) -> None:
+def _send(m: Machine, l0: int, p: int, e: int) -> None:
     """`sendEvent`: nothing came in time, so the partial continues."""
-    P, L = pool(X, XP), pool(X, XL)
-    f = p * P_SIZE
-    if P[f + LAST_STATE] != 0:
-        give(X, e)
-    if P[f + NEXT] >= 0:
-        add_state(X, l0, P[f + NEXT], e)
-    if P[f + EVERY] >= 0:
-        call3(X[F_EVERY], X, l0, P[f + EVERY], e)
-    elif P[f + START] != 0:
-        L[l0 + p * L_SIZE + ACTIVE] = 0
-        if P[f + KIND] == ABSENT_LOGICAL and P[f + IS_OR] != 0:
-            other = P[f + PARTNER]
-            if P[other * P_SIZE + KIND] == ABSENT_LOGICAL:
-                L[l0 + other * L_SIZE + ACTIVE] = 0
-    start_reset(X, l0, p)
+    state = m.states[p]
+    states, lists = m.states, m.lists
+    if state.last:
+        give(m, e)
+    if state.next >= 0:
+        add_state(m, l0, state.next, e)
+    if state.every >= 0:
+        m.add_every(l0, state.every, e)
+    elif state.start:
+        lists[l0 + p].active = False
+        if state.kind == ABSENT_LOGICAL and state.is_or:
+            other = state.partner
+            if states[other].kind == ABSENT_LOGICAL:
+                lists[l0 + other].active = False
+    start_reset(m, l0, p)
 
 
 @called
-def _send_all(X: Words, l0: int, p: int, first: int) -> None:
-    """Sends the partials that were collected behind the matches in `R`, from place `first` on."""
-    R = pool(X, XR)
-    n = X[R_N] - first
-    # Matches are put into R themselves, so the collected ones move out of their way first.
-    cap = X[R_CAP]
+def _send_all(m: Machine, l0: int, p: int, first: int) -> None:
+    """Sends the partials that were collected behind the matches in `Machine.selected`, from place `first` on."""
+    selected = m.selected
+    n = m.selected_count - first
+    # Matches are put there themselves, so the collected ones move out of their way first.
+    cap = m.selected_capacity
     for i in range(n):
-        R[cap - n + i] = R[first + i]
-    X[R_N] = first
+        selected[cap - n + i] = selected[first + i]
+    m.selected_count = first
     for i in range(n):
-        e = R[cap - n + i]
-        pool(X, XE)[e + E_GIVEN] = 0
-        _send(X, l0, p, e)
-        drop_partial(X, e)
+        e = selected[cap - n + i]
+        m.partials[e].given = 0
+        _send(m, l0, p, e)
+        drop_partial(m, e)
 
 
 @called
-def process_timer(X: Words, l0: int, p: int, time: int) -> None:
+def process_timer(m: Machine, l0: int, p: int, time: int) -> None:
     """`AbsentStreamPreStateProcessor.process`; `time` is when the timer was due."""
-    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
-    f, lp = p * P_SIZE, l0 + p * L_SIZE
-    if X[PARTED] != 0 and L[lp + INITIALIZED] == 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0:
+    state = m.states[p]
+    cells, partials = m.cells, m.partials
+    lp = l0 + p
+    own = m.lists[lp]
+    if m.is_partitioned and not own.initialized and own.new_count == 0 and own.pending == 0:
         # A partition forgets a state that holds nothing (`PartitionStateHolder.returnState`): a timer finds a new one.
-        L[lp + SCHEDULED] = 0
-    if L[lp + ACTIVE] == 0:
+        own.scheduled = 0
+    if not own.active:
         return
-    wait, every = P[f + WAIT], P[f + EVERY]
-    begin = P[f + START] != 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0
-    if begin and X[SEQUENCE] != 0 and every < 0 and L[lp + SCHEDULED] > 0:
+    wait, every = state.wait, state.every
+    begin = state.start and own.new_count == 0 and own.pending == 0
+    if begin and m.is_sequence and every < 0 and own.scheduled > 0:
         begin = False
     if begin:
-        e = new_partial(X)
-        E[e + E_REFS] = 1
-        add_state(X, l0, p, e)
-        drop_partial(X, e)
-    elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
-        call2(X[F_RESET], X, l0, p)
-    call2(X[F_UPDATE], X, l0, p)
-    first = X[R_N]
-    c = L[lp + PEND]
+        e = new_partial(m)
+        partials[e].references = 1
+        add_state(m, l0, p, e)
+        drop_partial(m, e)
+    elif m.is_sequence and own.new_count != 0:
+        m.reset_state(l0, p)
+    m.update_state(l0, p)
+    first = m.selected_count
+    c = own.pending
     while c != 0:
-        after, e = N[c + N_NEXT], N[c + N_PARTIAL]
-        t = E[e + E_TIME]
-        if is_expired(X, e, time):
-            if P[f + WITHIN_EVERY] >= 0 and every >= 0 and every != p:
-                call3(X[F_EVERY], X, l0, every, e)
-            remove_pending(X, lp, c)
-        elif (t == -1 and time >= L[lp + SCHEDULED]) or (t != -1 and time >= t + wait):
-            E[e + E_TIME] = time
-            give(X, e)
-            remove_pending(X, lp, c)
+        after, e = cells[c].next, cells[c].partial
+        t = partials[e].time
+        if is_expired(m, e, time):
+            if state.within_every >= 0 and every >= 0 and every != p:
+                m.add_every(l0, every, e)
+            remove_pending(m, lp, c)
+        elif (t == -1 and time >= own.scheduled) or (t != -1 and time >= t + wait):
+            partials[e].time = time
+            give(m, e)
+            remove_pending(m, lp, c)
         c = after
-    if P[f + WITHIN_EVERY] >= 0:
-        call2(X[F_UPDATE], X, l0, P[f + WITHIN_EVERY])
-    nothing = X[R_N] == first
-    _send_all(X, l0, p, first)
-    if X[NOW] > wait + time:
-        L[lp + SCHEDULED] = X[NOW] + wait
-    if nothing and L[lp + SCHEDULED] < time:
-        L[lp + SCHEDULED] = time + wait
-        call3(X[F_NOTIFY], X, lp, p, time + wait)
+    if state.within_every >= 0:
+        m.update_state(l0, state.within_every)
+    nothing = m.selected_count == first
+    _send_all(m, l0, p, first)
+    if m.now > wait + time:
+        own.scheduled = m.now + wait
+    if nothing and own.scheduled < time:
+        own.scheduled = time + wait
+        m.notify_at(lp, p, time + wait)
 
 
 @called
-def process_timer_logical(X: Words, l0: int, p: int, time: int) -> None:
-    """`AbsentLogicalPreStateProcessor.process`; `SCHEDULED` holds its `lastArrivalTime`."""
-    P, L, N, E = pool(X, XP), pool(X, XL), pool(X, XN), pool(X, XE)
-    f, lp = p * P_SIZE, l0 + p * L_SIZE
-    if L[lp + ACTIVE] == 0:
+def process_timer_logical(m: Machine, l0: int, p: int, time: int) -> None:
+    """`AbsentLogicalPreStateProcessor.process`; `scheduled` holds its `lastArrivalTime`."""
+    state = m.states[p]
+    cells, partials = m.cells, m.partials
+    lp = l0 + p
+    own = m.lists[lp]
+    if not own.active:
         return
-    wait, other = P[f + WAIT], P[f + PARTNER]
+    wait, other = state.wait, state.partner
     nothing = True
-    if time >= L[lp + SCHEDULED] + wait:
-        if P[f + START] != 0 and X[SEQUENCE] != 0 and L[lp + NEW_N] == 0 and L[lp + PEND] == 0:
-            e = new_partial(X)
-            E[e + E_REFS] = 1
-            add_state(X, l0, p, e)
-            drop_partial(X, e)
-        elif X[SEQUENCE] != 0 and L[lp + NEW_N] != 0:
-            call2(X[F_RESET], X, l0, p)
-        call2(X[F_UPDATE], X, l0, p)
-        first, expired = X[R_N], 0
-        c = L[lp + PEND]
+    if time >= own.scheduled + wait:
+        if state.start and m.is_sequence and own.new_count == 0 and own.pending == 0:
+            e = new_partial(m)
+            partials[e].references = 1
+            add_state(m, l0, p, e)
+            drop_partial(m, e)
+        elif m.is_sequence and own.new_count != 0:
+            m.reset_state(l0, p)
+        m.update_state(l0, p)
+        first, expired = m.selected_count, 0
+        c = own.pending
         while c != 0:
-            after, e = N[c + N_NEXT], N[c + N_PARTIAL]
-            g = E[e + E_SLOTS + p]
-            since = E[e + E_TIME] if g == NO_EVENT else pool(X, XET)[g]
-            if is_expired(X, e, time):
+            after, e = cells[c].next, cells[c].partial
+            g = partials[e].events[p]
+            since = partials[e].time if g == NO_EVENT else m.event_times[g]
+            if is_expired(m, e, time):
                 if expired != 0:
-                    drop_partial(X, expired)
+                    drop_partial(m, expired)
                 expired = e
-                E[e + E_REFS] += 1
-                remove_pending(X, lp, c)
+                partials[e].references += 1
+                remove_pending(m, lp, c)
             elif time >= since + wait:
-                came = E[e + E_SLOTS + other] != NO_EVENT
-                if P[f + IS_OR] != 0:
+                came = partials[e].events[other] != NO_EVENT
+                if state.is_or:
                     if not came:
-                        E[e + E_SLOTS + p] = EMPTY_EVENT if g == NO_EVENT else g
-                        give(X, e)
+                        partials[e].events[p] = EMPTY_EVENT if g == NO_EVENT else g
+                        give(m, e)
                 elif came:
-                    give(X, e)
+                    give(m, e)
                 else:
-                    E[e + E_SLOTS + p] = EMPTY_EVENT if g == NO_EVENT else g
-                remove_pending(X, lp, c)
+                    partials[e].events[p] = EMPTY_EVENT if g == NO_EVENT else g
+                remove_pending(m, lp, c)
             c = after
         if expired != 0:
-            if P[f + WITHIN_EVERY] >= 0:
-                call3(X[F_EVERY], X, l0, P[f + WITHIN_EVERY], expired)
-                call2(X[F_UPDATE], X, l0, P[f + WITHIN_EVERY])
-            drop_partial(X, expired)
-        nothing = X[R_N] == first
-        R = pool(X, XR)
-        for i in range(first, X[R_N]):
-            E[R[i] + E_TIME] = time
-        _send_all(X, l0, p, first)
-        L[lp + SCHEDULED] = 0
-    if P[f + EVERY] >= 0 or (nothing and P[f + START] != 0):
-        since = X[NOW] if L[lp + SCHEDULED] == 0 else L[lp + SCHEDULED]
-        call3(X[F_NOTIFY], X, lp, p, since + wait)
+            if state.within_every >= 0:
+                m.add_every(l0, state.within_every, expired)
+                m.update_state(l0, state.within_every)
+            drop_partial(m, expired)
+        nothing = m.selected_count == first
+        selected = m.selected
+        for i in range(first, m.selected_count):
+            partials[selected[i]].time = time
+        _send_all(m, l0, p, first)
+        own.scheduled = 0
+    if state.every >= 0 or (nothing and state.start):
+        since = m.now if own.scheduled == 0 else own.scheduled
+        m.notify_at(lp, p, since + wait)
 
 
 @called
-def _collect_due(X: Words, k: int, now: int) -> None:
-    """Takes the instances that run at `now` into `DUE`, by their first times. Of several with the same first time only
-    the first in the scheduler's map runs; the others stay for the next movement of the clock (`columnar.timers`)."""
-    H, L, due, hashes = pool(X, XH), pool(X, XL), pool(X, XDUE), pool(X, XHASH)
-    base, p = k * X[HEAP_N], pool(X, M_TIMERS)[k]
-    mask = H[base + H_BUCKETS] - 1
+def _collect_due(m: Machine, k: int, now: int) -> None:
+    """Takes the instances that run at `now` into `Machine.due`, by their first times. Of several with the
+    same first time only the first in the scheduler's map runs; the others stay for the next movement of the clock
+    (`columnar.timers`)."""
+    lists, due, hashes, p = m.lists, m.due, m.hashes, m.timer_states[k]
+    scheduler = m.schedulers[k * m.scheduler_words]
+    mask = scheduler.buckets - 1
     n = 0
-    while H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
-        due[2 * n] = H[base + H_HEAP]
-        instance = pop_heap(X, k)
-        due[2 * n + 1] = instance
-        n += L[(instance * X[NP] + p) * L_SIZE + QUEUE] != 0
+    while scheduler.size > 0 and scheduler.heap[0].time <= now:
+        due[n].time = scheduler.heap[0].time
+        instance = pop_heap(m, k)
+        due[n].instance = instance
+        n += lists[instance * m.state_count + p].queue != 0
     runs, i = 0, 0
     while i < n:
-        best, j, time = i, i + 1, due[2 * i]
-        while j < n and due[2 * j] == time:
-            a, b = due[2 * j + 1], due[2 * best + 1]
+        best, j, time = i, i + 1, due[i].time
+        while j < n and due[j].time == time:
+            a, b = due[j].instance, due[best].instance
             nearer = (hashes[a] & mask) - (hashes[b] & mask)
-            turn = L[(a * X[NP] + p) * L_SIZE + TURN] - L[(b * X[NP] + p) * L_SIZE + TURN]
+            turn = lists[a * m.state_count + p].turn - lists[b * m.state_count + p].turn
             if nearer < 0 or (nearer == 0 and turn > 0):
                 best = j
             j += 1
-        chosen = due[2 * best + 1]
-        for m in range(i, j):
-            if m != best:
-                push_heap(X, k, time, due[2 * m + 1])
-        due[2 * runs + 1] = chosen
+        chosen = due[best].instance
+        for other in range(i, j):
+            if other != best:
+                push_heap(m, k, time, due[other].instance)
+        due[runs].instance = chosen
         runs += 1
         i = j
-    X[DUE_N] = runs
-    X[DUE_AT] = 0
+    m.due_count = runs
+    m.due_done = 0
 
 
 @called
-def _drain(X: Words, p: int, instance: int, now: int, order_key: int) -> int:
+def _drain(m: Machine, p: int, instance: int, now: int, order_key: int) -> int:
     """`Scheduler.sendTimerEvents`: all due times of an instance, each with its effects."""
-    L, T, P = pool(X, XL), pool(X, XT), pool(X, XP)
-    l0 = instance * L_SIZE * X[NP]
-    lp = l0 + p * L_SIZE
-    X[NOW] = now
-    X[DRAINING] = lp + 1
+    times, states = m.times, m.states
+    l0 = instance * m.state_count
+    lp = l0 + p
+    own = m.lists[lp]
+    m.now = now
+    m.draining = lp + 1
     while True:
-        if X[R_N] > 0:
-            status = emit(X, order_key, instance, FALSE, FALSE)
+        if m.selected_count > 0:
+            status = emit(m, order_key, instance, FALSE, FALSE)
             if status != DONE:
                 return status
-        c = L[lp + QUEUE]
-        if c == 0 or T[c] > now:
+        c = own.queue
+        if c == 0 or times[c].time > now:
             break
-        if not has_room_for_timer(X, l0, p):
+        if not has_room_for_timer(m, l0, p):
             return NEED_MUCH
-        time = T[c]
-        L[lp + QUEUE] = T[c + 1]
-        T[c + 1] = X[T_FREE]
-        X[T_FREE] = c
-        X[T_LEFT] += 1
-        if P[p * P_SIZE + KIND] == ABSENT:
-            process_timer(X, l0, p, time)
+        time = times[c].time
+        own.queue = times[c].next
+        times[c].next = m.free_time
+        m.free_time = c
+        m.times_left += 1
+        if states[p].kind == ABSENT:
+            process_timer(m, l0, p, time)
         else:
-            process_timer_logical(X, l0, p, time)
-    X[DRAINING] = 0
-    if L[lp + QUEUE] != 0:
-        push_heap(X, X[TIMER_AT], T[L[lp + QUEUE]], instance)
+            process_timer_logical(m, l0, p, time)
+    m.draining = 0
+    if own.queue != 0:
+        push_heap(m, m.timer, times[own.queue].time, instance)
     else:
-        leave_map(X, lp, p)
+        leave_map(m, lp, p)
     return DONE
 
 
 @called
-def _advance_clock(X: Words, limit: int) -> int:
+def _advance_clock(m: Machine, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
-    P, M, H = pool(X, XP), pool(X, M_TIMERS), pool(X, XH)
-    times, moved = pool(X, I_NOW), pool(X, I_MOVED)
-    while X[STEP] < X[STEP_END]:
-        step = X[STEP]
+    states, numbers, schedulers = m.states, m.timer_states, m.schedulers
+    times, moved = m.clock_times, m.clock_moved
+    while m.step < m.step_end:
+        step = m.step
         key = step << ORDER_KEY_BITS
         if key > limit:
             return DONE
-        if moved[step - X[STEP_BASE]] != 0:
-            now = times[step - X[STEP_BASE]]
-            while X[TIMER_AT] < X[TIMERS]:
-                k = X[TIMER_AT]
-                p = M[k]
-                order_key = key + P[p * P_SIZE + PHASE]
+        if moved[step - m.first_step] != 0:
+            now = times[step - m.first_step]
+            while m.timer < m.timer_count:
+                k = m.timer
+                p = numbers[k]
+                order_key = key + states[p].phase
                 if order_key > limit:
                     return DONE
-                if X[DUE_N] == 0:
-                    base = k * X[HEAP_N]
-                    if H[base + H_SIZE] > 0 and H[base + H_HEAP] <= now:
-                        _collect_due(X, k, now)
-                while X[DUE_AT] < X[DUE_N]:
-                    status = _drain(X, p, pool(X, XDUE)[2 * X[DUE_AT] + 1], now, order_key)
+                if m.due_count == 0:
+                    scheduler = schedulers[k * m.scheduler_words]
+                    if scheduler.size > 0 and scheduler.heap[0].time <= now:
+                        _collect_due(m, k, now)
+                while m.due_done < m.due_count:
+                    status = _drain(m, p, m.due[m.due_done].instance, now, order_key)
                     if status != DONE:
                         return status
-                    X[DUE_AT] += 1
-                X[DUE_N] = 0
-                X[DUE_AT] = 0
-                X[TIMER_AT] += 1
-        X[TIMER_AT] = 0
-        X[STEP] += 1
+                    m.due_done += 1
+                m.due_count = 0
+                m.due_done = 0
+                m.timer += 1
+        m.timer = 0
+        m.step += 1
     return DONE
 
 
 @entry
 def run_timed(address: int, whole: int, origin: int) -> int:
     """`run` for a pattern with absent states, whose timers fire between the rows."""
-    X = header(address)
+    m = machine(address)
     while True:
-        status = call2(X[F_ROWS], X, whole, origin)
+        status = m.process_rows(whole, origin)
         if status != NEED_CLOCK:
             return status
-        status = _advance_clock(X, X[LIMIT])
+        status = _advance_clock(m, m.limit)
         if status != DONE:
             return status
-        H = pool(X, XH)
+        schedulers = m.schedulers
         due = FAR
-        for k in range(X[TIMERS]):
-            if H[k * X[HEAP_N] + H_SIZE] > 0:
-                due = min(due, H[k * X[HEAP_N] + H_HEAP])
-        X[NEXT_DUE] = due
-        X[CLOCKED] = 1
+        for k in range(m.timer_count):
+            scheduler = schedulers[k * m.scheduler_words]
+            if scheduler.size > 0:
+                due = min(due, scheduler.heap[0].time)
+        m.next_due = due
+        m.clocked = True

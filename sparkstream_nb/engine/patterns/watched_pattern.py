@@ -12,17 +12,14 @@ import numpy as np
 
 from ..columnar.column_data import Array
 from ..columnar.rows import Clock, Rows
-from . import machine_memory as m
+from .dump import LISTS
+from .machine_memory import EVENTS
 from .matches import Matches
 from .op import StateOp
 
 Captured = tuple[tuple[int, ...], ...]
 """By processor, the log numbers of the events that a match has; `EMPTY_EVENT` for an absence that lasted long enough.
 """
-
-
-_SCHEDULED = 10
-"""The column of `dump_machine`'s lists with the last time for which an absent state has set its timer."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +108,10 @@ class WatchedPattern(StateOp):
         where: dict[int, tuple[int, list[int]]] = {}
         fresh: set[int] = set()
         halves = {q for q, p in enumerate(self.layout.processors) if p.partner >= 0 and not p.is_or}
-        waiting = dump["lists"][:, 0].tolist()
+        lists = dump["lists"].view(LISTS).ravel()
+        waiting = lists["pending"].tolist()
         at = 0
-        for i, (pending, new) in enumerate(dump["lists"][:, :2].tolist()):
+        for i, (pending, new) in enumerate(zip(waiting, lists["new"].tolist(), strict=True)):
             for partial in dump["cells"][at : at + pending + new].tolist():
                 _, states = where.setdefault(partial, (i // n, []))
                 if i % n not in states:
@@ -125,13 +123,13 @@ class WatchedPattern(StateOp):
         out = []
         for partial, (instance, states) in where.items():
             captured = []
-            for p, word in enumerate(dump["partials"][partial, m.E_SLOTS : m.E_SLOTS + n].tolist()):
+            for p, word in enumerate(dump["partials"][partial, EVENTS : EVENTS + n].tolist()):
                 if self.layout.processors[p].is_counted:
                     captured.append(tuple(events[chains[word - 1] : chains[word]]) if word else ())
                 else:
                     captured.append((word,) if word else ())
             goes_on = not self.layout.sequence or partial in fresh
-            due = max((int(dump["lists"][instance * n + q, _SCHEDULED]) for q in states), default=0)
+            due = max((int(lists["scheduled"][instance * n + q]) for q in states), default=0)
             record, reached = int(records[partial]), tuple(sorted(states))
             out.append(PartialMatch(record, instance, tuple(captured), reached, due, goes_on))
         return out
