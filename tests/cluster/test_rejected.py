@@ -88,7 +88,7 @@ def test_a_row_that_is_not_whole_keeps_its_text(run: Callable[..., App], tmp_pat
     shown = text(app.errors)
     assert f"a;1;x;{'y' * 80}  not a whole row" in shown
     assert shown.splitlines()[0] == "count  reason"
-    assert shown.endswith("mended rows of sparkstream_nb.get('app').errors.frame: .replay(frame).")
+    assert "mended rows of" in shown.splitlines()[-1]  # in words of Python, or of the magics where there are any
     assert app.replay().left == dict.fromkeys(
         (first, last), "it is the text of a row that is not whole: give its values as a list"
     )

@@ -13,7 +13,7 @@ import pytest
 from sparkstream_nb.engine.columnar.column_data import Column
 from sparkstream_nb.engine.columnar.eventlog import EventLog
 from sparkstream_nb.engine.columnar.rows import EXPIRED, Rows
-from sparkstream_nb.engine.joins.join_contents import Contents
+from sparkstream_nb.engine.joins.join_contents import Contents, Lookups
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.operators import QueryOperator
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
@@ -95,9 +95,8 @@ def test_a_row_of_an_event_that_never_entered_finds_its_place_free() -> None:
     slot = held.slots(0, np.array([-2 - 700]))
     kind, none = np.array([EXPIRED], np.int8), np.zeros(1, np.int64)
     assert held._place.shape[1] > 700
-    for _ in held.run(
-        np.zeros(1, np.int8), kind, none - 1, slot, none, np.zeros(2, np.bool_), np.ones(2, np.bool_), none - 1, 0, 1
-    ):
+    off, on = np.zeros(2, np.bool_), np.ones(2, np.bool_)
+    for _ in held.run(Lookups(np.zeros(1, np.int8), kind, none - 1, slot, none, off, on, none - 1), 0, 1):
         pass
     assert kind.tolist() == [EXPIRED]
 
