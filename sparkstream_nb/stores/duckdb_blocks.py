@@ -1,8 +1,8 @@
 """The checksums of a DuckDB file, block by block, without DuckDB.
 
 DuckDB checks a block when it reads it, and it reads the blocks of an index only where a change needs them. Here each
-block that is in use is read: https://duckdb.org/docs/stable/internals/storage describes the file. A file that is made
-in another way, such as an encrypted one, is not checked.
+block that is in use is read (DuckDB's documentation, "Internals: Storage Versions and Format"). A file that is made in
+another way, such as an encrypted one, is not checked.
 """
 
 from __future__ import annotations
