@@ -22,7 +22,26 @@ _NEAR, _ROOM = 8, 16
 
 
 @struct
-class Min(Grouped):
+class _Best(Grouped):
+    """The best value so far of each group that has one."""
+
+    best: Array
+    has: Array
+
+    @inlined
+    def clear(self, g: Any) -> None:
+        self.has[g] = False
+
+    @inlined
+    def show(self, g: Any, o: Any, shown: Shown) -> None:
+        has = self.has[g]
+        shown.values[o] = self.best[g] if has else 0
+        shown.null[o] = not has
+        shown.holes[0] |= not has
+
+
+@struct
+class Min(_Best):
     """`min` and `max`: the type of the argument; null when the group is empty.
 
     If rows expire one by one, each group has a monotonic queue of candidates, else only the best value so far.
@@ -60,10 +79,6 @@ class Min(Grouped):
         self.queue, self.pool = np.stack([start, start + length, limit, size], axis=1).ravel(), pool
 
     @inlined
-    def clear(self, g: Any) -> None:
-        self.has[g] = False
-
-    @inlined
     def take(self, g: Any, value: Any, kind: Any) -> None:
         """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
         nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
@@ -74,13 +89,6 @@ class Min(Grouped):
             better = b > value if self.sign > 0 else b < value
             self.best[g] = value if better or not self.has[g] else b
             self.has[g] = True
-
-    @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
-        has = self.has[g]
-        shown.values[o] = self.best[g] if has else 0
-        shown.null[o] = not has
-        shown.holes[0] |= not has
 
     @inlined
     def _move_up(self, q: Any) -> bool:
@@ -354,7 +362,7 @@ def _pushed_loop(sign: int, grouped: bool, asks: bool) -> Callable[..., int]:
 
 
 @struct
-class MinForever(Grouped):
+class MinForever(_Best):
     """`minForever` and `maxForever`: the type of the argument; expired rows count as well. A RESET drops the
     states of all groups, so in batch windows forever ends with the batch."""
 
@@ -368,21 +376,10 @@ class MinForever(Grouped):
         self._begin()
 
     @inlined
-    def clear(self, g: Any) -> None:
-        self.has[g] = False
-
-    @inlined
     def take(self, g: Any, value: Any, kind: Any) -> None:
         if not self.has[g] or (self.best[g] > value if self.sign > 0 else self.best[g] < value):
             self.best[g] = value
             self.has[g] = True
-
-    @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
-        has = self.has[g]
-        shown.values[o] = self.best[g] if has else 0
-        shown.null[o] = not has
-        shown.holes[0] |= not has
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args

@@ -1,4 +1,4 @@
-"""Common parts of batch windows of one instance: their events are adjacent in the log, and batches leave in order."""
+"""Common parts of batch windows. With one instance their events are adjacent in the log, and batches leave in order."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from ..columnar.column_data import Array
 from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from ..notation.kernels import compiled, inlined, struct
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
+from .declared_state import ChainedWindow, first_events
 from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
 
 
@@ -108,3 +110,39 @@ class BatchesInLine(Untimed, OutsidePartitions):
     @property
     def bytes(self) -> int:
         return self.log.bytes_from(int(self.places[0]))
+
+
+@struct
+class BatchesInChains(ChainedWindow):
+    """Events of several instances in batches, each of which expires with the next one of its instance. In `streaming`
+    windows events pass at once, and only expire together. RESET rows bear the time of the batch if they are `clocked`.
+    """
+
+    streaming: bool
+    wants_expired: bool
+    resets_per_chunk: bool
+    clocked = True
+    chains = ("current", "expired")
+    reset = first_events()
+
+    @inlined
+    def _send(self, p: int, now: int, order_key: int, out: Emission) -> None:
+        """The batch of an instance leaves."""
+        if self.wants_expired:
+            while self.log.head[EXPIRED_CHAIN][p] >= 0:
+                old = self.log.pop(EXPIRED_CHAIN, p)
+                self.log.alive[old] = False
+                out.emit(old, EXPIRED, now, order_key)
+        if self.reset[p] >= 0:
+            if not self.resets_per_chunk:
+                out.emit(self.reset[p], RESET, now if self.clocked else self.log.ts[self.reset[p]], order_key)
+            if self.streaming and not self.wants_expired:
+                self.log.alive[self.reset[p]] = False
+            self.reset[p] = -1
+        while self.log.head[CURRENT_CHAIN][p] >= 0:
+            new = self.log.pop(CURRENT_CHAIN, p)
+            out.emit(new, CURRENT, self.log.ts[new], order_key)
+            if self.wants_expired:
+                self.log.push(EXPIRED_CHAIN, new, p)
+            else:
+                self.log.alive[new] = False

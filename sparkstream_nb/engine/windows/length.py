@@ -10,9 +10,9 @@ from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
 from ..notation.intrinsics import AHEAD, prefetch
 from ..notation.kernels import compiled, compiled_by, inlined, struct
-from .batch_windows import BatchesInLine
+from .batch_windows import BatchesInChains, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
-from .declared_state import ChainedWindow, first_events, lengths, per_instance
+from .declared_state import ChainedWindow, lengths, per_instance
 from .ordered_expiry import pushed_beside, pushed_out
 from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
 
@@ -113,13 +113,11 @@ def length_batch_window(setup: WindowSetup) -> Window:
 
 
 @struct
-class LengthBatchWindow(ChainedWindow, Untimed):
+class LengthBatchWindow(BatchesInChains, Untimed):
     """`lengthBatch` inside a partition, of no event, or with `stream.current.event`."""
 
     stamps, moves, is_ordered = EXPIRED, False, False
-    chains = ("current", "expired")
     count = per_instance()
-    reset = first_events()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
@@ -169,31 +167,8 @@ class LengthBatchWindow(ChainedWindow, Untimed):
             self.log.push(CURRENT_CHAIN, pos, p)
         if self.count[p] == (self.length + 1 if self.streaming else self.length):
             self._send(p, now, order_key, out)
+            self.count[p] = 1 if self.streaming else 0
         if self.streaming:
             out.emit(pos, CURRENT, self.log.ts[pos], order_key)
             if self.wants_expired:
                 self.log.push(EXPIRED_CHAIN, pos, p)
-
-    @inlined
-    def _send(self, p: int, now: int, order_key: int, out: Emission) -> None:
-        """The batch of an instance leaves."""
-        if self.wants_expired:
-            while self.log.head[EXPIRED_CHAIN][p] >= 0:
-                old = self.log.pop(EXPIRED_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, now, order_key)
-        if self.reset[p] >= 0:
-            if not self.resets_per_chunk:
-                out.emit(self.reset[p], RESET, now, order_key)
-            if self.streaming and not self.wants_expired:
-                self.log.alive[self.reset[p]] = False
-            self.reset[p] = -1
-        self.count[p] = 1 if self.streaming else 0
-        if not self.streaming:
-            while self.log.head[CURRENT_CHAIN][p] >= 0:
-                new = self.log.pop(CURRENT_CHAIN, p)
-                out.emit(new, CURRENT, self.log.ts[new], order_key)
-                if self.wants_expired:
-                    self.log.push(EXPIRED_CHAIN, new, p)
-                else:
-                    self.log.alive[new] = False

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..columnar.column_data import Array
-from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, RESET, Clock, Rows
+from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import HEAP, Schedule, Timers, step_before
 from ..notation.kernels import compiled, inlined, kernel, struct
-from .batch_windows import Batches, BatchesInLine
+from .batch_windows import Batches, BatchesInChains, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
-from .declared_state import ChainedWindow, first_events, numbers, scheduled_times
+from .declared_state import numbers, scheduled_times
 from .window_protocol import Emission, Feed, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
@@ -139,12 +139,11 @@ def time_batch_window(setup: WindowSetup) -> Window:
 
 
 @struct
-class TimeBatchWindow(ChainedWindow):
+class TimeBatchWindow(BatchesInChains):
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
     stamps, moves, is_ordered = EXPIRED, False, False
-    chains = ("current", "expired")
-    reset = first_events()
+    clocked = False
     emit = numbers(-1)
     timers: Timers = scheduled_times()
 
@@ -238,28 +237,6 @@ class TimeBatchWindow(ChainedWindow):
                 self.log.push(EXPIRED_CHAIN, pos, p)
         else:
             self.log.push(CURRENT_CHAIN, pos, p)
-
-    @inlined
-    def _send(self, p: int, t: int, order_key: int, out: Emission) -> None:
-        """The batch of an instance leaves."""
-        if self.wants_expired:
-            while self.log.head[EXPIRED_CHAIN][p] >= 0:
-                old = self.log.pop(EXPIRED_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, t, order_key)
-        if self.reset[p] >= 0:
-            if not self.resets_per_chunk:
-                out.emit(self.reset[p], RESET, self.log.ts[self.reset[p]], order_key)
-            if self.streaming and not self.wants_expired:
-                self.log.alive[self.reset[p]] = False
-            self.reset[p] = -1
-        while self.log.head[CURRENT_CHAIN][p] >= 0:
-            new = self.log.pop(CURRENT_CHAIN, p)
-            out.emit(new, CURRENT, self.log.ts[new], order_key)
-            if self.wants_expired:
-                self.log.push(EXPIRED_CHAIN, new, p)
-            else:
-                self.log.alive[new] = False
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
