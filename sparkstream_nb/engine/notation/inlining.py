@@ -59,29 +59,29 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
 
 def kinds(node: ast.FunctionDef, function: Callable[..., object], given: Mapping[str, Kind]) -> dict[str, Kind]:
     """The kinds of the parameters of a function: by `given`, else by their annotations, which are removed."""
-    found: dict[str, Kind] = {}
+    kinds_of: dict[str, Kind] = {}
     for a in node.args.args:
         if a.arg in given:
-            found[a.arg] = given[a.arg]
+            kinds_of[a.arg] = given[a.arg]
         elif a.annotation is not None and (kind := kind_of(ast.unparse(a.annotation), function.__module__)) is not None:
-            found[a.arg] = kind
+            kinds_of[a.arg] = kind
         a.annotation = None
-    return found
+    return kinds_of
 
 
 @cache
 def _find_assigned(helper: ast.FunctionDef) -> frozenset[str]:
     """The names of the fields that a helper assigns, itself or by helpers that it calls."""
-    changed: set[str] = set()
+    names: set[str] = set()
     for n in ast.walk(helper):
         if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store):
-            changed.add(n.attr)
+            names.add(n.attr)
         elif isinstance(n, ast.Call):
             name = n.func.attr if isinstance(n.func, ast.Attribute) else getattr(n.func, "id", None)
             for other in [_source(h) for h in _HELPERS if h.__name__ == name]:
                 if other is not helper:
-                    changed |= _find_assigned(other)
-    return frozenset(changed)
+                    names |= _find_assigned(other)
+    return frozenset(names)
 
 
 class Inliner(ast.NodeTransformer):
@@ -108,9 +108,9 @@ class Inliner(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> Any:
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Name | ast.Attribute):
-            done = self._expand(node.value, target)
-            if done:
-                return done
+            body = self._expand(node.value, target)
+            if body:
+                return body
             if isinstance(target, ast.Name):
                 new = self._struct_of(node.value, target.id)
                 if new is not None:
@@ -120,15 +120,15 @@ class Inliner(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> Any:
         self.count += 1
         name = f"_result_{self.count}"
-        done = None if node.value is None else self._expand(node.value, ast.Name(name, ast.Store()))
-        if not done:
+        body = None if node.value is None else self._expand(node.value, ast.Name(name, ast.Store()))
+        if not body:
             return self.generic_visit(node)
-        return [*done, ast.copy_location(ast.Return(ast.Name(name, ast.Load())), node)]
+        return [*body, ast.copy_location(ast.Return(ast.Name(name, ast.Load())), node)]
 
     def _struct_of(self, value: ast.expr, target: str) -> list[ast.stmt] | None:
         """A variable that becomes another name of a struct, or a new one; None if it is none of them."""
-        found = self.scope.resolve(value)
-        if found is not None and found[1] is not None:
+        place = self.scope.resolve(value)
+        if place is not None and place.kind is not None:
             self.scope.aliases[target] = value
             return [ast.copy_location(ast.Pass(), value)]
         if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Name)):
@@ -138,9 +138,9 @@ class Inliner(ast.NodeTransformer):
             return None
         self.scope.roots[target] = kind
         out: list[ast.stmt] = []
-        for name, given in zip(fields(kind), value.args, strict=True):
-            place = ast.Attribute(ast.Name(target, ast.Load()), name, ast.Store())
-            out.append(ast.copy_location(ast.Assign([place], self.visit(given)), value))
+        for name, argument in zip(fields(kind), value.args, strict=True):
+            field = ast.Attribute(ast.Name(target, ast.Load()), name, ast.Store())
+            out.append(ast.copy_location(ast.Assign([field], self.visit(argument)), value))
         return out
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -155,30 +155,30 @@ class Inliner(ast.NodeTransformer):
         if isinstance(call.func, ast.Name) and call.func.id in self.names:
             return self.names[call.func.id], call.args
         if isinstance(call.func, ast.Attribute):
-            found = self.scope.resolve(call.func.value)
-            if found is not None and isinstance(found[1], type):
-                method = static(found[1], call.func.attr)
+            place = self.scope.resolve(call.func.value)
+            if place is not None and isinstance(place.kind, type):
+                method = static(place.kind, call.func.attr)
                 if is_inlined(method):
                     return method, [call.func.value, *call.args]
         return None
 
     def _expand(self, call: ast.expr, target: ast.Name | ast.Attribute | None) -> list[ast.stmt] | None:
-        found = self._helper(call) if isinstance(call, ast.Call) else None
-        if found is None:
+        call_of_helper = self._helper(call) if isinstance(call, ast.Call) else None
+        if call_of_helper is None:
             return None
-        function, arguments = found
+        function, arguments = call_of_helper
         helper = _source(function)
         self.count += 1
         body = [ast.parse(ast.unparse(s)).body[0] for s in helper.body]
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]  # the docstring
-        stored = [n for s in body for n in ast.walk(s) if isinstance(getattr(n, "ctx", None), ast.Store)]
-        assigned = {n.id for n in stored if isinstance(n, ast.Name)}
-        changed = _find_assigned(helper)
+        nodes = [n for s in body for n in ast.walk(s)]
+        assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        assigned_fields = _find_assigned(helper)
         names: dict[str, ast.expr] = {}
         before: list[ast.stmt] = []
         for parameter, value in zip((a.arg for a in helper.args.args), arguments, strict=True):
-            if parameter not in assigned and self._stays(value, changed):
+            if parameter not in assigned and self._stays(value, assigned_fields):
                 names[parameter] = value
             else:
                 fresh = f"_{parameter}_{self.count}"
@@ -213,12 +213,12 @@ class Inliner(ast.NodeTransformer):
                 ast.copy_location(n, call)
         return out or [ast.copy_location(ast.Pass(), call)]
 
-    def _stays(self, value: ast.expr, changed: Set[str]) -> bool:
-        """True for an argument that a helper which assigns fields of the names `changed` may read wherever it reads
+    def _stays(self, value: ast.expr, assigned_fields: Set[str]) -> bool:
+        """True for an argument that a helper which assigns fields of these names may read wherever it reads
         its parameter: a constant, a variable, a struct, and a field that it does not assign."""
-        found = self.scope.resolve(value)
-        if found is not None and len(found[0]) > 1:
-            return found[1] is not None or not changed & {s for s in found[0] if isinstance(s, str)}
+        place = self.scope.resolve(value)
+        if place is not None and len(place.path) > 1:
+            return place.kind is not None or assigned_fields.isdisjoint(place.path)
         return isinstance(value, ast.Name | ast.Constant)
 
 

@@ -100,9 +100,9 @@ class Loop:
     def __init__(self, dispatcher: Any, interface: Interface) -> None:
         self.dispatcher, self.interface = dispatcher, interface
         self.py_func = dispatcher.py_func
-        taken = ", ".join(p.name for p in interface.parameters)
-        handed = [ast.unparse(v) for p in interface.parameters for v in p.values(ast.Name(p.name, ast.Load()))]
-        self.call = eval(f"lambda {taken}: _loop({', '.join(handed)})", {"_loop": dispatcher})
+        parameters = ", ".join(p.name for p in interface.parameters)
+        fields = [ast.unparse(v) for p in interface.parameters for v in p.values(ast.Name(p.name, ast.Load()))]
+        self.call = eval(f"lambda {parameters}: _loop({', '.join(fields)})", {"_loop": dispatcher})
 
     def __call__(self, *args: Any) -> Any:
         return self.call(*args)
@@ -202,8 +202,8 @@ class _InlinedLoop:
 
 def _at(origin: tuple[str, str]) -> Any:
     """The value of a name in a module; for a compiled method, its loop."""
-    found = find(*origin)
-    return found.loop() if isinstance(found, compiled) else found
+    value = find(*origin)
+    return value.loop() if isinstance(value, compiled) else value
 
 
 def _dispatcher(value: Any) -> Any:
@@ -246,11 +246,11 @@ def _loop_call(inliner: Inliner, call: ast.Call) -> LoopCall | None:
     if isinstance(call.func, ast.Name):
         loop = inliner.value_of(call.func.id)
         return LoopCall(call.func, loop.interface, call.args) if isinstance(loop, Loop) else None
-    found = inliner.scope.resolve(call.func.value) if isinstance(call.func, ast.Attribute) else None
-    if found is None or not isinstance(found[1], type):
+    place = inliner.scope.resolve(call.func.value) if isinstance(call.func, ast.Attribute) else None
+    if place is None or not isinstance(place.kind, type):
         return None
     assert isinstance(call.func, ast.Attribute)
-    cls, method = found[1], static(found[1], call.func.attr)
+    cls, method = place.kind, static(place.kind, call.func.attr)
     if not isinstance(method, compiled):
         raise TypeError(f"line {call.lineno}: {cls.__qualname__}.{call.func.attr} is neither inlined nor compiled")
     own = f"_{cls.__module__.replace('.', '_')}_{cls.__qualname__}_{call.func.attr}"

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import get_annotations
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 C = TypeVar("C", bound=type)
 Step = str | int
@@ -50,10 +50,10 @@ Kind = type | ListOf | None
 def find(module: str, name: str) -> Any:
     """The value of a qualified name in a module. Raises KeyError or AttributeError if there is none any more."""
     first, *rest = name.split(".")
-    found = _STRUCTS.get((module, first)) or getattr(sys.modules[module], first)
+    value = _STRUCTS.get((module, first)) or getattr(sys.modules[module], first)
     for attribute in rest:
-        found = static(found, attribute)
-    return found
+        value = static(value, attribute)
+    return value
 
 
 def static(cls: type, name: str) -> Any:
@@ -94,6 +94,13 @@ def fields(cls: type) -> list[str]:
     return [name for c in reversed(cls.__mro__) for name in get_annotations(c)]
 
 
+class Place(NamedTuple):
+    """A path and the kind of its value."""
+
+    path: Path
+    kind: Kind
+
+
 class Scope:
     """The structs that the variables of a function are (`roots`), and its constants."""
 
@@ -103,27 +110,27 @@ class Scope:
         """Variables that are another name of a struct."""
         self._constant = constant
 
-    def resolve(self, node: ast.expr) -> tuple[Path, Kind] | None:
-        """The path that an expression is, and its kind; None if it is none."""
+    def resolve(self, node: ast.expr) -> Place | None:
+        """The place that an expression names; None if it names none."""
         if isinstance(node, ast.Name):
             if node.id in self.aliases:
                 return self.resolve(self.aliases[node.id])
-            return ((node.id,), self.roots[node.id]) if node.id in self.roots else None
+            return Place((node.id,), self.roots[node.id]) if node.id in self.roots else None
         if isinstance(node, ast.Attribute):
             base = self.resolve(node.value)
-            if base is None or not isinstance(base[1], type):
+            if base is None or not isinstance(base.kind, type):
                 return None
-            return (*base[0], node.attr), _field(base[1], node.attr)
+            return Place((*base.path, node.attr), _field(base.kind, node.attr))
         if isinstance(node, ast.Subscript):
             base = self.resolve(node.value)
-            if base is None or not isinstance(base[1], ListOf):
+            if base is None or not isinstance(base.kind, ListOf):
                 return None
             index: object = node.slice.value if isinstance(node.slice, ast.Constant) else None
             if isinstance(node.slice, ast.Name):
                 index = self._constant(node.slice.id)
             if not isinstance(index, int):
                 raise TypeError(f"line {node.lineno}: {ast.unparse(node)}: a list of a struct is indexed by constants")
-            return (*base[0], index), base[1].item
+            return Place((*base.path, index), base.kind.item)
         return None
 
 
@@ -211,10 +218,10 @@ class Flattener(ast.NodeTransformer):
         return Parameter(name, paths, tuple(p for p in paths if (name, *p) in self._assigned))
 
     def _leaf(self, node: ast.Attribute | ast.Subscript) -> ast.expr | None:
-        found = self._scope.resolve(node)
-        if found is None or len(found[0]) == 1:
+        place = self._scope.resolve(node)
+        if place is None or len(place.path) == 1:
             return None
-        path, kind = found
+        path, kind = place
         if kind is not None:
             raise TypeError(f"line {node.lineno}: {ast.unparse(node)} is a struct, which only compiled loops take")
         text = path_text(path)
@@ -237,13 +244,13 @@ class Flattener(ast.NodeTransformer):
         return node
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
-        found = None if node.value is None else self._scope.resolve(node.value)
-        self._returned.add(found[0] if found else None)
+        place = None if node.value is None else self._scope.resolve(node.value)
+        self._returned.add(place.path if place else None)
         return self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        found = self._scope.resolve(node.targets[0])
-        self._receiver = found[0] if found else None
+        place = self._scope.resolve(node.targets[0])
+        self._receiver = place.path if place else None
         visited = self.generic_visit(node)
         self._receiver = None
         return visited
@@ -257,10 +264,10 @@ class Flattener(ast.NodeTransformer):
             for path in parameter.assigned:
                 at = self._scope.resolve(argument)
                 assert at is not None
-                if call.interface.returns != (parameter.name, *path) or receiver != (*at[0], *path):
+                if call.interface.returns != (parameter.name, *path) or receiver != (*at.path, *path):
                     raise TypeError(
                         f"line {node.lineno}: the loop assigns {path_text((parameter.name, *path))}: it must return "
-                        f"that, and the call be assigned to {path_text((*at[0], *path))}"
+                        f"that, and the call be assigned to {path_text((*at.path, *path))}"
                     )
             values += [self.visit(ast.copy_location(v, node)) for v in parameter.values(argument)]
         return ast.Call(call.function, values, [])
