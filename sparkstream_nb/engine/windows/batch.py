@@ -57,10 +57,7 @@ class BatchWindow(ChainedWindow, Untimed):
             order_key = rows.order_key[a]
             p = self.log.instance[rows.first + a]
             if self.wants_expired and self.log.head[0][p] >= 0:
-                while self.log.head[0][p] >= 0:
-                    old = self.log.pop(0, p)
-                    self.log.alive[old] = False
-                    out.emit(old, EXPIRED, now[a], order_key)
+                out.expire(self.log, 0, p, now[a], order_key)
                 self._reset(p, -1, order_key, out)
             b = a
             while b < i:

@@ -129,10 +129,7 @@ class BatchesInChains(ChainedWindow):
     def _send(self, p: int, now: int, order_key: int, out: Emission) -> None:
         """The batch of an instance leaves."""
         if self.wants_expired:
-            while self.log.head[EXPIRED_CHAIN][p] >= 0:
-                old = self.log.pop(EXPIRED_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, now, order_key)
+            out.expire(self.log, EXPIRED_CHAIN, p, now, order_key)
         if self.reset[p] >= 0:
             if not self.resets_per_chunk:
                 out.emit(self.reset[p], RESET, now if self.clocked else self.log.ts[self.reset[p]], order_key)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array
-from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
+from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows
 from ..notation.kernels import compiled, inlined, kernel, struct
 from ..state.cron_times import CronTimes
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
@@ -104,10 +104,7 @@ class CronWindow:
     def _send(self, p: int, t: int, order_key: int, out: Emission) -> None:
         """The batch of an instance leaves."""
         if self.log.head[CURRENT_CHAIN][p] >= 0:
-            while self.log.head[EXPIRED_CHAIN][p] >= 0:
-                old = self.log.pop(EXPIRED_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, t, order_key)
+            out.expire(self.log, EXPIRED_CHAIN, p, t, order_key)
             while self.log.head[CURRENT_CHAIN][p] >= 0:
                 new = self.log.pop(CURRENT_CHAIN, p)
                 out.emit(new, CURRENT, self.log.ts[new], order_key)

@@ -350,10 +350,7 @@ class ExpressionBatchWindow(_ExpressionBase):
         p = self.log.instance[pos]
         if fresh:
             out.chunks += 1
-            while self.log.head[CURRENT_CHAIN][p] >= 0:
-                old = self.log.pop(CURRENT_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, now, order_key)
+            out.expire(self.log, CURRENT_CHAIN, p, now, order_key)
         if not closes:
             self.log.push(EXPIRED_CHAIN, pos, p)
             self.log.alive[pos] = True
@@ -398,10 +395,7 @@ class ExpressionBatchWindow(_ExpressionBase):
         stays = not closes
         if closes:
             out.chunks += 1
-            while self.log.head[EXPIRED_CHAIN][p] >= 0:
-                old = self.log.pop(EXPIRED_CHAIN, p)
-                self.log.alive[old] = False
-                out.emit(old, EXPIRED, now, order_key)
+            out.expire(self.log, EXPIRED_CHAIN, p, now, order_key)
             if self.log.head[CURRENT_CHAIN][p] >= 0:
                 stays = not self.includes[pos]
                 self._send(pos, p, self.includes[pos], now, order_key, out)

@@ -14,7 +14,7 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask, StringPool
 from ..columnar.eventlog import EventLog
-from ..columnar.rows import CURRENT, ENTER, RESET, Clock, Rows, WindowOps
+from ..columnar.rows import CURRENT, ENTER, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Context
 from ..notation.kernels import inlined, struct
 from .chain import ChainedLog
@@ -245,6 +245,14 @@ class Emission:
             self.order_key[self.count] = order_key
             self.chunk[self.count] = self.chunks
         self.count += 1
+
+    @inlined
+    def expire(self, log: ChainedLog, chain: int, instance: int, now: int, order_key: int) -> None:
+        """Puts all events of a chain out as expired; they leave the log."""
+        while log.head[chain][instance] >= 0:
+            old = log.pop(chain, instance)
+            log.alive[old] = False
+            self.emit(old, EXPIRED, now, order_key)
 
     @inlined
     def write(self, n: Any, pos: Any, kind: int, time: Any, order_key: Any) -> None:
