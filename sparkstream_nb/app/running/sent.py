@@ -39,8 +39,8 @@ def columns_of_streams(
         if dot and stream not in streams:
             raise Misuse(nearest(f"{option}: no stream '{stream}' is fed", stream, streams))
         if dot and attribute not in streams[stream].names:
-            known = streams[stream].names
-            raise Misuse(nearest(f"{option}: stream {stream} has no attribute '{attribute}'", attribute, known))
+            attributes = streams[stream].names
+            raise Misuse(nearest(f"{option}: stream {stream} has no attribute '{attribute}'", attribute, attributes))
         for s in [stream] if dot else streams:
             if attribute in streams[s].names:
                 own[s][attribute] = column

@@ -115,10 +115,10 @@ def _check_labels(labels: Sequence[str], plan: nodes.Plan, subject: Subject) -> 
     """Raises `Misuse` for a label that is no attribute of the subject's inputs and outputs."""
     read = [plan.streams[s].source.schema for s in subject.streams]
     written = [q.select.schema for q in plan.queries if q.name == subject.name]
-    known = dict.fromkeys(name for schema in (*read, *written) for name in schema.names)
+    attributes = dict.fromkeys(name for schema in (*read, *written) for name in schema.names)
     for label in labels:
-        if label not in known:
-            raise Misuse(nearest(f"labels: {subject.name} has no attribute '{label}'", label, known))
+        if label not in attributes:
+            raise Misuse(nearest(f"labels: {subject.name} has no attribute '{label}'", label, attributes))
 
 
 @dataclass(frozen=True)

@@ -144,7 +144,7 @@ class Ops:
 
 
 @struct
-class Shown:
+class Outputs:
     """The output values of a loop, `count` so far, and which of them are null. They have room for one more: a value
     that is not shown lies where the next one comes. `holes[0]`: whether one that is shown is null."""
 
@@ -249,7 +249,7 @@ class Grouped(Base):
     """An aggregator with arrays of state by group id. A RESET increments the epoch of its partition instance (`eras`).
     A group whose own epoch (`epoch`) is older starts empty.
 
-    A subclass that is an `aggregate` has `clear`, `take` and `show`, from which its loops are made.
+    A subclass has `clear`, `take` and `show`, from which its loops are made (`_one_by_one`).
     """
 
     words = 4
@@ -293,18 +293,18 @@ class Grouped(Base):
         """A value enters a group, or (EXPIRED) leaves it."""
 
     @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
+    def show(self, g: Any, o: Any, outputs: Outputs) -> None:
         """Writes the value of a group, as number `o`."""
 
     @inlined
-    def show_reset(self, ops: Ops, shown: Shown) -> None:
+    def show_reset(self, ops: Ops, outputs: Outputs) -> None:
         """Puts out what a RESET shows."""
-        shown.put_null(ops)
+        outputs.put_null(ops)
 
-    def _run_loop(self, column: Column, values: Array, feed: AggregateInput, shown: Shown) -> None:
+    def _run_loop(self, column: Column, values: Array, feed: AggregateInput, outputs: Outputs) -> None:
         """Takes all ops, on these values of the argument `column`."""
         ops, null = self.ops(feed), NO_MASK if column.null is None else column.null
-        self._version(_one_by_one, ops, feed, column.null)(self, values, null, ops, shown)
+        self._version(_one_by_one, ops, feed, column.null)(self, values, null, ops, outputs)
 
     def _version(
         self, source: Callable[..., int], ops: Ops, feed: AggregateInput, null: Mask | None
@@ -321,7 +321,7 @@ GENERAL, FAR_APART, NEARBY = range(3)
 without RESET and TIMER ops, now or before (`plain`); the last one also asks for nothing ahead."""
 
 
-def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, shown: Shown, plain: bool) -> int:
+def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, outputs: Outputs, plain: bool) -> int:
     """Takes one op after the other, and puts out what is shown; returns how many values are out then."""
     for j in range(ops.n):
         aggregator.look_ahead(j, values, ops)
@@ -334,7 +334,7 @@ def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, shown
             if k > EXPIRED:
                 ops.reset(k, p)
                 if shows:
-                    aggregator.show_reset(ops, shown)
+                    aggregator.show_reset(ops, outputs)
                 continue
             anew = ops.begins(g, p)
             if anew:
@@ -342,12 +342,12 @@ def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, shown
         if plain or not (len(null) and null[i]):
             aggregator.take(g, values[i], k)
         if plain or len(ops.slot) == 0:
-            aggregator.show(g, shown.count, shown)
-            shown.count += shows
+            aggregator.show(g, outputs.count, outputs)
+            outputs.count += shows
         elif shows:
-            aggregator.show(g, ops.slot[shown.count], shown)
-            shown.count += 1
-    return shown.count
+            aggregator.show(g, ops.slot[outputs.count], outputs)
+            outputs.count += 1
+    return outputs.count
 
 
 @cache

@@ -16,7 +16,7 @@ from ..columnar.arrays import aligned_zeros, wider
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, EXPIRED
 from ..notation.kernels import inlined, kernel, struct
-from .aggregator_base import AggregateInput, Grouped, Ops, Shown, as_numbers
+from .aggregator_base import AggregateInput, Grouped, Ops, Outputs, as_numbers
 
 BASE, TOTAL, REST, SQUARES, ERROR, COUNT, ODD, ENDS = range(8)
 """The words of a group: five doubles, then three longs. `TOTAL` and `REST` add up how far the values are from `BASE`, a
@@ -80,11 +80,11 @@ class StdDev(Grouped):
         self._grow(feed.groups)
         if self.leaves and int(self.used[0]) + feed.n > len(self.values):
             self._keep(*self._kept(), feed.n)
-        shown = Shown(feed.size, np.float64)
-        self._run_loop(column, as_numbers(column.values, np.float64), feed, shown)
+        outputs = Outputs(feed.size, np.float64)
+        self._run_loop(column, as_numbers(column.values, np.float64), feed, outputs)
         with np.errstate(invalid="ignore"):  # one place more than there are values
-            np.sqrt(shown.values, out=shown.values)
-        return shown.column(Type.DOUBLE)
+            np.sqrt(outputs.values, out=outputs.values)
+        return outputs.column(Type.DOUBLE)
 
     @property
     def words_of(self) -> Array:
@@ -131,14 +131,14 @@ class StdDev(Grouped):
                     self._sum_again(a)
 
     @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
+    def show(self, g: Any, o: Any, outputs: Outputs) -> None:
         """The mean square of how far the values are from their mean."""
         a = np.int64(g) << SHIFT
         c: Any = self.words_of[a + COUNT] + self.words_of[a + ODD]
-        shown.null[o] = c == 0
-        shown.holes[0] |= c == 0
+        outputs.null[o] = c == 0
+        outputs.holes[0] |= c == 0
         square = max(self.cells[a + SQUARES], 0.0) / c if c != 0 and c != 1 else 0.0
-        shown.values[o] = np.nan if self.words_of[a + ODD] > 0 and c > 1 else square
+        outputs.values[o] = np.nan if self.words_of[a + ODD] > 0 and c > 1 else square
 
     @inlined
     def _move(self, v: Any, had: Any, sign: Any, a: Any) -> None:

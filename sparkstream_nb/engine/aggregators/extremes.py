@@ -14,7 +14,7 @@ from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps
 from ..notation.intrinsics import eight_equal, eight_greater, eight_less, either, ones_above, prefetch
 from ..notation.kernels import inlined, kernel, struct
-from .aggregator_base import NO_MASK, AggregateInput, Grouped, Ops, Shown, as_numbers
+from .aggregator_base import NO_MASK, AggregateInput, Grouped, Ops, Outputs, as_numbers
 from .folds import bests
 
 _NEAR, _ROOM = 8, 16
@@ -33,11 +33,11 @@ class _Best(Grouped):
         self.has[g] = False
 
     @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
+    def show(self, g: Any, o: Any, outputs: Outputs) -> None:
         has = self.has[g]
-        shown.values[o] = self.best[g] if has else 0
-        shown.null[o] = not has
-        shown.holes[0] |= not has
+        outputs.values[o] = self.best[g] if has else 0
+        outputs.null[o] = not has
+        outputs.holes[0] |= not has
 
 
 @struct
@@ -140,11 +140,11 @@ class Min(_Best):
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         values = as_numbers(column.values, self.dtype)
-        shown = Shown(feed.size, self.dtype)
+        outputs = Outputs(feed.size, self.dtype)
         if not self.sliding:
             self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
-            self._run_loop(column, values, feed, shown)
-            return shown.column(self.type)
+            self._run_loop(column, values, feed, outputs)
+            return outputs.column(self.type)
         self.queue = grown(self.queue, 4 * feed.groups)
         if feed.fixed_lag is not None:
             if feed.slot is None and column.null is None and not len(self.epoch):
@@ -154,10 +154,10 @@ class Min(_Best):
         loop, done = self._version(_slide, ops, feed, column.null), 0
         self.made[0] = 0
         while done < feed.n:
-            done = loop(self, done, values, null, ops, shown)
+            done = loop(self, done, values, null, ops, outputs)
             if done < feed.n:
                 self._room()
-        return shown.column(self.type)
+        return outputs.column(self.type)
 
     def _run_pushed(self, values: Array, ops: FixedLagOps, feed: AggregateInput) -> Column:
         out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
@@ -205,7 +205,7 @@ class Max(Min):
     sign = -1
 
 
-def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, shown: Shown, plain: bool) -> int:
+def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, outputs: Outputs, plain: bool) -> int:
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `made[0]`
     values were output. `plain`: see `GENERAL`.
 
@@ -219,7 +219,7 @@ def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, sh
     has none; returns how many ops are done.
     """
     holes = False
-    shown.count = aggregator.made[0]
+    outputs.count = aggregator.made[0]
     two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, ops.n):
         ops.look_ahead(j, values, aggregator.queue, 2)
@@ -238,15 +238,15 @@ def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, sh
             if k > EXPIRED:
                 ops.reset(k, p)
                 if shows:
-                    shown.put_null(ops)
+                    outputs.put_null(ops)
                 continue
         g = np.uint64(ops.group[i]) if len(ops.group) else zero
         q = g << two
         if aggregator.queue[q + np.uint64(1)] == aggregator.queue[q + two]:
             fits = aggregator._move_up(q)
             if not fits:
-                shown.holes[0] |= holes
-                aggregator.made[0] = shown.count
+                outputs.holes[0] |= holes
+                aggregator.made[0] = outputs.count
                 return j
         first = np.uint64(aggregator.queue[q])
         end = np.uint64(aggregator.queue[q + np.uint64(1)])
@@ -285,16 +285,16 @@ def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, sh
         aggregator.queue[q] = np.int64(first)
         aggregator.queue[q + np.uint64(1)] = np.int64(end)
         if plain or len(ops.slot) == 0:
-            shown.values[shown.count] = best
-            shown.null[shown.count] = none
+            outputs.values[outputs.count] = best
+            outputs.null[outputs.count] = none
             holes |= none & (shows != 0)
-            shown.count += shows
+            outputs.count += shows
         elif shows:
-            shown.values[ops.slot[shown.count]] = best
-            shown.null[ops.slot[shown.count]] = none
+            outputs.values[ops.slot[outputs.count]] = best
+            outputs.null[ops.slot[outputs.count]] = none
             holes |= none
-            shown.count += 1
-    shown.holes[0] |= holes
+            outputs.count += 1
+    outputs.holes[0] |= holes
     return ops.n
 
 
@@ -384,9 +384,9 @@ class MinForever(_Best):
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
         self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
-        shown = Shown(feed.size, self.dtype)
-        self._run_loop(column, as_numbers(column.values, self.dtype), feed, shown)
-        return shown.column(self.type)
+        outputs = Outputs(feed.size, self.dtype)
+        self._run_loop(column, as_numbers(column.values, self.dtype), feed, outputs)
+        return outputs.column(self.type)
 
     def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.has, groups, False)

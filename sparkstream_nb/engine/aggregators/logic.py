@@ -11,7 +11,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT
 from ..notation.kernels import inlined, struct
-from .aggregator_base import AggregateInput, Grouped, Ops, Shown
+from .aggregator_base import AggregateInput, Grouped, Ops, Outputs
 
 
 @struct
@@ -36,20 +36,20 @@ class AllTrue(Grouped):
         self.counts[1 - np.int64(value), g] += 1 if kind == CURRENT else -1
 
     @inlined
-    def show(self, g: Any, o: Any, shown: Shown) -> None:
-        shown.values[o] = self.counts[0, g] > 0 and (self.counts[1, g] == 0 or not self.conjunction)
-        shown.null[o] = False
+    def show(self, g: Any, o: Any, outputs: Outputs) -> None:
+        outputs.values[o] = self.counts[0, g] > 0 and (self.counts[1, g] == 0 or not self.conjunction)
+        outputs.null[o] = False
 
     @inlined
-    def show_reset(self, ops: Ops, shown: Shown) -> None:
-        shown.put_null(ops)
-        shown.null[ops.slot[shown.count - 1] if len(ops.slot) else shown.count - 1] = False
+    def show_reset(self, ops: Ops, outputs: Outputs) -> None:
+        outputs.put_null(ops)
+        outputs.null[ops.slot[outputs.count - 1] if len(ops.slot) else outputs.count - 1] = False
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         self.counts = grown(self.counts, feed.groups)
-        shown = Shown(feed.size, np.bool_)
-        self._run_loop(args[0], args[0].values, feed, shown)
-        return shown.column(Type.BOOL)
+        outputs = Outputs(feed.size, np.bool_)
+        self._run_loop(args[0], args[0].values, feed, outputs)
+        return outputs.column(Type.BOOL)
 
     def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.counts, groups, 0)

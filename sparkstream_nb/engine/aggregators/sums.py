@@ -15,14 +15,14 @@ from ..columnar.column_data import Column
 from ..columnar.rows import CURRENT, EXPIRED
 from ..expressions.java_arithmetic import long_minus
 from ..notation.kernels import kernel
-from .aggregator_base import NO_MASK, AggregateInput, Ops, Shown
+from .aggregator_base import NO_MASK, AggregateInput, Ops, Outputs
 from .folds import sizes, totals
 from .moving import BOTH_EXACT, COUNT, EXACT, MEAN, REAL, WHOLE
 from .running_totals import RunningAggregate
 
 
 def _sums(
-    values: Array, null: Array, ops: Ops, cells: Array, count: Array, shown: Shown, what: int, shift: int
+    values: Array, null: Array, ops: Ops, cells: Array, count: Array, outputs: Outputs, what: int, shift: int
 ) -> int:
     """Running sums of non-null values, or their means, over ops of all kinds. A group's total is in `cells` at its id,
     shifted by `shift`, its count in `count` at the same place. Returns as `moving._together`.
@@ -37,7 +37,7 @@ def _sums(
         if k > EXPIRED:
             ops.reset(k, p)
             if shows:
-                shown.put_null(ops)
+                outputs.put_null(ops)
             continue
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
@@ -61,18 +61,18 @@ def _sums(
         gone = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
         if len(ops.slot) == 0:
             if what == MEAN:
-                shown.values[shown.count] = t / c
+                outputs.values[outputs.count] = t / c
             else:
-                shown.values[shown.count] = t
-            shown.null[shown.count] = gone
-            shown.count += shows
+                outputs.values[outputs.count] = t
+            outputs.null[outputs.count] = gone
+            outputs.count += shows
         elif shows:
             if what == MEAN:
-                shown.values[ops.slot[shown.count]] = t / c
+                outputs.values[ops.slot[outputs.count]] = t / c
             else:
-                shown.values[ops.slot[shown.count]] = t
-            shown.null[ops.slot[shown.count]] = gone
-            shown.count += 1
+                outputs.values[ops.slot[outputs.count]] = t
+            outputs.null[ops.slot[outputs.count]] = gone
+            outputs.count += 1
     return far
 
 
@@ -81,7 +81,7 @@ def _sum_loop(what: int, shift: int) -> Callable[..., int]:
     return kernel(_sums, what=what, shift=shift)
 
 
-def _counts(ops: Ops, count: Array, shown: Shown, shift: int) -> None:
+def _counts(ops: Ops, count: Array, outputs: Outputs, shift: int) -> None:
     """Running number of rows, nulls too; the rest as in `_sums`."""
     for j in range(ops.n):
         ops.look_ahead(j, ops.group, count, shift)
@@ -92,8 +92,8 @@ def _counts(ops: Ops, count: Array, shown: Shown, shift: int) -> None:
         if k > EXPIRED:
             ops.reset(k, p)
             if shows:
-                shown.values[ops.slot[shown.count] if len(ops.slot) else shown.count] = 0
-                shown.count += 1
+                outputs.values[ops.slot[outputs.count] if len(ops.slot) else outputs.count] = 0
+                outputs.count += 1
             continue
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
@@ -103,11 +103,11 @@ def _counts(ops: Ops, count: Array, shown: Shown, shift: int) -> None:
         c = count[at] + 1 - 2 * k
         count[at] = c
         if len(ops.slot) == 0:
-            shown.values[shown.count] = c
-            shown.count += shows
+            outputs.values[outputs.count] = c
+            outputs.count += shows
         elif shows:
-            shown.values[ops.slot[shown.count]] = c
-            shown.count += 1
+            outputs.values[ops.slot[outputs.count]] = c
+            outputs.count += 1
 
 
 @cache
@@ -123,14 +123,14 @@ class Sum(RunningAggregate):
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         (column,) = args
-        shown, ops = Shown(feed.size, self.dtype), self.ops(feed)
+        outputs, ops = Outputs(feed.size, self.dtype), self.ops(feed)
         null = NO_MASK if column.null is None else column.null
         far = _sum_loop(self.what, self.cells.shift)(
-            column.values, null, ops, self.cells.totals(self.at, self.dtype), self.cells.counts(self.at), shown
+            column.values, null, ops, self.cells.totals(self.at, self.dtype), self.cells.counts(self.at), outputs
         )
         self.exact &= bool(far <= BOTH_EXACT)
-        shown.holes[0] = True
-        return shown.column(self.type)
+        outputs.holes[0] = True
+        return outputs.column(self.type)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         (column,) = args
@@ -157,9 +157,9 @@ class CountAggregate(RunningAggregate):
         self._hold(COUNT)
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        shown = Shown(feed.size, np.int64)
-        _count_loop(self.cells.shift)(self.ops(feed), self.cells.counts(self.at), shown)
-        return shown.column(Type.LONG)
+        outputs = Outputs(feed.size, np.int64)
+        _count_loop(self.cells.shift)(self.ops(feed), self.cells.counts(self.at), outputs)
+        return outputs.column(Type.LONG)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         count: Array = np.zeros(groups, np.int64)
