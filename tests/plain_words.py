@@ -1,4 +1,4 @@
-"""Words that a stranger would have to translate: in docstrings, in documents, and in the names of functions.
+"""Words that a stranger would have to translate: in docstrings, in documents, in names of functions and variables.
 
     python -m tests.plain_words            fails where a folder has more of them than conf/plain-words.toml allows
     python -m tests.plain_words --list F   those of a folder or page, with their places
@@ -6,7 +6,9 @@
 
 `make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
 word. Idioms are listed in `IDIOMS` and `PHRASES`. A function's name is a verb phrase (`pack_error`), a property's a
-noun, and not a participle alone (`packed`).
+noun, and not a participle alone (`packed`). A variable, a parameter or an attribute is named after what it holds
+(`rows`, `matches`, `restored_state`): `RIDDLES` say nothing, and a participle alone (`found`, `kept`) says what was done
+and not what it is. "Naming Things" of TigerBeetle's style guide has the reasons.
 """
 
 from __future__ import annotations
@@ -42,16 +44,34 @@ PHRASES = re.compile(
 NOT_PARTICIPLES = frozenset(["feed", "recording", "routing"])
 """A verb and nouns that end as participles do."""
 
+RIDDLES = frozenset(
+    "found said told given held kept taken known own life former anew brought care kin meld aside reach whole put calm "
+    "ahead away behind".split()
+)
+"""Names of variables that only their author can read."""
+
+PARTICIPLE = re.compile(r"\w+(ed|en|wn|own|ld|ept|ent|ound|aid|ade)|made|done|gone|lost|begun|built")
+NOUNS = frozenset(
+    "absent agent argument background bed between bound build child client component content current different "
+    "document element embed environment event experiment feed field fold garden ground hold hundred increment "
+    "indent instrument moment need often parent patient payment percent present quotient recent replacement round "
+    "seed seen segment seven shade shared shield silent sound speed statement talent tangent then threshold token "
+    "trade unknown when world".split()
+)
+"""Words that end as participles do, and are none."""
+
 TABLES = {
     "budgets": "words that a stranger would have to translate",
     "participles": "functions named by a participle alone",
     "phrases": "phrases for which there is a plainer word",
+    "riddles": "bindings of variables that only their author can read",
+    "variables": "bindings of variables named by a participle alone",
 }
 """Tables of the budgets, with what they count."""
 
 
 @dataclass(frozen=True)
-class Found:
+class Word:
     """A word at a place."""
 
     where: str
@@ -81,7 +101,26 @@ def bare_participles(file: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.name
 
 
-def found() -> list[Found]:
+def bindings(file: Path) -> Iterator[tuple[int, str]]:
+    """The names that are bound to values in a module: variables, parameters and attributes, with their lines."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+
+
+def table_of(name: str) -> str | None:
+    """The table in which the name of a variable counts; None for a plain one."""
+    word = name.strip("_")
+    if word in RIDDLES:
+        return "riddles"
+    return "variables" if "_" not in word and word not in NOUNS and PARTICIPLE.fullmatch(word) else None
+
+
+def find_words() -> list[Word]:
     """All of them: of the package by top folder, and of the documents as `docs`."""
     out = []
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -90,10 +129,14 @@ def found() -> list[Found]:
         for line, text in docstrings(file):
             place = f"{file.relative_to(ROOT)}:{line}"
             if text.partition(" ")[0] in FIRST:
-                out.append(Found(where, place, text.partition("\n")[0]))
+                out.append(Word(where, place, text.partition("\n")[0]))
             out += _idioms(where, place, text)
         for line, name in bare_participles(file):
-            out.append(Found(where, f"{file.relative_to(ROOT)}:{line}", f"def {name}", "participles"))
+            out.append(Word(where, f"{file.relative_to(ROOT)}:{line}", f"def {name}", "participles"))
+        for line, name in bindings(file):
+            table = table_of(name)
+            if table is not None:
+                out.append(Word(where, f"{file.relative_to(ROOT)}:{line}", name, table))
     for page in sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]):
         text = re.sub(r"```.*?```", _lines_alone, page.read_text(encoding="utf-8"), flags=re.DOTALL)
         for number, line in enumerate(text.splitlines(), 1):
@@ -102,9 +145,9 @@ def found() -> list[Found]:
     return out
 
 
-def _idioms(where: str, place: str, text: str) -> list[Found]:
-    found = [Found(where, place, m[0]) for m in IDIOMS.finditer(text)]
-    return found + [Found(where, place, m[0], "phrases") for m in PHRASES.finditer(text)]
+def _idioms(where: str, place: str, text: str) -> list[Word]:
+    idioms = [Word(where, place, m[0]) for m in IDIOMS.finditer(text)]
+    return idioms + [Word(where, place, m[0], "phrases") for m in PHRASES.finditer(text)]
 
 
 def _lines_alone(block: re.Match[str]) -> str:
@@ -116,18 +159,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", metavar="FOLDER", help="the words of a folder, or of a file")
     parser.add_argument("--lower", action="store_true", help="lower the budgets to what there is")
-    given = parser.parse_args()
-    all_ = found()
-    if given.list:
-        for f in all_:
-            if f.where == given.list or f.place.startswith(given.list):
+    options = parser.parse_args()
+    words = find_words()
+    if options.list:
+        for f in words:
+            if f.where == options.list or f.place.startswith(options.list):
                 print(f"{f.place}: {f.text}")
         return 0
     budgets: dict[str, dict[str, int]] = tomllib.loads(BUDGETS.read_text(encoding="utf-8"))
     count: dict[str, dict[str, int]] = {table: {} for table in TABLES}
-    for f in all_:
+    for f in words:
         count[f.table][f.where] = count[f.table].get(f.where, 0) + 1
-    if given.lower:
+    if options.lower:
         BUDGETS.write_text("\n".join(_lowered(t, budgets.get(t, {}), count[t]) for t in TABLES), encoding="utf-8")
         return 0
     over = [(t, w, n) for t in TABLES for w, n in count[t].items() if n > budgets.get(t, {}).get(w, 0)]

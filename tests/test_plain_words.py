@@ -30,8 +30,8 @@ def test_docstrings_in_plain_words(
         (tmp_path / page).write_text("plain\n")
     monkeypatch.setattr(plain_words, "ROOT", tmp_path)
     monkeypatch.setattr(plain_words, "PACKAGE", package)
-    assert [f.text for f in plain_words.found()] == found
-    assert all(f.where == "top" and f.place == "package/one.py:2" for f in plain_words.found())
+    assert [f.text for f in plain_words.find_words()] == found
+    assert all(f.where == "top" and f.place == "package/one.py:2" for f in plain_words.find_words())
 
 
 def test_texts_below_fields_are_docstrings(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_code_in_documents_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "ARCHITECTURE.md").write_text("It runs anew.\n")
     monkeypatch.setattr(plain_words, "ROOT", tmp_path)
     monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
-    assert [(f.where, f.place, f.text) for f in plain_words.found()] == [("docs", "ARCHITECTURE.md:1", "anew")]
+    assert [(f.where, f.place, f.text) for f in plain_words.find_words()] == [("docs", "ARCHITECTURE.md:1", "anew")]
 
 
 def test_no_two_modules_share_a_name() -> None:
@@ -73,4 +73,12 @@ def test_phrases_with_a_plainer_word_are_counted_by_themselves(tmp_path: Path, m
     (tmp_path / "ARCHITECTURE.md").write_text("plain\n")
     monkeypatch.setattr(plain_words, "ROOT", tmp_path)
     monkeypatch.setattr(plain_words, "PACKAGE", tmp_path / "package")
-    assert [(f.text, f.table) for f in plain_words.found()] == [("anew", "budgets"), ("goes on", "phrases")]
+    assert [(f.text, f.table) for f in plain_words.find_words()] == [("anew", "budgets"), ("goes on", "phrases")]
+
+
+def test_variables_are_named_after_what_they_hold(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text("def f(kept, rows):\n    found = rows\n    rows.written = [held for held in found]\n")
+    assert [name for _, name in sorted(plain_words.bindings(file))] == ["kept", "rows", "found", "held", "written"]
+    names = ("found", "_kept", "written", "token", "restored_state", "rows")
+    assert [plain_words.table_of(n) for n in names] == ["riddles", "riddles", "variables", None, None, None]
