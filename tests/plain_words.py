@@ -7,8 +7,8 @@
 `make check` runs it. The first line of a docstring says what the thing is or does: it does not begin with a question
 word. Idioms are listed in `IDIOMS` and `PHRASES`. A function's name is a verb phrase (`pack_error`), a property's a
 noun, and not a participle alone (`packed`). A variable, a parameter or an attribute is named after what it holds
-(`rows`, `matches`, `restored_state`): `RIDDLES` say nothing, and a participle alone (`found`, `kept`) says what was done
-and not what it is. "Naming Things" of TigerBeetle's style guide has the reasons.
+(`rows`, `matches`, `restored_state`): `RIDDLES` say nothing, and a participle alone (`shown`, `written`) says what was
+done, and not what it is. "Naming Things" of TigerBeetle's style guide has the reasons.
 """
 
 from __future__ import annotations
@@ -44,20 +44,21 @@ PHRASES = re.compile(
 NOT_PARTICIPLES = frozenset(["feed", "recording", "routing"])
 """A verb and nouns that end as participles do."""
 
-RIDDLES = frozenset(
-    "found said told given held kept taken known own life former anew brought care kin meld aside reach whole put calm "
-    "ahead away behind".split()
-)
+_RIDDLES = """
+found said told given held kept taken known own life former anew brought care kin meld aside reach whole put calm ahead
+away behind
+"""
+RIDDLES = frozenset(_RIDDLES.split())
 """Names of variables that only their author can read."""
 
 PARTICIPLE = re.compile(r"\w+(ed|en|wn|own|ld|ept|ent|ound|aid|ade)|made|done|gone|lost|begun|built")
-NOUNS = frozenset(
-    "absent agent argument background bed between bound build child client component content current different "
-    "document element embed environment event experiment feed field fold garden ground hold hundred increment "
-    "indent instrument moment need often parent patient payment percent present quotient recent replacement round "
-    "seed seen segment seven shade shared shield silent sound speed statement talent tangent then threshold token "
-    "trade unknown when world".split()
-)
+_NOUNS = """
+absent agent argument background bed between bound build child client component content current different document
+element embed environment event experiment feed field fold garden ground hold hundred increment indent instrument
+moment need often parent patient payment percent present quotient recent replacement round seed seen segment seven
+shade shared shield silent sound speed statement talent tangent then threshold token trade unknown when world
+"""
+NOUNS = frozenset(_NOUNS.split())
 """Words that end as participles do, and are none."""
 
 TABLES = {
