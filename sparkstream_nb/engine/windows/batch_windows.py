@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..columnar.column_data import Array
-from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Rows
 from ..notation.kernels import compiled, inlined, struct
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
-from .declared_state import ChainedWindow, first_events
-from .window_protocol import Emission, OutsidePartitions, Untimed, WindowSetup
+from .declared_state import ChainedWindow, WindowInLine, first_events
+from .window_protocol import Emission, Untimed, WindowSetup
 
 
 @struct
@@ -37,19 +34,17 @@ class Batches:
 
 
 @struct
-class BatchesInLine(Untimed, OutsidePartitions):
+class BatchesInLine(Untimed, WindowInLine):
     """Events of one instance in batches, each of which expires with the next one. `places` are the first event that is
     still to expire, and the first of the batch to come. RESET rows bear the time of the batch if they are `clocked`.
     """
 
-    log: EventLog
     stamps, moves, is_ordered = EXPIRED, False, False
     clocked = True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
-        self.log = EventLog(setup.types, partitioned=False)
-        self.places = np.zeros(2, np.int64)
+        self._declare(setup.types)
 
     def take(self, rows: Rows) -> int:
         """Holds the rows; returns the position of the first."""
@@ -94,22 +89,6 @@ class BatchesInLine(Untimed, OutsidePartitions):
         self.places[0] = old
         self.places[1] = new
         return out.count
-
-    def state(self) -> dict[str, Any]:
-        low = int(self.places[0])
-        return {"events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low}
-
-    def save_state(self) -> dict[str, Any]:
-        low = int(self.places[0])
-        return {"events": self.log.save_state(low, self.log.end), "places": self.places - low}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load(state["events"])
-        self.places = state["places"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes_from(int(self.places[0]))
 
 
 @struct

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..columnar.arrays import grown
 from ..columnar.column_data import Array
 from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows
 from ..notation.kernels import compiled, inlined, kernel, struct
 from ..state.cron_times import CronTimes
-from .chain import CURRENT_CHAIN, EXPIRED_CHAIN, ChainedLog
+from ..state.saving import Form
+from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
+from .declared_state import ChainedWindow, per_instance, plain_value
 from .window_protocol import Emission, Feed, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
@@ -34,19 +35,21 @@ def _walk_buckets(turn: Array, hashes: Array, size: Array) -> Array:
 
 
 @struct
-class CronWindow:
+class CronWindow(ChainedWindow):
     """A window that emits, at each time that the cron text names by the app's clock, the events since the last such
     time.
     """
 
-    log: ChainedLog
     stamps, moves, is_ordered = None, False, False
+    chains = ("current", "expired")
+    due = plain_value()
+    turn = per_instance(saved=False)
 
     def __init__(self, setup: WindowSetup) -> None:
         self.times = CronTimes(str(setup.constant(0)), setup.context.timezone)
         self.scheduler = setup.scheduler
-        self.log = ChainedLog(setup.types, chains=2)
-        self.turn, self.size = np.zeros(0, np.int64), np.array([16, 0, 0], np.int64)
+        self._declare(setup.types)
+        self.size = np.array([16, 0, 0], np.int64)
         self.due = self.times.after(0)
 
     def _fires(self, clock: Clock) -> Array:
@@ -66,7 +69,7 @@ class CronWindow:
         log = self.log
         at = log.add(rows, instances)
         out = Emission(2 * (at + n))
-        self.turn = grown(self.turn, instances)
+        self._widen(instances)
         hashes = np.zeros(1, np.int64) if hashes is None else hashes
         made = self._step(Feed(rows, at), clock, self._fires(clock), hashes, out)
         result = out.rows(made, log, rows.instance is not None)
@@ -115,26 +118,17 @@ class CronWindow:
         return self.due if (self.log.head[0] >= 0).any() else None
 
     def forget(self, instances: Array) -> None:
-        self.log.forget(instances)
-        known = instances[instances < len(self.turn)]
-        self.size[KEYS] -= np.count_nonzero(self.turn[known])
-        self.turn[known] = 0
+        super().forget(instances)
+        self.size[KEYS] = np.count_nonzero(self.turn)
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
         there = np.flatnonzero(self.turn)
-        return {
-            "current": self.log.chain_state(0), "expired": self.log.chain_state(1), "due": self.due,
-            "map": there[np.argsort(self.turn[there])], "buckets": int(self.size[BUCKETS]),
-        }  # fmt: skip
+        order, buckets = there[np.argsort(self.turn[there])], int(self.size[BUCKETS])
+        return {**super()._state(form), "map": order, "buckets": buckets}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.log.load_chains([state["current"], state["expired"]])
-        self.due = state["due"]
-        there = state["map"]
+        super().load(state)
+        order = state["map"]
         self.turn = np.zeros(self.log.instances, np.int64)
-        self.turn[there] = np.arange(1, len(there) + 1)
-        self.size = np.array([state["buckets"], len(there), len(there)], np.int64)
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes
+        self.turn[order] = np.arange(1, len(order) + 1)
+        self.size = np.array([state["buckets"], len(order), len(order)], np.int64)

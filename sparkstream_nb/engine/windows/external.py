@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...plan.nodes import Const
-from ..columnar.arrays import fill_at, grown
+from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Mask
 from ..columnar.frame import frame_of
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
@@ -16,7 +16,7 @@ from ..expressions import Env, compile_expr
 from ..notation.kernels import compiled, inlined, kernel, struct
 from .batch_windows import Batches, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
-from .declared_state import ChainedWindow, first_events, per_instance, scheduled_times
+from .declared_state import ChainedWindow, first_events, numbers, per_instance, scheduled_times
 from .ordered_expiry import slide_in_line
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
@@ -146,11 +146,12 @@ class _ExternalBatchInLine(BatchesInLine):
     """`externalTimeBatch` outside partitions, without a timeout, where no join looks into it."""
 
     args: _Batching
+    batch = numbers(-1, 0, 0, 0)
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup)
         self.args = _Batching(setup)
-        self.batch = np.array([-1, self.args.origin, 0, 0], np.int64)
+        self.batch[START] = self.args.origin
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
@@ -191,16 +192,6 @@ class _ExternalBatchInLine(BatchesInLine):
         self.batch[NEWEST] = newest
         return out.count
 
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), "batch": self.batch}
-
-    def save_state(self) -> dict[str, Any]:
-        return {**super().save_state(), "batch": self.batch}
-
-    def load(self, state: dict[str, Any]) -> None:
-        super().load(state)
-        self.batch = state["batch"].copy()
-
 
 def external_time_batch_window(setup: WindowSetup) -> Window:
     """Batches of t ms by the events' own time; an event at or after a batch's end lets it out."""
@@ -220,7 +211,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
     stamps, moves, is_ordered = None, True, False
     chains = ("pending", "held")
     reset = first_events()
-    batch = per_instance(rows=PENDING + 1)
+    batch = per_instance("first_batch", rows=PENDING + 1)
     timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
@@ -229,13 +220,8 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
         self.findable = setup.findable
         self.keeps = setup.wants_expired or setup.findable or self.args.timeout > 0
         self.scheduler = setup.scheduler
+        self.first_batch = np.array([-1, self.args.origin, 0, 0, 0, 0, 0])
         self._declare(setup.types)
-
-    def _room(self, instances: int) -> None:
-        have = self.batch.shape[1]
-        self._widen(instances)
-        self.batch[END, have:] = -1
-        self.batch[START, have:] = self.args.origin
 
     @inlined
     def most(self, instance: int) -> int:
@@ -349,7 +335,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
         n = len(rows)
         log = self.log
         at = log.add(rows, instances)
-        self._room(instances)
+        self._widen(instances)
         self.timers.room(2 * n, instances)  # a timer that fires leaves its place to the next one
         self.time, self.start = log.values(a.time), start
         out = Emission((2 + self.findable) * (at + n) + 2)
@@ -363,8 +349,3 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
         off."""
         scheduled = grown(self.batch[SCHEDULED], len(self.timers.head))
         return self.timers.next_due(not_before=scheduled)
-
-    def forget(self, instances: Array) -> None:
-        super().forget(instances)
-        fill_at(self.batch[END], instances, -1)
-        fill_at(self.batch[START], instances, self.args.origin)

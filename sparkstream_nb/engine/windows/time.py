@@ -7,31 +7,30 @@ from typing import Any
 import numpy as np
 
 from ..columnar.column_data import Array
-from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import step_before
 from ..notation.kernels import compiled_by, inlined, struct
+from .declared_state import WindowInLine, numbers
 from .ordered_expiry import slide_apart
 from .time_by_instance import TimeByInstance
-from .window_protocol import Emission, Feed, OutsidePartitions, Window, WindowSetup
+from .window_protocol import Emission, Feed, Window, WindowSetup
 
 _BITS = np.int64(ORDER_KEY_BITS)
 _NEVER = np.int64(2**63 - 1)
 
 
 @struct
-class TimeInLine(OutsidePartitions):
+class TimeInLine(WindowInLine):
     """`time(t)` outside partitions, or, if events are emitted `late`, `delay(t)`."""
 
-    log: EventLog
     stamps, is_ordered = None, False
+    seen = numbers(-(2**63))
 
     def __init__(self, setup: WindowSetup, late: bool = False) -> None:
         self.span = int(setup.constant(0))
         self.scheduler, self.ops_only = setup.scheduler, setup.ops_only and not late
         self.moves, self.findable = late, setup.findable and late
-        self.log = EventLog(setup.types, partitioned=False)
-        self.places, self.seen = np.zeros(2, np.int64), np.full(1, -(2**63), np.int64)
+        self._declare(setup.types)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n, log = len(rows), self.log
@@ -134,24 +133,6 @@ class TimeInLine(OutsidePartitions):
         log, ahead = self.log, int(self.places[1])
         timed = np.flatnonzero(log.ts[ahead : log.end] > self.seen[0])
         return int(log.ts[ahead + timed[0]]) + self.span if len(timed) else None
-
-    def state(self) -> dict[str, Any]:
-        low = int(self.places.min())
-        return {
-            "events": self.log.state(np.arange(low, self.log.end)), "places": self.places - low, "seen": self.seen,
-        }  # fmt: skip
-
-    def save_state(self) -> dict[str, Any]:
-        low = int(self.places.min())
-        return {"events": self.log.save_state(low, self.log.end), "places": self.places - low, "seen": self.seen}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.log.load(state["events"])
-        self.places, self.seen = state["places"].copy(), state["seen"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self.log.bytes_from(int(self.places.min()))
 
 
 def time_window(setup: WindowSetup) -> Window:

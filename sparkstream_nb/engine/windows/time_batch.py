@@ -38,6 +38,7 @@ class _TimeBatchInLine(BatchesInLine):
     """`timeBatch` outside partitions, without `stream.current.event`."""
 
     clocked = False
+    emit = numbers(-1)
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup)
@@ -46,7 +47,6 @@ class _TimeBatchInLine(BatchesInLine):
         self.aligned = start is not None and not isinstance(start, bool)
         self.start = int(start) if self.aligned else 0
         self.scheduler = setup.scheduler
-        self.emit = np.array([-1], np.int64)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
@@ -119,16 +119,6 @@ class _TimeBatchInLine(BatchesInLine):
         old, new = self.places.tolist()
         some = new < self.log.end or (self.wants_expired and old < new)
         return int(self.emit[0]) if some and self.emit[0] != -1 else None
-
-    def state(self) -> dict[str, Any]:
-        return {**super().state(), "emit": self.emit}
-
-    def save_state(self) -> dict[str, Any]:
-        return {**super().save_state(), "emit": self.emit}
-
-    def load(self, state: dict[str, Any]) -> None:
-        super().load(state)
-        self.emit = state["emit"].copy()
 
 
 def time_batch_window(setup: WindowSetup) -> Window:

@@ -388,13 +388,17 @@ class TimeByInstance:
 
     def state(self) -> dict[str, Any]:
         held, keep = self._kept()
+        events = {"events": self.log.state(keep), "held": held[keep], "timed": self._have_timer(keep)}
+        return {**events, "first": int(np.searchsorted(keep, self.places[FIRST])), **self._instance_state()}
+
+    def _instance_state(self) -> dict[str, Any]:
+        """The state without the events."""
         order = np.lexsort((self.instances, self.times))
         number = self.own[NUMBER::4]
         there = np.flatnonzero(number)
         return {
-            "events": self.log.state(keep), "held": held[keep], "timed": self._have_timer(keep),
-            "first": int(np.searchsorted(keep, self.places[FIRST])), "seen": int(self.places[SEEN]),
-            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.instances[order]},
+            "seen": int(self.places[SEEN]), "newest": self.own[NEWEST::4],
+            "aside": {"times": self.times[order], "parts": self.instances[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
 
@@ -402,9 +406,6 @@ class TimeByInstance:
         """`state`, with all events from the first needed one on. An instance holds its own from `heads` on."""
         heads = self._ends[HEAD::8]
         low = int(min(heads[heads >= 0].min(initial=self.log.end), self.places[FIRST]))
-        order = np.lexsort((self.instances, self.times))
-        number = self.own[NUMBER::4]
-        there = np.flatnonzero(number)
         self._timers.let_go(self.log.base)
 
         def select_timed(a: int, b: int) -> Array:
@@ -414,9 +415,7 @@ class TimeByInstance:
         return {
             "events": self.log.save_state(low, end), "heads": np.where(heads >= 0, heads - low, -1),
             "timed": Tracked(self._timers, self.log.base + low, end - low, np.dtype(np.uint8), select_timed),
-            "first": int(self.places[FIRST]) - low, "seen": int(self.places[SEEN]),
-            "newest": self.own[NEWEST::4], "aside": {"times": self.times[order], "parts": self.instances[order]},
-            "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
+            "first": int(self.places[FIRST]) - low, **self._instance_state(),
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
