@@ -14,7 +14,7 @@ from sparkstream_nb.engine.aggregators import aggregator_base
 from sparkstream_nb.engine.aggregators.aggregator_base import AggregateInput
 from sparkstream_nb.engine.aggregators.deviations import StdDev
 from sparkstream_nb.engine.aggregators.distinct import DistinctCount
-from sparkstream_nb.engine.aggregators.extremes import Max, Min
+from sparkstream_nb.engine.aggregators.extremes import make_max, make_min
 from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.rows import CURRENT, EXPIRED, RESET
 from sparkstream_nb.types import Type
@@ -60,7 +60,7 @@ def test_as_a_list_of_candidates(type: Type, batches: list[Any], most: bool, exp
 
 
 def _compare(type: Type, batches: list[Any], most: bool, expired: bool) -> None:
-    kind_of = Max if most else Min
+    kind_of = make_max if most else make_min
     aggregator, plain = kind_of((type,), True), Candidates(-1 if most else 1)
     shown = 1 << CURRENT | expired << EXPIRED
     for ops, way in batches:
@@ -87,24 +87,24 @@ def test_what_is_no_number_stays_until_it_is_passed() -> None:
     values = np.array([3.0, np.nan, 1.0, 2.0, 3.0, 1.0])
     kind = np.array([0, 0, 0, 0, 1, 1], np.int8)
     feed = AggregateInput(6, kind, np.zeros(6, np.int32), 1, None, 1, None, 3, None, 6)
-    out = Min((Type.DOUBLE,), True).over((Column(Type.DOUBLE, values),), feed).values
+    out = make_min((Type.DOUBLE,), True).over((Column(Type.DOUBLE, values),), feed).values
     assert out[:4].tolist() == [3.0, 3.0, 3.0, 3.0]
     assert np.isnan(out[4])
     assert np.isnan(out[5])
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("aggregator", [Min, Max, StdDev, DistinctCount])
+@pytest.mark.parametrize("aggregator", [make_min, make_max, StdDev, DistinctCount])
 def test_what_lies_in_the_room_of_a_log_is_nobodys_business(aggregator: Any) -> None:
     """The bits of a signalling NaN, of which numpy warns when it makes another type of them."""
     values = np.array([0x7F800001, 0, 0x40000000], np.uint32).view(np.float32)
     ops = AggregateInput(2, None, np.zeros(3, np.int32), 1, None, 1, np.array([2, 1]), size=2)
     out = aggregator((Type.FLOAT,), True).over((Column(Type.FLOAT, values),), ops)
-    expected = {Min: [2.0, 0.0], Max: [2.0, 2.0], StdDev: [0.0, 1.0], DistinctCount: [1, 2]}
+    expected = {make_min: [2.0, 0.0], make_max: [2.0, 2.0], StdDev: [0.0, 1.0], DistinctCount: [1, 2]}
     assert out.values.tolist() == expected[aggregator]
 
 
-@pytest.mark.parametrize("aggregator", [Min, Max, StdDev, DistinctCount])
+@pytest.mark.parametrize("aggregator", [make_min, make_max, StdDev, DistinctCount])
 def test_as_many_groups_as_come(aggregator: Any) -> None:
     """What is held for a group lies in several words, however much room there is for all of them."""
     held = aggregator((Type.LONG,), True)
@@ -114,5 +114,5 @@ def test_as_many_groups_as_come(aggregator: Any) -> None:
         again = aggregator((Type.LONG,), True)
         again.load(held.state())
         held = again if groups == 24_580 else held
-    expected = {Min: events, Max: events, StdDev: 0 * events, DistinctCount: 0 * events + 1}
+    expected = {make_min: events, make_max: events, StdDev: 0 * events, DistinctCount: 0 * events + 1}
     assert np.array_equal(out.values, expected[aggregator])

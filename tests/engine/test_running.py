@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from profiles import a_third, examples
 from sparkstream_nb.engine.aggregators import over_all, settle, share
 from sparkstream_nb.engine.aggregators.aggregator_base import EVERY, AggregateInput
-from sparkstream_nb.engine.aggregators.extremes import Max, Min
+from sparkstream_nb.engine.aggregators.extremes import make_max, make_min
 from sparkstream_nb.engine.aggregators.running_totals import RunningAggregate
 from sparkstream_nb.engine.aggregators.sums import Avg, CountAggregate, Sum
 from sparkstream_nb.engine.columnar.column_data import DTYPES, Column
@@ -134,7 +134,7 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
 
 @settings(deadline=None, max_examples=examples(200))
 @given(
-    st.sampled_from([Min, Max]), st.sampled_from([Type.LONG, Type.DOUBLE]), st.integers(1, 40),
+    st.sampled_from([make_min, make_max]), st.sampled_from([Type.LONG, Type.DOUBLE]), st.integers(1, 40),
     st.sampled_from([0, 3, 1000]), st.integers(0, 9),
     st.lists(st.lists(st.tuples(st.integers(0, GROUPS - 1), st.integers(0, 9)), max_size=60), max_size=5),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from .aggregator_base import Aggregator
 from .collected import COLLECTED, UnionSet
 from .deviations import StdDev
 from .distinct import DistinctCount
-from .extremes import Max, MaxForever, Min, MinForever
+from .extremes import MaxForever, MinForever, make_max, make_min
 from .logic import AllTrue, AnyTrue
 from .percentile import Percentile
 from .running_totals import over_all, settle, share
@@ -26,8 +26,8 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
     "avg": Avg,
     "count": CountAggregate,
     "stdDev": StdDev,
-    "min": Min,
-    "max": Max,
+    "min": make_min,
+    "max": make_max,
     "minForever": MinForever,
     "maxForever": MaxForever,
     "distinctCount": DistinctCount,

@@ -13,8 +13,11 @@ from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import DTYPES, Array, Column, Mask
 from ..columnar.rows import EXPIRED, RESET, FixedLagOps
+from ..notation.inlining import is_inlined
 from ..notation.intrinsics import AHEAD, FAR, prefetch
 from ..notation.kernels import inlined, kernel, struct
+from ..state.declared import DeclaredState
+from ..state.saving import Form
 
 NO_MASK = np.zeros(0, np.bool_)
 NO_KIND = np.zeros(0, np.int8)
@@ -245,22 +248,30 @@ class Base:
 
 
 @struct
-class Grouped(Base):
+class Grouped(DeclaredState, Base):
     """An aggregator with arrays of state by group id. A RESET increments the epoch of its partition instance (`eras`).
     A group whose own epoch (`epoch`) is older starts empty.
 
-    A subclass has `clear`, `take` and `show`, from which its loops are made (`_one_by_one`).
+    A subclass declares its arrays (`state/declared.py`), says which `type` its value has and in which `dtype` it is
+    computed, and has `clear`, `take` and `show`, from which its loop is made (`_one_by_one`).
     """
+
+    type: Type
+    dtype: Any
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
+        self._begin()
 
     words = 4
     """Approximate size of a group's state in words."""
     constants: tuple[str, ...] = ()
-    """Fields that are constants in the loops, which are compiled for each of their values. The class that has the
-    handlers names them."""
+    """Fields that are constants in the loops, which are compiled for each of their values."""
     specialized = False
     """True if its loop is compiled in all versions (`GENERAL`, ...)."""
 
     def _begin(self) -> None:
+        """Begins with no groups."""
+        self._create()
         self.eras, self.epoch = np.zeros(1, np.int64), np.zeros(0, np.int64)
 
     def ops(self, feed: AggregateInput) -> Ops:
@@ -300,6 +311,22 @@ class Grouped(Base):
     def show_reset(self, ops: Ops, outputs: Outputs) -> None:
         """Puts out what a RESET shows."""
         outputs.put_null(ops)
+
+    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
+        self._widen(feed.groups)
+        outputs = Outputs(feed.size, self.dtype)
+        self._run_loop(args[0], as_numbers(args[0].values, self.dtype), feed, outputs)
+        return outputs.column(self.type)
+
+    def forget(self, groups: Array, instances: Array) -> None:
+        self._drop(groups)
+
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {**super()._state(form), "epoch": self.epoch, "era": self.eras}
+
+    def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
+        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
 
     def _run_loop(self, column: Column, values: Array, feed: AggregateInput, outputs: Outputs) -> None:
         """Takes all ops, on these values of the argument `column`."""
@@ -354,7 +381,7 @@ def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, outpu
 def _loop(source: Callable[..., int], cls: Any, way: int, *constants: Any) -> Callable[..., int]:
     """A version of a loop for the aggregators of a class with these constants; a class that is only another one with
     other constants has its loops."""
-    owner = next(c for c in cls.__mro__ if "constants" in c.__dict__)
+    owner = next(c for c in cls.__mro__ if any(map(is_inlined, vars(c).values())))
     fixed = {f"aggregator.{name}": value for name, value in zip(cls.constants, constants, strict=True)}
     if way == NEARBY:
         fixed |= {"ops.ahead": 0, "ops.reach": 0}

@@ -16,7 +16,8 @@ from ..columnar.arrays import aligned_zeros, wider
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, EXPIRED
 from ..notation.kernels import inlined, kernel, struct
-from .aggregator_base import AggregateInput, Grouped, Ops, Outputs, as_numbers
+from ..state.saving import Form
+from .aggregator_base import AggregateInput, Grouped, Ops, Outputs
 
 BASE, TOTAL, REST, SQUARES, ERROR, COUNT, ODD, ENDS = range(8)
 """The words of a group: five doubles, then three longs. `TOTAL` and `REST` add up how far the values are from `BASE`, a
@@ -65,6 +66,7 @@ class StdDev(Grouped):
     words = 1 << SHIFT
     constants = ("leaves",)
     specialized = True
+    type, dtype = Type.DOUBLE, np.float64
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.cells = np.zeros(0, np.float64)
@@ -76,15 +78,12 @@ class StdDev(Grouped):
         them."""
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        (column,) = args
         self._grow(feed.groups)
         if self.leaves and int(self.used[0]) + feed.n > len(self.values):
             self._keep(*self._kept(), feed.n)
-        outputs = Outputs(feed.size, np.float64)
-        self._run_loop(column, as_numbers(column.values, np.float64), feed, outputs)
-        with np.errstate(invalid="ignore"):  # one place more than there are values
-            np.sqrt(outputs.values, out=outputs.values)
-        return outputs.column(Type.DOUBLE)
+        squares = super().over(args, feed)
+        np.sqrt(squares.values, out=squares.values)
+        return squares
 
     @property
     def words_of(self) -> Array:
@@ -269,12 +268,12 @@ class StdDev(Grouped):
         cells = self.cells.reshape(-1, 1 << SHIFT)
         cells[groups[groups < len(cells)]] = 0
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
         cells = self.cells.reshape(-1, 1 << SHIFT)
         values, size = self._kept()
         return {
             "sums": cells[:, :COUNT].T, "counts": cells.view(np.int64)[:, COUNT:ENDS].T, "values": values,
-            "size": size, "epoch": self.epoch, "era": self.eras,
+            "size": size, **super()._state(form),
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
@@ -284,4 +283,4 @@ class StdDev(Grouped):
         cells.view(np.int64)[:, COUNT:ENDS] = state["counts"].T
         self.cells = cells.ravel()
         self._keep(state["values"], size)
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
+        super().load(state)

@@ -11,6 +11,7 @@ from ..columnar.arrays import fill_at, grown
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT, EXPIRED, RESET
 from ..notation.kernels import compiled, inlined, kernel, struct
+from ..state.saving import Form
 from .aggregator_base import NO_MASK, AggregateInput, Grouped, Ops, as_numbers
 
 _NULL = np.int64(1 << 30)
@@ -192,7 +193,7 @@ class DistinctCount(Grouped):
         fill_at(self.cells[::2], groups, 0)
         fill_at(self.cells[1::2], groups, -1)
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
         live = self._live()
         order = np.lexsort((live[0], live[3], live[1]))  # equal states are equal bytes
         numbers, group, held, null = (x[order] for x in live)
@@ -201,7 +202,7 @@ class DistinctCount(Grouped):
             values = Column(Type.STRING, np.where(null, -1, numbers).astype(np.int32))
         return {
             "values": values, "group": group, "held": held, "null": null,
-            "count": self.cells[::2], "alive": self.cells[1::2] >= 0, "epoch": self.epoch, "era": self.eras,
+            "count": self.cells[::2], "alive": self.cells[1::2] >= 0, **super()._state(form),
         }  # fmt: skip
 
     def load(self, state: dict[str, Any]) -> None:
@@ -212,5 +213,5 @@ class DistinctCount(Grouped):
         null = np.asarray(state["null"]) if "null" in state else numbers == _FORMER_NULL
         numbers = np.where(null, 0, numbers)
         self.cells = np.stack([state["count"], state["alive"] - np.int64(1)], axis=1).ravel()
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
+        super().load(state)
         self._keep(numbers, state["group"], state["held"], null)

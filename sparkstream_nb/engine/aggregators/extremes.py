@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import fill_at, grown
+from ..columnar.arrays import grown
 from ..columnar.column_data import DTYPES, Array, Column
 from ..columnar.rows import CURRENT, EXPIRED, FixedLagOps
 from ..notation.intrinsics import eight_equal, eight_greater, eight_less, either, ones_above, prefetch
 from ..notation.kernels import inlined, kernel, struct
-from .aggregator_base import NO_MASK, AggregateInput, Grouped, Ops, Outputs, as_numbers
+from ..state.declared import per_group
+from ..state.saving import Form
+from .aggregator_base import NO_MASK, AggregateInput, Aggregator, Grouped, Ops, Outputs, as_numbers
 from .folds import bests
 
 _NEAR, _ROOM = 8, 16
@@ -22,11 +24,30 @@ _NEAR, _ROOM = 8, 16
 
 
 @struct
-class _Best(Grouped):
+class _Extreme(Grouped):
+    """An extreme: the type of the argument; null when the group is empty."""
+
+    sign = 1
+    constants = ("sign",)
+
+    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
+        (self.type,) = args
+        self.dtype = np.dtype(np.int64 if self.type in (Type.INT, Type.LONG) else np.float64)
+        self._begin()
+
+    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
+        (column,) = args
+        best, has = np.zeros(groups, column.values.dtype), np.zeros(groups, np.bool_)
+        bests(column.values, NO_MASK if column.null is None else column.null, self.sign, group, best, has)
+        return Column(self.type, best, None if column.null is None else ~has)
+
+
+@struct
+class _Best(_Extreme):
     """The best value so far of each group that has one."""
 
-    best: Array
-    has: Array
+    best = per_group(dtype="dtype")
+    has = per_group(False, dtype=np.bool_)
 
     @inlined
     def clear(self, g: Any) -> None:
@@ -42,26 +63,49 @@ class _Best(Grouped):
 
 @struct
 class Min(_Best):
-    """`min` and `max`: the type of the argument; null when the group is empty.
+    """`min` and `max` where events do not expire one by one: the extreme since the last RESET. The extreme itself,
+    expired, leaves nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
 
-    If rows expire one by one, each group has a monotonic queue of candidates, else only the best value so far.
-    """
+    @inlined
+    def take(self, g: Any, value: Any, kind: Any) -> None:
+        if kind == EXPIRED:
+            self.has[g] = self.has[g] and self.best[g] != value
+        else:
+            b = self.best[g]
+            better = b > value if self.sign > 0 else b < value
+            self.best[g] = value if better or not self.has[g] else b
+            self.has[g] = True
 
-    sign = 1
-    constants = ("sign",)
+
+class Max(Min):
+    sign = -1
+
+
+@struct
+class MinForever(_Best):
+    """`minForever` and `maxForever`: expired rows count as well. A RESET drops the states of all groups, so in batch
+    windows forever ends with the batch."""
+
+    @inlined
+    def take(self, g: Any, value: Any, kind: Any) -> None:
+        if not self.has[g] or (self.best[g] > value if self.sign > 0 else self.best[g] < value):
+            self.best[g] = value
+            self.has[g] = True
+
+
+class MaxForever(MinForever):
+    sign = -1
+
+
+@struct
+class SlidingMin(_Extreme):
+    """`min` and `max` where events expire one by one: a monotonic queue of candidates for each group."""
+
     words = 4 + _ROOM
-    pushes = True
+    pushes = specialized = True
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        (arg,) = args
-        self.type = arg
-        self.sliding = self.specialized = sliding
-        self.dtype = np.dtype(np.int64 if arg in (Type.INT, Type.LONG) else np.float64)
-        self._clear()
-
-    def _clear(self) -> None:
-        self._begin()
-        self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
+    def _begin(self) -> None:
+        super()._begin()
         self.queue, self.pool = np.zeros(0, np.int64), np.zeros(2 * _NEAR, self.dtype)
         self.used, self.made = np.array([_NEAR]), np.zeros(1, np.int64)
 
@@ -77,18 +121,6 @@ class Min(_Best):
         within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         pool[np.repeat(start, length) + within] = self.pool[np.repeat(first, length) + within]
         self.queue, self.pool = np.stack([start, start + length, limit, size], axis=1).ravel(), pool
-
-    @inlined
-    def take(self, g: Any, value: Any, kind: Any) -> None:
-        """The extreme since the last RESET, where events do not expire one by one: the extreme itself, expired, leaves
-        nothing behind (`MinAttributeAggregatorExecutor` without its deque)."""
-        if kind == EXPIRED:
-            self.has[g] = self.has[g] and self.best[g] != value
-        else:
-            b = self.best[g]
-            better = b > value if self.sign > 0 else b < value
-            self.best[g] = value if better or not self.has[g] else b
-            self.has[g] = True
 
     @inlined
     def _move_up(self, q: Any) -> bool:
@@ -141,10 +173,6 @@ class Min(_Best):
         (column,) = args
         values = as_numbers(column.values, self.dtype)
         outputs = Outputs(feed.size, self.dtype)
-        if not self.sliding:
-            self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
-            self._run_loop(column, values, feed, outputs)
-            return outputs.column(self.type)
         self.queue = grown(self.queue, 4 * feed.groups)
         if feed.fixed_lag is not None:
             if feed.slot is None and column.null is None and not len(self.epoch):
@@ -168,44 +196,43 @@ class Min(_Best):
                 self._room()
         return Column(self.type, out.astype(DTYPES[self.type], copy=False))
 
-    def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
-        (column,) = args
-        best, has = np.zeros(groups, column.values.dtype), np.zeros(groups, np.bool_)
-        bests(column.values, NO_MASK if column.null is None else column.null, self.sign, group, best, has)
-        return Column(self.type, best, None if column.null is None else ~has)
-
     def forget(self, groups: Array, instances: Array) -> None:
-        fill_at(self.has, groups, False)
         queues = self.queue.reshape(-1, 4)
         known = groups[groups < len(queues)]
         queues[known, 1] = queues[known, 0]
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
         """The concatenated queues, independent of their layout in memory."""
-        common = {"epoch": self.epoch, "era": self.eras}
-        if not self.sliding:
-            return {"best": self.best, "has": self.has, **common}
         first, length = self.queue[::4], self.queue[1::4] - self.queue[::4]
         within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
-        return {"values": self.pool[np.repeat(first, length) + within], "lengths": length, **common}
+        return {"values": self.pool[np.repeat(first, length) + within], "lengths": length, **super()._state(form)}
 
     def load(self, state: dict[str, Any]) -> None:
-        self._clear()
-        if self.sliding:
-            lengths = state["lengths"]
-            groups = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-            type = Type.LONG if self.dtype == np.int64 else Type.DOUBLE
-            self.run((Column(type, state["values"]),), None, groups, len(lengths))
-        else:
-            self.best, self.has = state["best"].copy(), state["has"].copy()
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
+        self._begin()
+        lengths = state["lengths"]
+        groups = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        type = Type.LONG if self.dtype == np.int64 else Type.DOUBLE
+        self.run((Column(type, state["values"]),), None, groups, len(lengths))
+        super().load(state)
 
 
-class Max(Min):
+class SlidingMax(SlidingMin):
     sign = -1
 
 
-def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, outputs: Outputs, plain: bool) -> int:
+def make_min(args: tuple[Type, ...], sliding: bool) -> Aggregator:
+    """`min` over values of a type."""
+    return (SlidingMin if sliding else Min)(args, sliding)
+
+
+def make_max(args: tuple[Type, ...], sliding: bool) -> Aggregator:
+    """`max` over values of a type."""
+    return (SlidingMax if sliding else Max)(args, sliding)
+
+
+def _slide(
+    aggregator: SlidingMin, begin: int, values: Array, null: Array, ops: Ops, outputs: Outputs, plain: bool
+) -> int:
     """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `made[0]`
     values were output. `plain`: see `GENERAL`.
 
@@ -299,8 +326,9 @@ def _slide(aggregator: Min, begin: int, values: Array, null: Array, ops: Ops, ou
 
 
 def _push(
-    aggregator: Min, begin: int, values: Array, lag: FixedLagOps, group: Array, ahead: int, out: Array, grouped: bool
-) -> int:
+    aggregator: SlidingMin, begin: int, values: Array, lag: FixedLagOps, group: Array, ahead: int, out: Array,
+    grouped: bool,
+) -> int:  # fmt: skip
     """`_slide` over the ops of `rows.FixedLagOps`, from its event `begin` on: values after CURRENT rows, none of them
     null. Adds and removes are separate loops, as their order is known. Returns how many events are done.
     """
@@ -359,45 +387,3 @@ def _push(
 def _pushed_loop(sign: int, grouped: bool, asks: bool) -> Callable[..., int]:
     """`_push`; if it does not ask for anything ahead, `ahead` is not given."""
     return kernel(_push, grouped=grouped, **{"aggregator.sign": sign}, **({} if asks else {"ahead": 0}))
-
-
-@struct
-class MinForever(_Best):
-    """`minForever` and `maxForever`: the type of the argument; expired rows count as well. A RESET drops the
-    states of all groups, so in batch windows forever ends with the batch."""
-
-    sign = 1
-    constants = ("sign",)
-
-    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        (self.type,) = args
-        self.dtype = np.dtype(np.int64 if self.type in (Type.INT, Type.LONG) else np.float64)
-        self.best, self.has = np.zeros(0, self.dtype), np.zeros(0, np.bool_)
-        self._begin()
-
-    @inlined
-    def take(self, g: Any, value: Any, kind: Any) -> None:
-        if not self.has[g] or (self.best[g] > value if self.sign > 0 else self.best[g] < value):
-            self.best[g] = value
-            self.has[g] = True
-
-    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        (column,) = args
-        self.best, self.has = grown(self.best, feed.groups), grown(self.has, feed.groups, False)
-        outputs = Outputs(feed.size, self.dtype)
-        self._run_loop(column, as_numbers(column.values, self.dtype), feed, outputs)
-        return outputs.column(self.type)
-
-    def forget(self, groups: Array, instances: Array) -> None:
-        fill_at(self.has, groups, False)
-
-    def state(self) -> dict[str, Any]:
-        return {"best": self.best, "has": self.has, "epoch": self.epoch, "era": self.eras}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.best, self.has = state["best"].copy(), state["has"].copy()
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
-
-
-class MaxForever(MinForever):
-    sign = -1

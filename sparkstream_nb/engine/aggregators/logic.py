@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import fill_at, grown
-from ..columnar.column_data import Array, Column
 from ..columnar.rows import CURRENT
 from ..notation.kernels import inlined, struct
-from .aggregator_base import AggregateInput, Grouped, Ops, Outputs
+from ..state.declared import per_group
+from .aggregator_base import Grouped, Ops, Outputs
 
 
 @struct
@@ -21,10 +20,8 @@ class AllTrue(Grouped):
 
     conjunction = True
     constants = ("conjunction",)
-
-    def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
-        self.counts = np.zeros((2, 0), np.int64)
-        self._begin()
+    type, dtype = Type.BOOL, np.bool_
+    counts = per_group(rows=2)
 
     @inlined
     def clear(self, g: Any) -> None:
@@ -44,21 +41,6 @@ class AllTrue(Grouped):
     def show_reset(self, ops: Ops, outputs: Outputs) -> None:
         outputs.put_null(ops)
         outputs.null[ops.slot[outputs.count - 1] if len(ops.slot) else outputs.count - 1] = False
-
-    def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
-        self.counts = grown(self.counts, feed.groups)
-        outputs = Outputs(feed.size, np.bool_)
-        self._run_loop(args[0], args[0].values, feed, outputs)
-        return outputs.column(Type.BOOL)
-
-    def forget(self, groups: Array, instances: Array) -> None:
-        fill_at(self.counts, groups, 0)
-
-    def state(self) -> dict[str, Any]:
-        return {"counts": self.counts, "epoch": self.epoch, "era": self.eras}
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.counts, self.epoch, self.eras = state["counts"].copy(), state["epoch"].copy(), state["era"].copy()
 
 
 class AnyTrue(AllTrue):

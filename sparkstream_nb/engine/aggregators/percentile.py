@@ -9,9 +9,11 @@ import numpy as np
 from ...types import Type
 from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, Mask
-from ..columnar.rows import CURRENT, EXPIRED
-from ..notation.kernels import compiled, inlined, struct
-from .aggregator_base import EVERY, NO_INSTANCE, NO_KIND, NO_PLACE, Grouped, Ops, null_rows
+from ..columnar.rows import CURRENT
+from ..notation.kernels import inlined, struct
+from ..state.declared import per_group
+from ..state.saving import Form
+from .aggregator_base import AggregateInput, Base, Grouped, Outputs, null_rows
 
 _AT_ONCE = 256
 """Up to this number of values, comparing all in wide registers is faster than binary search, whose branches the
@@ -63,12 +65,18 @@ class Percentile(Grouped):
     had (wso2/api-manager#932): here each group has its own.
     """
 
+    type, dtype = Type.DOUBLE, np.float64
+    start = per_group(saved=False)
+    room = per_group(saved=False)
+    size = per_group(saved=False)
+    """The values of a group are sorted, in `values` from its `start` on, with room for all that come."""
+    over = Base.over
+
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.narrow = args[0] in (Type.INT, Type.LONG)
-        self.held = np.zeros(0, np.float64)
+        self.values, self.share = np.zeros(0, np.float64), 0.0
         self.used = 0
-        """Length of the part of `held` that groups use, or used before they needed more room."""
-        self.start, self.room, self.size = (np.zeros(0, np.int64) for _ in range(3))
+        """Length of the part of `values` that groups use, or used before they needed more room."""
         self._begin()
 
     def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
@@ -77,58 +85,45 @@ class Percentile(Grouped):
     def run(
         self, args: tuple[Column, ...], kind: Array | None, group: Array, groups: int, instance: Array | None = None
     ) -> Column:
-        n, values = len(group), args[0].values
-        out, null = np.zeros(n), np.zeros(n, np.bool_)
-        if n == 0:
-            return Column(Type.DOUBLE, out)
+        column, share = args
+        if len(group) == 0:
+            return Column.empty(Type.DOUBLE)
         if self.narrow:  # through a float, as there
-            values = values.astype(np.float32)
-        instances = 1 if instance is None else int(instance.max()) + 1
-        self.eras = grown(self.eras, instances)
-        self.epoch, self.start, self.room, self.size = (
-            grown(a, groups) for a in (self.epoch, self.start, self.room, self.size)
-        )
+            column = Column(Type.FLOAT, column.values.astype(np.float32), column.null)
+        self._widen(groups)
+        self.epoch, self.share = grown(self.epoch, groups), float(share.values[0])
         self._make_room(group if kind is None else group[kind == CURRENT])
-        ops = Ops(
-            n, NO_KIND if kind is None else kind, NO_PLACE, group, NO_INSTANCE if instance is None else instance,
-            NO_PLACE, EVERY, self.eras, self.epoch, 0, 0,
-        )  # fmt: skip
-        self._step(float(args[1].values[0]), values.astype(np.float64), ops, out, null)
-        return Column(Type.DOUBLE, out, null if null.any() else None)
+        return super().over((column,), AggregateInput.of(kind, group, groups, instance))
 
-    @compiled
-    def _step(self, share: float, values: Array, ops: Ops, out: Array, null: Array) -> None:
-        """The percentile of its group after each op. The `size` values of a group are sorted, in `held` from its
-        `start` on, with room for all that come."""
-        for i in range(ops.n):
-            k: Any = ops.kind[i] if len(ops.kind) else CURRENT
-            p = ops.instance[i] if len(ops.instance) else 0
-            if k > EXPIRED:
-                ops.reset(k, p)
-                null[i] = True
-                continue
-            g = ops.group[i]
-            anew = ops.begins(g, p)
-            n = 0 if anew else self.size[g]
-            first = self.start[g]
-            v = values[i]
-            place = _place(self.held, first, n, v, k == CURRENT)
-            at = np.int64(place)
-            if k == CURRENT:
-                for j in range(first + n, at, -1):
-                    self.held[np.uint64(j)] = self.held[np.uint64(j - 1)]
-                self.held[at] = v
-                n += 1
-            elif at < first + n and self.held[at] == v:
-                n -= 1
-                for j in range(at, first + n):
-                    self.held[np.uint64(j)] = self.held[np.uint64(j + 1)]
-            self.size[g] = n
-            null[i] = n == 0
-            out[i] = 0.0
-            if n:
-                value = _share_of(self.held, first, n, share)
-                out[i] = value
+    @inlined
+    def clear(self, g: Any) -> None:
+        self.size[g] = 0
+
+    @inlined
+    def take(self, g: Any, value: Any, kind: Any) -> None:
+        first = self.start[g]
+        end = first + self.size[g]
+        place = _place(self.values, first, self.size[g], value, kind == CURRENT)
+        at = np.int64(place)
+        if kind == CURRENT:
+            for j in range(end, at, -1):
+                self.values[np.uint64(j)] = self.values[np.uint64(j - 1)]
+            self.values[at] = value
+            self.size[g] += 1
+        elif at < end and self.values[at] == value:
+            for j in range(at, end - 1):
+                self.values[np.uint64(j)] = self.values[np.uint64(j + 1)]
+            self.size[g] -= 1
+
+    @inlined
+    def show(self, g: Any, o: Any, outputs: Outputs) -> None:
+        n = self.size[g]
+        outputs.null[o] = n == 0
+        outputs.holes[0] |= n == 0
+        outputs.values[o] = 0.0
+        if n > 0:
+            value = _share_of(self.values, self.start[g], n, self.share)
+            outputs.values[o] = value
 
     def _make_room(self, coming: Array) -> None:
         """Room for one more value of each of the groups `coming`. A group that needs more moves to the end."""
@@ -139,32 +134,32 @@ class Percentile(Grouped):
             return
         more = 2 * need[moves]
         if self.used + int(more.sum()) > 2 * int(self.room.sum() + more.sum()):
-            self._lay(self._values(), self.size)  # more than half of it was left behind
-        self.held = grown(self.held, self.used + int(more.sum()))
+            self._lay(self._in_order(), self.size)  # more than half of it was left behind
+        self.values = grown(self.values, self.used + int(more.sum()))
         for g, room in zip(moves.tolist(), more.tolist(), strict=True):
             first, size = int(self.start[g]), int(self.size[g])
-            self.held[self.used : self.used + size] = self.held[first : first + size]
+            self.values[self.used : self.used + size] = self.values[first : first + size]
             self.start[g], self.room[g] = self.used, room
             self.used += room
 
-    def _values(self) -> Array:
+    def _in_order(self) -> Array:
         """All values, group after group."""
         first = np.cumsum(self.size) - self.size
         places: Array = np.repeat(self.start - first, self.size) + np.arange(int(self.size.sum()))
-        return self.held[places]
+        return self.values[places]
 
     def _lay(self, values: Array, size: Array) -> None:
-        """Holds just these values, as `_values` gives them."""
-        self.held, self.used = values.copy(), len(values)
+        """Holds just these values, as `_in_order` gives them."""
+        self.values, self.used = values.copy(), len(values)
         self.size, self.room = size.copy(), size.copy()
         self.start = np.cumsum(size) - size
 
     def forget(self, groups: Array, instances: Array) -> None:
         self.size[groups[groups < len(self.size)]] = 0
 
-    def state(self) -> dict[str, Any]:
-        return {"held": self._values(), "size": self.size.copy(), "epoch": self.epoch, "era": self.eras}
+    def _state(self, form: Form) -> dict[str, Any]:
+        return {"held": self._in_order(), "size": self.size.copy(), **super()._state(form)}
 
     def load(self, state: dict[str, Any]) -> None:
         self._lay(state["held"], state["size"])
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
+        super().load(state)

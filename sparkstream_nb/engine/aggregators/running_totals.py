@@ -16,6 +16,7 @@ from ...types import Type
 from ..columnar.arrays import Array, aligned_zeros, wider
 from ..columnar.blocks import Blocks, Tracked
 from ..columnar.column_data import Column
+from ..state.saving import Form, by_change
 from .aggregator_base import AggregateInput, Grouped
 from .moving import (
     BOTH_EXACT,
@@ -156,15 +157,11 @@ class RunningAggregate(Grouped):
         """Holds nothing yet; `what` it shows."""
         self._begin()
         self.what, self.type = what, _TYPES[what]
+        self.dtype = np.float64 if self.type is Type.DOUBLE else np.int64
         self.cells, self.at = Cells(1), 0
         self.exact = True
         """True if its totals, if longs, and their differences are doubles, so that it matters not that Siddhi takes
         longs away as doubles."""
-
-    @property
-    def dtype(self) -> type:
-        """The dtype of its total and output."""
-        return np.float64 if self.type is Type.DOUBLE else np.int64
 
     def alone(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         """`over` for ops of any type. `cells` have room, and counts of their own."""
@@ -176,20 +173,20 @@ class RunningAggregate(Grouped):
     def forget(self, groups: Array, instances: Array) -> None:
         self.cells.clear(self.at, groups)
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
+        """By change, all cells are in the state of the first aggregate that shares them."""
+        epochs = super()._state(form)
+        if form is by_change:
+            return {"cells": self.cells.save_state() if self.at == 0 else None, "exact": self.exact, **epochs}
         totals, counts = self.cells.by_group(self.at)
-        count = {"count": counts, "epoch": self.epoch, "era": self.eras}
-        return count if self.what == COUNT else {"total": totals.view(self.dtype), **count}
-
-    def save_state(self) -> dict[str, Any]:
-        cells = self.cells.save_state() if self.at == 0 else None
-        return {"cells": cells, "exact": self.exact, "epoch": self.epoch, "era": self.eras}
+        return {**({} if self.what == COUNT else {"total": totals.view(self.dtype)}), "count": counts, **epochs}
 
     def load(self, state: dict[str, Any]) -> None:
+        super().load(state)
         if "cells" in state:
             if state["cells"] is not None:
                 self.cells.load(state["cells"])
-            self.exact, self.epoch, self.eras = state["exact"], state["epoch"].copy(), state["era"].copy()
+            self.exact = state["exact"]
             return
         n = len(state["count"])
         self.cells.grow(n)
@@ -199,7 +196,6 @@ class RunningAggregate(Grouped):
         if self.what != COUNT:
             totals[:n] = state["total"].view(np.int64)
         self.exact = self.what != WHOLE or not bool(np.any((state["total"] > EXACT) | (state["total"] < -EXACT)))
-        self.epoch, self.eras = state["epoch"].copy(), state["era"].copy()
 
 
 def share(aggregates: Sequence[Any]) -> None:
