@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column
 from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
 from ..notation.kernels import compiled, kernel, struct
 from ..select.selector import Selected, last_per_group
+from ..state.declared import DeclaredByInstance, per_key
 
 
 class ByCount:
@@ -69,23 +69,21 @@ class _Blocks:
         return n
 
 
-class _Counter:
-    """A count per partition instance or group."""
+class _Counting(ByCount, DeclaredByInstance):
+    """Counts the rows of each partition instance or group."""
 
-    def __init__(self) -> None:
-        self.counts = np.zeros(0, np.int64)
+    counts = per_key()
 
-    def run(self, key: Array, every: int) -> Array:
-        """int64[n]: the ordinal of each row."""
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self._create()
+
+    def _number_rows(self, key: Array) -> Array:
+        """int64[n]: the ordinal of each row within its key."""
         out = np.empty(len(key), np.int64)
-        if len(key):
-            self.counts = grown(self.counts, int(key.max()) + 1)
-        _ordinals(key, self.counts, every, out)
+        self._widen(int(key.max(initial=-1)) + 1)
+        _ordinals(key, self.counts, self.every, out)
         return out
-
-    def state(self) -> Array:
-        used = np.flatnonzero(self.counts)
-        return self.counts[: int(used[-1]) + 1 if len(used) else 0].copy()
 
 
 def of_kind(selected: Selected, last: int) -> Selected:
@@ -102,64 +100,33 @@ def without_resets(selected: Selected) -> Selected:
     return of_kind(selected, EXPIRED)
 
 
-class FirstEvents(ByCount):
+class FirstEvents(_Counting):
     """`FirstPerEventOutputRateLimiter` and its grouped kind: the first of every n, of an instance or of a group.
 
     As there, `first every 1 events` emits the first event and never another; a RESET counts as an event.
     """
 
     def __init__(self, every: int, grouped: bool) -> None:
-        self.every = every if every > 1 else 0
+        super().__init__(every if every > 1 else 0)
         self.grouped = grouped
-        self._counter = _Counter()
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         rows = selected.rows
         key = selected.group if self.grouped and selected.group is not None else rows.instances()
-        keep = self._counter.run(key, self.every) == 1
+        keep = self._number_rows(key) == 1
         if rows.kind is not None:
             keep &= rows.kind <= EXPIRED
         return rows.where(keep)
 
-    def forget(self, instances: Array) -> None:
-        pass
 
-    def state(self) -> Any:
-        return {"counts": self._counter.state()}
-
-    def load(self, state: Any) -> None:
-        self._counter.counts = state["counts"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self._counter.counts.nbytes
-
-
-class LastEvents(ByCount):
+class LastEvents(_Counting):
     """`LastPerEventOutputRateLimiter`: every n-th event."""
-
-    def __init__(self, every: int) -> None:
-        self.every = every
-        self._counter = _Counter()
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         rows = without_resets(selected).rows
         if self.every < 1:
             return rows.take(np.empty(0, np.int64))
-        return rows.where(self._counter.run(rows.instances(), self.every) == self.every)
-
-    def forget(self, instances: Array) -> None:
-        pass
-
-    def state(self) -> Any:
-        return {"counts": self._counter.state()}
-
-    def load(self, state: Any) -> None:
-        self._counter.counts = state["counts"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self._counter.counts.nbytes
+        return rows.where(self._number_rows(rows.instances()) == self.every)
 
 
 class AllEvents(ByCount):

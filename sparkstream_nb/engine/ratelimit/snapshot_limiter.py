@@ -7,6 +7,7 @@ output from a windowed snapshot.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,11 +31,14 @@ def _currents(taken: LimiterRows) -> LimiterRows:
     )  # fmt: skip
 
 
-class _OneByOne:
-    """Takes rows piece by piece (`take`)."""
+class _ByInstance:
+    """Takes rows piece by piece (`take`). `_held` is plain data by partition instance."""
 
     aggregated: Sequence[int] = ()
     currents_only = False
+
+    def __init__(self) -> None:
+        self._held: dict[int, Any] = {}
 
     def prepare(self, taken: LimiterRows, log: HeldRows) -> LimiterRows:
         return taken
@@ -45,33 +49,30 @@ class _OneByOne:
     def take(self, taken: LimiterRows) -> None:
         raise NotImplementedError
 
+    def drop(self, instances: Iterable[int]) -> None:
+        for p in instances:
+            self._held.pop(p, None)
 
-class _LastHeld(_OneByOne):
+    def state(self) -> Any:
+        return {p: copy(held) for p, held in sorted(self._held.items())}
+
+    def load(self, state: Any, log: HeldRows) -> None:
+        self._held = {p: copy(held) for p, held in state.items()}
+
+
+class _LastHeld(_ByInstance):
     """The last event of each instance."""
-
-    def __init__(self) -> None:
-        self._last: dict[int, int] = {}
 
     def take(self, taken: LimiterRows) -> None:
         for instance, index in taken.by_instance():
-            self._last[instance] = int(taken.serial[index[-1]])
+            self._held[instance] = int(taken.serial[index[-1]])
 
     def flush(self, instance: int) -> Out:
-        last = self._last.get(instance)
+        last = self._held.get(instance)
         return Out(() if last is None else (last,))
 
     def serials(self) -> Iterable[int]:
-        return self._last.values()
-
-    def drop(self, instances: Iterable[int]) -> None:
-        for p in instances:
-            self._last.pop(p, None)
-
-    def state(self) -> Any:
-        return dict(sorted(self._last.items()))
-
-    def load(self, state: Any, log: HeldRows) -> None:
-        self._last = dict(state)
+        return self._held.values()
 
 
 class LastSnapshot(_LastHeld):
@@ -81,36 +82,23 @@ class LastSnapshot(_LastHeld):
         super().take(_currents(taken))
 
 
-class GroupedSnapshot(_OneByOne):
+class GroupedSnapshot(_ByInstance):
     """`GroupByPerSnapshotOutputRateLimiter`: the last current event of each group, kept forever."""
 
     currents_only = True
 
-    def __init__(self) -> None:
-        self._last: dict[int, dict[int, int]] = {}
-
     def take(self, taken: LimiterRows) -> None:
         for instance, index in taken.by_instance():
-            last = self._last.setdefault(instance, {})
+            last = self._held.setdefault(instance, {})
             for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
                 last[group] = serial
 
     def flush(self, instance: int) -> Out:
-        last = self._last.get(instance)
+        last = self._held.get(instance)
         return Out(() if last is None else list(last.values()))
 
     def serials(self) -> Iterable[int]:
-        return (s for last in self._last.values() for s in last.values())
-
-    def drop(self, instances: Iterable[int]) -> None:
-        for p in instances:
-            self._last.pop(p, None)
-
-    def state(self) -> Any:
-        return {p: dict(last) for p, last in sorted(self._last.items())}
-
-    def load(self, state: Any, log: HeldRows) -> None:
-        self._last = {p: dict(last) for p, last in state.items()}
+        return (s for last in self._held.values() for s in last.values())
 
 
 class OnlyAggregatesSnapshot(_LastHeld):
@@ -120,18 +108,16 @@ class OnlyAggregatesSnapshot(_LastHeld):
         super().take(taken)
         for instance, index in taken.by_instance():
             if taken.kind[index[-1]] != CURRENT:
-                self._last.pop(instance, None)
+                self._held.pop(instance, None)
 
 
-class GroupedAggregatesSnapshot(_OneByOne):
-    """`AllAggregationGroupByWindowedPerSnapshotOutputRateLimiter`: per group its last event while it holds any."""
-
-    def __init__(self) -> None:
-        self._groups: dict[int, dict[int, tuple[int, int]]] = {}  # instance → group → (events held, last event)
+class GroupedAggregatesSnapshot(_ByInstance):
+    """`AllAggregationGroupByWindowedPerSnapshotOutputRateLimiter`: per group its last event while it holds any, and how
+    many it holds."""
 
     def take(self, taken: LimiterRows) -> None:
         for instance, index in taken.by_instance():
-            groups = self._groups.setdefault(instance, {})
+            groups = self._held.setdefault(instance, {})
             for group, serial, kind in zip(
                 taken.group[index].tolist(), taken.serial[index].tolist(), taken.kind[index].tolist(), strict=True
             ):
@@ -139,7 +125,7 @@ class GroupedAggregatesSnapshot(_OneByOne):
                 groups[group] = (count + (1 if kind == CURRENT else -1), serial)
 
     def flush(self, instance: int) -> Out:
-        groups = self._groups.get(instance)
+        groups = self._held.get(instance)
         if not groups:
             return Out(())
         for group in [g for g, (count, _) in groups.items() if count <= 0]:
@@ -147,17 +133,7 @@ class GroupedAggregatesSnapshot(_OneByOne):
         return Out([serial for _, serial in groups.values()])
 
     def serials(self) -> Iterable[int]:
-        return (s for groups in self._groups.values() for _, s in groups.values())
-
-    def drop(self, instances: Iterable[int]) -> None:
-        for p in instances:
-            self._groups.pop(p, None)
-
-    def state(self) -> Any:
-        return {p: dict(groups) for p, groups in sorted(self._groups.items())}
-
-    def load(self, state: Any, log: HeldRows) -> None:
-        self._groups = {p: dict(groups) for p, groups in state.items()}
+        return (s for groups in self._held.values() for _, s in groups.values())
 
 
 SERIAL, GROUP, OUTPUT, NEXT, PREVIOUS, SAME = range(6)

@@ -21,11 +21,12 @@ from ..columnar.eventlog import EventLog
 from ..columnar.rows import CURRENT, EXPIRED, ORDER_KEY_BITS, Clock, Rows
 from ..notation.kernels import kernel
 from ..select.selector import Selected, last_per_group
+from ..state.declared import DeclaredByInstance, per_key
 from ..state.services import Services
 from .event_limiter import of_kind, without_resets
 from .limiter_state import HeldRows, HeldState, LimiterRows, Out
 
-_NEVER = np.int64(-(2**63))
+_NEVER = -(2**63)
 
 
 @kernel
@@ -41,12 +42,14 @@ def _first(key: Array, chunk: Array, now: Array, once: bool, every: int, at: Arr
             out[i] = True
 
 
-class FirstPerTime:
+class FirstPerTime(DeclaredByInstance):
     """`FirstPerTimeOutputRateLimiter` (of a chunk only its first event, which may be a RESET) and its grouped kind."""
+
+    at = per_key(_NEVER)
 
     def __init__(self, every: int, grouped: bool) -> None:
         self.every, self.grouped = every, grouped
-        self._at = np.zeros(0, np.int64)
+        self._create()
 
     def run(self, selected: Selected, clock: Clock) -> Rows:
         rows = selected.rows
@@ -54,9 +57,9 @@ class FirstPerTime:
         if n == 0:
             return rows
         key = selected.group if self.grouped and selected.group is not None else rows.instances()
-        self._at = grown(self._at, int(key.max()) + 1, int(_NEVER))
+        self._widen(int(key.max()) + 1)
         out = np.empty(n, np.bool_)
-        _first(key, rows.chunk, clock.at(rows.order_key), not self.grouped, self.every, self._at, out)
+        _first(key, rows.chunk, clock.at(rows.order_key), not self.grouped, self.every, self.at, out)
         if rows.kind is not None:
             out &= rows.kind <= EXPIRED
         return rows.where(out)
@@ -64,20 +67,6 @@ class FirstPerTime:
     def next_due(self) -> int | None:
         """None: rows are let out when they come, or never."""
         return None
-
-    def forget(self, instances: Array) -> None:
-        pass
-
-    def state(self) -> Any:
-        used = np.flatnonzero(self._at != _NEVER)
-        return {"at": self._at[: int(used[-1]) + 1 if len(used) else 0].copy()}
-
-    def load(self, state: Any) -> None:
-        self._at = state["at"].copy()
-
-    @property
-    def bytes(self) -> int:
-        return self._at.nbytes
 
 
 @dataclass(slots=True)
