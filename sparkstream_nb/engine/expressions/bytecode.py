@@ -97,6 +97,171 @@ class ProgramMemory:
     def queue_real(self) -> Array:
         return self.queue.view(np.float64)
 
+    @inlined
+    def compare(self, s: int, how: int, kind: int) -> None:
+        """The comparison `how` of the two values from `s` on, in the type `kind`."""
+        if self.null[s] or self.null[s + 1]:
+            self.stack[s] = how == NE
+            self.null[s] = False
+        else:
+            if kind == WORD:
+                below, same = self.stack[s] < self.stack[s + 1], self.stack[s] == self.stack[s + 1]
+                above = not (below or same)
+            else:
+                x, y = self.real[s], self.real[s + 1]
+                below, same, above = x < y, x == y, x > y
+            if how == LT:
+                self.stack[s] = below
+            elif how == LE:
+                self.stack[s] = below or same
+            elif how == GT:
+                self.stack[s] = above
+            elif how == GE:
+                self.stack[s] = above or same
+            elif how == EQ:
+                self.stack[s] = same
+            else:
+                self.stack[s] = not same
+
+    @inlined
+    def count_event(self, s: int, a: int, kind: int) -> None:
+        """Aggregator `a`, a count, takes an event; its value is put at `s`."""
+        self.null[s] = kind == RESET and self.count[1, a] == 0
+        self.count[1, a] = kind != RESET
+        if kind == CURRENT:
+            self.count[0, a] += 1
+        elif kind == EXPIRED:
+            self.count[0, a] -= 1
+        else:
+            self.count[0, a] = 0
+        self.stack[s] = self.count[0, a]
+
+    @inlined
+    def take_extreme(self, s: int, a: int, most: bool, real: bool, kind: int) -> None:
+        """Aggregator `a`, a minimum or (`most`) maximum, takes the value at `s`; its value takes that place."""
+        head, tail = self.ends[a, 0], self.ends[a, 1]
+        if kind == RESET:
+            head = tail
+        elif not self.null[s]:
+            if kind == CURRENT:
+                if real:
+                    v = self.real[s]
+                    while tail > head and (
+                        self.queue_real[a, tail - 1] < v if most else self.queue_real[a, tail - 1] > v
+                    ):
+                        tail -= 1
+                else:
+                    w = self.stack[s]
+                    while tail > head and (self.queue[a, tail - 1] < w if most else self.queue[a, tail - 1] > w):
+                        tail -= 1
+                self.queue[a, tail] = self.stack[s]
+                tail += 1
+            else:
+                i = head
+                if real:
+                    v = self.real[s]
+                    while i < tail and (self.queue_real[a, i] > v if most else self.queue_real[a, i] < v):
+                        i += 1
+                    is_there = i < tail and self.queue_real[a, i] == v
+                else:
+                    w = self.stack[s]
+                    while i < tail and (self.queue[a, i] > w if most else self.queue[a, i] < w):
+                        i += 1
+                    is_there = i < tail and self.queue[a, i] == w
+                if is_there:
+                    while i > head:
+                        self.queue[a, i] = self.queue[a, i - 1]
+                        i -= 1
+                    head += 1
+        self.ends[a, 0] = head
+        self.ends[a, 1] = tail
+        self.null[s] = tail == head
+        if tail > head:
+            self.stack[s] = self.queue[a, head]
+
+    @inlined
+    def add_value(self, s: int, a: int, what: int, real: bool, kind: int) -> None:
+        """Aggregator `a`, a sum or mean, takes the value at `s`; its value takes that place."""
+        fresh = False
+        if kind == RESET:  # a sum of integers is 0 then
+            fresh = self.count[1, a] != 0 and what == SUM and not real
+            self.total[a] = 0
+            self.count[0, a] = 0
+        elif not self.null[s]:
+            if kind == CURRENT:
+                self.count[0, a] += 1
+                fresh = what == SUM
+                if real:
+                    self.total_real[a] += self.real[s]
+                else:
+                    self.total[a] += self.stack[s]
+            else:
+                self.count[0, a] -= 1
+                if real:
+                    self.total_real[a] -= self.real[s]
+                else:
+                    self.total[a] = long_minus(self.total[a], self.stack[s])
+        self.null[s] = self.count[0, a] == 0 and not fresh
+        self.count[1, a] = kind != RESET
+        if what == AVG:
+            self.real[s] = self.total_real[a] / self.count[0, a] if self.count[0, a] != 0 else 0.0
+        else:
+            self.stack[s] = self.total[a]
+
+    @inlined
+    def find_extreme(self, s: int, n: int, largest: bool, kind: int) -> None:
+        """The least or `largest` of `n` doubles from `s` on, in the type `kind`."""
+        x = SMALLEST if largest else LARGEST
+        for i in range(s, s + n):
+            if not self.null[i]:
+                y = self.real[i]
+                x = max(x, y) if largest else min(x, y)
+        self.null[s] = False
+        if kind == REAL:
+            self.real[s] = x
+        elif kind == FLOAT:
+            self.real[s] = float(np.float32(x))
+        else:
+            most = 2147483647 if kind == INT else 9223372036854775807
+            self.stack[s] = most if x >= float(most) else -most - 1 if x <= -float(most) - 1.0 else int(x)
+
+    @inlined
+    def calculate(self, s: int, how: int, kind: int) -> None:
+        """The operation `how` of the two values from `s` on, in the type `kind`."""
+        self.null[s] = self.null[s] or self.null[s + 1]
+        if self.null[s]:
+            pass
+        elif kind >= REAL:
+            x, y = self.real[s], self.real[s + 1]
+            if how == ADD:
+                x = x + y
+            elif how == SUB:
+                x = x - y
+            elif how == MUL:
+                x = x * y
+            elif y == 0.0:
+                self.null[s] = True
+            elif how == DIV:
+                x = x / y
+            else:
+                x = np.fmod(x, y)
+            self.real[s] = float(np.float32(x)) if kind == FLOAT else x
+        else:
+            b, c = self.stack[s], self.stack[s + 1]
+            if how == ADD:
+                b = b + c
+            elif how == SUB:
+                b = b - c
+            elif how == MUL:
+                b = b * c
+            elif c == 0:
+                self.null[s] = True
+            elif how == DIV:
+                b = _divide_longs(b, c)
+            else:
+                b = b - _divide_longs(b, c) * c
+            self.stack[s] = ((b + 2147483648) & 4294967295) - 2147483648 if kind == INT else b
+
 
 @inlined
 def interpret(
@@ -123,114 +288,18 @@ def interpret(
             q += 2
         elif op == COMPARE:
             s -= 1
-            how = codes[q + 1]
-            if memory.null[s] or memory.null[s + 1]:
-                memory.stack[s] = how == NE
-                memory.null[s] = False
-            else:
-                if codes[q + 2] == WORD:
-                    below, same = memory.stack[s] < memory.stack[s + 1], memory.stack[s] == memory.stack[s + 1]
-                    above = not (below or same)
-                else:
-                    x, y = memory.real[s], memory.real[s + 1]
-                    below, same, above = x < y, x == y, x > y
-                if how == LT:
-                    memory.stack[s] = below
-                elif how == LE:
-                    memory.stack[s] = below or same
-                elif how == GT:
-                    memory.stack[s] = above
-                elif how == GE:
-                    memory.stack[s] = above or same
-                elif how == EQ:
-                    memory.stack[s] = same
-                else:
-                    memory.stack[s] = not same
+            memory.compare(s, codes[q + 1], codes[q + 2])
             q += 3
         elif op == AGGREGATE:
             what = codes[q + 1]
             a = codes[q + 2]
             if what == COUNT:
                 s += 1
-                memory.null[s] = kind == RESET and memory.count[1, a] == 0
-                memory.count[1, a] = kind != RESET
-                if kind == CURRENT:
-                    memory.count[0, a] += 1
-                elif kind == EXPIRED:
-                    memory.count[0, a] -= 1
-                else:
-                    memory.count[0, a] = 0
-                memory.stack[s] = memory.count[0, a]
+                memory.count_event(s, a, kind)
             elif what in (MIN, MAX):
-                head, tail = memory.ends[a, 0], memory.ends[a, 1]
-                is_real = codes[q + 3] != 0
-                if kind == RESET:
-                    head = tail
-                elif not memory.null[s]:
-                    flip = what == MAX
-                    if kind == CURRENT:
-                        if is_real:
-                            v = memory.real[s]
-                            while tail > head and (
-                                memory.queue_real[a, tail - 1] < v if flip else memory.queue_real[a, tail - 1] > v
-                            ):
-                                tail -= 1
-                        else:
-                            w = memory.stack[s]
-                            while tail > head and (
-                                memory.queue[a, tail - 1] < w if flip else memory.queue[a, tail - 1] > w
-                            ):
-                                tail -= 1
-                        memory.queue[a, tail] = memory.stack[s]
-                        tail += 1
-                    else:
-                        i = head
-                        if is_real:
-                            v = memory.real[s]
-                            while i < tail and (memory.queue_real[a, i] > v if flip else memory.queue_real[a, i] < v):
-                                i += 1
-                            found = i < tail and memory.queue_real[a, i] == v
-                        else:
-                            w = memory.stack[s]
-                            while i < tail and (memory.queue[a, i] > w if flip else memory.queue[a, i] < w):
-                                i += 1
-                            found = i < tail and memory.queue[a, i] == w
-                        if found:
-                            while i > head:
-                                memory.queue[a, i] = memory.queue[a, i - 1]
-                                i -= 1
-                            head += 1
-                memory.ends[a, 0] = head
-                memory.ends[a, 1] = tail
-                memory.null[s] = tail == head
-                if tail > head:
-                    memory.stack[s] = memory.queue[a, head]
+                memory.take_extreme(s, a, what == MAX, codes[q + 3] != 0, kind)
             else:
-                fresh = False
-                if kind == RESET:  # a sum of integers is 0 then
-                    fresh = memory.count[1, a] != 0 and what == SUM and codes[q + 3] == 0
-                    memory.total[a] = 0
-                    memory.count[0, a] = 0
-                elif not memory.null[s]:
-                    if kind == CURRENT:
-                        memory.count[0, a] += 1
-                        fresh = what == SUM
-                        if codes[q + 3] != 0:
-                            memory.total_real[a] += memory.real[s]
-                        else:
-                            memory.total[a] += memory.stack[s]
-                    else:
-                        memory.count[0, a] -= 1
-                        if codes[q + 3] != 0:
-                            memory.total_real[a] -= memory.real[s]
-                        else:
-                            memory.total[a] = long_minus(memory.total[a], memory.stack[s])
-                memory.null[s] = memory.count[0, a] == 0 and not fresh
-                memory.count[1, a] = kind != RESET
-                if what == AVG:
-                    memory.real[s] = memory.total_real[a] / memory.count[0, a] if memory.count[0, a] != 0 else 0.0
-                else:
-                    memory.stack[s] = memory.total[a]
+                memory.add_value(s, a, what, codes[q + 3] != 0, kind)
             q += 4
         elif op == ELSE:
             truth = memory.stack[s] != 0 and not memory.null[s]
@@ -276,58 +345,12 @@ def interpret(
                 memory.null[s] = memory.null[s + 1]
             q += 1
         elif op == EXTREME:
-            largest = codes[q + 1] != 0
             s -= codes[q + 2] - 1
-            x = SMALLEST if largest else LARGEST
-            for i in range(s, s + codes[q + 2]):
-                if not memory.null[i]:
-                    y = memory.real[i]
-                    x = max(x, y) if largest else min(x, y)
-            memory.null[s] = False
-            if codes[q + 3] == REAL:
-                memory.real[s] = x
-            elif codes[q + 3] == FLOAT:
-                memory.real[s] = float(np.float32(x))
-            else:
-                most = 2147483647 if codes[q + 3] == INT else 9223372036854775807
-                memory.stack[s] = most if x >= float(most) else -most - 1 if x <= -float(most) - 1.0 else int(x)
+            memory.find_extreme(s, codes[q + 2], codes[q + 1] != 0, codes[q + 3])
             q += 4
         else:
             s -= 1
-            how = codes[q + 1]
-            memory.null[s] = memory.null[s] or memory.null[s + 1]
-            if memory.null[s]:
-                pass
-            elif codes[q + 2] >= REAL:
-                x, y = memory.real[s], memory.real[s + 1]
-                if how == ADD:
-                    x = x + y
-                elif how == SUB:
-                    x = x - y
-                elif how == MUL:
-                    x = x * y
-                elif y == 0.0:
-                    memory.null[s] = True
-                elif how == DIV:
-                    x = x / y
-                else:
-                    x = np.fmod(x, y)
-                memory.real[s] = float(np.float32(x)) if codes[q + 2] == FLOAT else x
-            else:
-                b, c = memory.stack[s], memory.stack[s + 1]
-                if how == ADD:
-                    b = b + c
-                elif how == SUB:
-                    b = b - c
-                elif how == MUL:
-                    b = b * c
-                elif c == 0:
-                    memory.null[s] = True
-                elif how == DIV:
-                    b = _divide_longs(b, c)
-                else:
-                    b = b - _divide_longs(b, c) * c
-                memory.stack[s] = ((b + 2147483648) & 4294967295) - 2147483648 if codes[q + 2] == INT else b
+            memory.calculate(s, codes[q + 1], codes[q + 2])
             q += 3
         op = codes[q]
     verdict: int = TRUE if memory.stack[s] != 0 and not memory.null[s] else FALSE
