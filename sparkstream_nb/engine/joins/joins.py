@@ -25,7 +25,8 @@ from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.java_arithmetic import common_type
 from ..select.selector import Selected
 from ..select.steps import InputSteps, WindowNeeds, select_exprs, slot_attrs
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredState, Part, part, parts, plain_value
+from ..state.saving import Form
 from ..state.services import Services
 from ..windows import entering_rows
 from .join_contents import Contents, Lookups, without
@@ -74,8 +75,23 @@ def equalities(on: Expr | None) -> tuple[list[tuple[Expr, Expr, Type]], Expr | N
     return [], on
 
 
-class JoinOp:
+class _Sides(Part):
+    """The contents of both sides; loaded by the join, which has the keys then."""
+
+    def state(self, value: Contents, form: Form, owner: JoinOp) -> Any:
+        return [value.state(s) for s in (0, 1)]
+
+    def load(self, value: Contents, state: Any, owner: JoinOp) -> Contents:
+        return value
+
+
+class JoinOp(DeclaredState):
     """The input of a join query. `streams` are the ids that it receives, `lookups` the sides that are not streams."""
+
+    steps: list[InputSteps | None] = parts()
+    _contents: Contents = _Sides()  # type: ignore[assignment]
+    _keys: Keys | None = part()
+    _serial: list[int] = plain_value()
 
     def __init__(
         self,
@@ -105,7 +121,7 @@ class JoinOp:
                 until[1 - s] = lookup.range_from
         self._attrs = tuple(sorted(a for a in slot_attrs(iter(needed), s) if a < until[s]) for s in (0, 1))
         plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
-        self.steps: list[InputSteps | None] = []
+        self.steps = []
         self.schedulers = 0
         for s, side in enumerate(self.sides):
             if s in self.lookups:
@@ -491,28 +507,9 @@ class JoinOp:
         for side, state in enumerate(states):
             self._contents.load(side, state, keys, self.services.instances)
 
-    def state(self) -> dict[str, Any]:
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        return self._state(by_change)
-
-    def _state(self, form: Form) -> dict[str, Any]:
-        return {
-            "steps": [form(s) for s in self.steps],
-            "contents": [self._contents.state(s) for s in (0, 1)],
-            "keys": form(self._keys),
-            "serial": list(self._serial),
-        }
-
     def load(self, state: dict[str, Any]) -> None:
-        for steps, s in zip(self.steps, state["steps"], strict=True):
-            if steps is not None:
-                steps.load(s)
-        if self._keys is not None:
-            self._keys.load(state["keys"])
+        super().load(state)
         self._load_contents(state["contents"])
-        self._serial = list(state["serial"])
 
     @property
     def bytes(self) -> int:

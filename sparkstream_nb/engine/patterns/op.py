@@ -25,7 +25,8 @@ from ...types import Type
 from ..columnar.column_data import Array, Column, Mask
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_condition, compile_expr
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredState, part, plain_value
+from ..state.saving import Form, by_change
 from ..state.services import Services
 from .between_runs import candidates
 from .filter_program import Filters
@@ -45,13 +46,20 @@ TRIM_FROM = 4096
 """The log is trimmed when it holds this many events, and twice as many as after the last trim."""
 
 
-class StateOp:
+class StateOp(DeclaredState):
     """One pattern. `inputs`: the ids of the streams that it reads; `schedulers`: how many timer phases it uses, from
     `scheduler` on. `select` gives the attributes of matches that are read. `query` names it in errors.
     """
 
+    pools: Pools = part(saved_as="machine")
+    _whole: bool | None = plain_value()
+    _chunks: int = plain_value(0)
+    _begun: int = plain_value(0)
+    """Number of partition instances that were seen here."""
+
     def __init__(self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = "") -> None:
         self.services = services
+        self._create()
         self.query = query
         self.layout = lay_out(input, scheduler)
         self.inputs = list(self.layout.streams)
@@ -81,10 +89,7 @@ class StateOp:
         self.pools = Pools(self.layout, filters, self.log)
         expressions = filters.all_expressions
         self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in expressions for x in walk(d))
-        self._whole: bool | None = None
         self._trim_at = TRIM_FROM
-        self._begun = 0  # partition instances that were seen here
-        self._chunks = 0
         self._rate = self._events_rate = 0.125  # matches, and events of counted states, a row to make room for
 
     # -------------------------------------------------------------------------------------------------------- set-up
@@ -340,27 +345,13 @@ class StateOp:
 
     # --------------------------------------------------------------------------------------------------------- state
 
-    def state(self) -> dict[str, Any]:
-        """Plain data from which `load` restores an operator that continues exactly as this one."""
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        """`state`, with all of the machine's memory, saved by change."""
-        return {**self._state(by_change), "trim": self._trim_at}
-
     def _state(self, form: Form) -> dict[str, Any]:
-        return {
-            "machine": form(self.pools),
-            "whole": self._whole,
-            "chunks": self._chunks,
-            "begun": self._begun,
-        }
+        """By change, with all of the machine's memory."""
+        state = super()._state(form)
+        return {**state, "trim": self._trim_at} if form is by_change else state
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restores what `state` of an operator of the same pattern returned."""
-        self.pools.load(state["machine"])
-        self._whole = state["whole"]
-        self._chunks, self._begun = state["chunks"], state["begun"]
+        super().load(state)
         self._trim_at = state.get("trim", max(TRIM_FROM, 2 * self.log.n))
 
     def forget(self, instances: Array) -> None:

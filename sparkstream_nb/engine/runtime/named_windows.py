@@ -12,17 +12,21 @@ from ..columnar.column_data import Column
 from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..joins.join_contents import Contents, Lookups
 from ..select.steps import WindowNeeds, make_window
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredState, part, plain_value
+from ..state.saving import Form
 from ..state.services import Services
-from ..windows import entering_rows, for_joins, rows_held
+from ..windows import Window, entering_rows, for_joins, rows_held
 
 
-class NamedWindow:
+class NamedWindow(DeclaredState):
     """One named window of one node (Siddhi's `io.siddhi.core.window.Window`).
 
     Its rows carry a serial number as their last column, so that joins know which row leaves. `published` are the event
     types that readers receive.
     """
+
+    window: Window = part()
+    serial: int = plain_value(0)
 
     def __init__(self, definition: nodes.WindowDef, services: Services, scheduler: int) -> None:
         self.definition, self.services = definition, services
@@ -108,18 +112,11 @@ class NamedWindow:
         """The window's contents, in order."""
         return self._held.logs[0].columns(self._held.held(0))
 
-    def state(self) -> dict[str, Any]:
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        return self._state(by_change)
-
     def _state(self, form: Form) -> dict[str, Any]:
-        return {"window": form(self.window), "serial": self.serial, "held": self._held.state(0)}
+        return {**super()._state(form), "held": self._held.state(0)}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.window.load(state["window"])
-        self.serial = state["serial"]
+        super().load(state)
         self._held = Contents([self.types])
         self._held.load(0, state["held"], 0, 1)
 

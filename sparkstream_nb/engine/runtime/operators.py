@@ -16,6 +16,8 @@ from ..columnar.rows import ORDER_KEY_BITS, Clock, Rows
 from ..columnar.timers import NEVER
 from ..joins.lookups import AggregationLookup
 from ..select.steps import InputSteps
+from ..state.declared import DeclaredState, part, plain_value
+from ..state.saving import plain
 from ..state.services import Services
 from ..tables.table_store import TableLookup, TableWriter
 from .named_windows import NamedWindow
@@ -88,8 +90,39 @@ class StatelessOperator:
         return None
 
 
+class _Wrapper(StatelessOperator):
+    """An operator around a query or a named window, which has the state."""
+
+    __slots__ = ()
+
+    @property
+    def inner(self) -> QueryOp | NamedWindow:
+        """The query or window."""
+        raise NotImplementedError
+
+    def next_due(self) -> int | None:
+        return self.inner.next_due()
+
+    def state(self) -> Any:
+        return self.inner.state()
+
+    def save_state(self) -> Any:
+        return self.inner.save_state()
+
+    def load(self, state: Any) -> None:
+        self.inner.load(state)
+
+    @property
+    def bytes(self) -> int:
+        return self.inner.bytes
+
+    @property
+    def rows(self) -> int | None:
+        return self.inner.rows
+
+
 @dataclass(slots=True)
-class QueryOperator:
+class QueryOperator(_Wrapper):
     """A query: where its inputs come from, and where its output goes."""
 
     query: QueryOp
@@ -111,6 +144,10 @@ class QueryOperator:
             x.rank = rank
 
     @property
+    def inner(self) -> QueryOp:
+        return self.query
+
+    @property
     def name(self) -> str:
         return self.query.name
 
@@ -130,33 +167,17 @@ class QueryOperator:
         if self.writer is not None:
             self.writer.write(rows, clock.at(rows.order_key))
 
-    def next_due(self) -> int | None:
-        return self.query.next_due()
-
-    def state(self) -> Any:
-        return self.query.state()
-
-    def save_state(self) -> Any:
-        return self.query.save_state()
-
-    def load(self, state: Any) -> None:
-        self.query.load(state)
-
-    @property
-    def bytes(self) -> int:
-        return self.query.bytes
-
-    @property
-    def rows(self) -> int | None:
-        return self.query.rows
-
 
 @dataclass(slots=True)
-class WindowOperator(StatelessOperator):
+class WindowOperator(_Wrapper):
     """A named window between the queries that insert into it (`entry`) and those that read it."""
 
     window: NamedWindow
     node: OpNode
+
+    @property
+    def inner(self) -> NamedWindow:
+        return self.window
 
     @property
     def name(self) -> str:
@@ -164,26 +185,6 @@ class WindowOperator(StatelessOperator):
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.window.run(inputs[entry(self.window.id)], clock)
-
-    def next_due(self) -> int | None:
-        return self.window.next_due()
-
-    def state(self) -> Any:
-        return self.window.state()
-
-    def save_state(self) -> Any:
-        return self.window.save_state()
-
-    def load(self, state: Any) -> None:
-        self.window.load(state)
-
-    @property
-    def bytes(self) -> int:
-        return self.window.bytes
-
-    @property
-    def rows(self) -> int | None:
-        return self.window.rows
 
 
 def entry(window: str) -> str:
@@ -218,7 +219,7 @@ class EntryOperator(StatelessOperator):
         self.entry.services.instances = self.known
 
 
-class AggregationOperator(StatelessOperator):
+class AggregationOperator(DeclaredState, StatelessOperator):
     """An incremental aggregation and the steps before it.
 
     In the mode *by operator*, rows are buffered (`begin`) until a join reads the buckets as of an order key (`up_to`),
@@ -229,10 +230,13 @@ class AggregationOperator(StatelessOperator):
     """
 
     rank = 0
-    _intervals = 0
+    steps: InputSteps = part(form=plain)
+    aggregation: AggregationOp = part(form=plain)
+    _intervals: int = plain_value(0)
     """Number of intervals that have passed."""
 
     def __init__(self, definition: nodes.AggregationDef, services: Services, zone: str, keep: bool) -> None:
+        self._create()
         self.aggregation = AggregationOp(definition, services, zone=zone, keep=keep)
         everything = set(range(len(definition.input.schema)))
         self.steps = InputSteps(definition.input, everything, services, query=definition.id)
@@ -303,25 +307,9 @@ class AggregationOperator(StatelessOperator):
         self._take(int(NEVER))
         self._buffering = False
 
-    def state(self) -> Any:
-        return {
-            "steps": self.steps.state(),
-            "aggregation": self.aggregation.state(),
-            "intervals": self._intervals,
-        }
-
-    def load(self, state: Any) -> None:
-        self.steps.load(state["steps"])
-        self.aggregation.load(state["aggregation"])
-        self._intervals = state["intervals"]
-
     @property
     def bytes(self) -> int:
         return self.aggregation.bytes
-
-    @property
-    def rows(self) -> int | None:
-        return None
 
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:

@@ -19,13 +19,25 @@ from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_row
 from ..expressions import Env, Evaluator, compile_expr
 from ..expressions.java_values import text as to_text
 from ..notation.kernels import kernel
+from ..state.declared import DeclaredState, Plain, per_instance, plain_value
+from ..state.saving import Form, plain
 from ..state.services import Services
 
 NEVER = 2**63 - 1
 """The order key at which an instance that lives on is forgotten."""
 
 
-class Instances:
+class _FreeNumbers(Plain):
+    """A list of numbers."""
+
+    def state(self, value: list[int], form: Form, owner: Any) -> Any:
+        return np.array(value, np.int64)
+
+    def load(self, value: list[int], state: Any, owner: Any) -> list[int]:
+        return list(state.tolist())
+
+
+class Instances(DeclaredState):
     """The instances of one partition: key texts, numbered in the order in which they first came.
 
     `@purge` removes the keys that had no event for its idle period, every interval of the app's clock
@@ -33,27 +45,29 @@ class Instances:
     state of an instance is left then (`reuses`), its number goes to a new instance.
     """
 
+    count: int = plain_value(0)
+    """Number of instance numbers."""
+    _most: int = plain_value(0)
+    _born: Array = per_instance()
+    _hashes: Array = per_instance()
+    _seen: Array = per_instance()
+    _gone: Array = per_instance()
+    _made: int = plain_value(0)
+    """Number of instances ever created."""
+    _turns: Array = per_instance()
+    """By number: which of those the instance is."""
+    _free: Any = _FreeNumbers([])
+    _check: int | None = plain_value()
+
     def __init__(self, services: Services, purge: nodes.Purge | None = None) -> None:
         self.services, self.purge = services, purge
+        self._create()
         self.numbers: dict[str, int] = {}
-        self.count = 0
-        """Number of instance numbers."""
         self.holders: list[Callable[[], None]] = []
         """Callbacks that make each query inside drop the state of the instances in `deaths`."""
         self.reuses = True
         self.deaths: list[tuple[int, Array]] = []
         """Roots at which instances were forgotten, whose state may still be held, and their numbers."""
-        self._made = 0
-        """Number of instances ever created."""
-        self._turn = np.zeros(0, np.int64)
-        """By number: which of those the instance is."""
-        self._free: list[int] = []
-        self._most = 0
-        self._born = np.zeros(0, np.int64)
-        self._hashes = np.zeros(0, np.int64)
-        self._seen = np.zeros(0, np.int64)
-        self._gone = np.zeros(0, np.int64)
-        self._check: int | None = None
         self._walk: list[int] | None = None
         self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
         self._codes = np.zeros(0, np.int32)
@@ -71,8 +85,8 @@ class Instances:
             self._most = max(self._most, len(self.numbers))
             self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
             self._born[found], self._hashes[found] = now, spread(string_hash(key))
-            self._turn = grown(self._turn, self.count)
-            self._turn[found], self._made = self._made, self._made + 1
+            self._turns = grown(self._turns, self.count)
+            self._turns[found], self._made = self._made, self._made + 1
             self._ranked = min(self._ranked, found)
             self._walk, self.services.instances = None, self.count
         return found
@@ -94,7 +108,7 @@ class Instances:
         if self._ranked < self.count:
             fresh = np.arange(self._ranked, self.count)
             self._rank, self._ranked = grown(self._rank, self.count), self.count
-            self._rank[fresh] = computed_ranks(self._hashes[fresh], self._turn[fresh], buckets)
+            self._rank[fresh] = computed_ranks(self._hashes[fresh], self._turns[fresh], buckets)
         return self._rank[: self.count]
 
     def in_order(self) -> list[int]:
@@ -171,31 +185,21 @@ class Instances:
 
     # ----------------------------------------------------------------------------------------------------------- state
 
-    def state(self) -> dict[str, Any]:
-        return {**self._state(), "keys": dict(self.numbers)}
+    @property
+    def instances(self) -> int:
+        """Number of instance numbers."""
+        return self.count
 
-    def save_state(self) -> dict[str, Any]:
-        """`state`, with the keys as a column to which only new keys are added."""
+    def _state(self, form: Form) -> dict[str, Any]:
+        """By change, the keys are a column to which only new keys are added."""
+        if form is plain:
+            return {**super()._state(form), "keys": dict(self.numbers)}
         known = len(self._codes)
         if known < len(self.numbers):
             new = self.services.strings.encode(list(islice(self.numbers, known, None)))
             self._codes = np.concatenate([self._codes, new])
         numbers = np.fromiter(self.numbers.values(), np.int32, len(self.numbers))
-        return {**self._state(), "keys": Column(Type.STRING, self._codes), "numbers": numbers}
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            "count": self.count,
-            "most": self._most,
-            "born": self.born().copy(),
-            "hashes": self.hashes().copy(),
-            "seen": self._seen[: self.count].copy(),
-            "gone": self._gone[: self.count].copy(),
-            "made": self._made,
-            "turns": self._turn[: self.count].copy(),
-            "free": np.array(self._free, np.int64),
-            "check": self._check,
-        }
+        return {**super()._state(form), "keys": Column(Type.STRING, self._codes), "numbers": numbers}
 
     def load(self, state: dict[str, Any]) -> None:
         self.age += 1
@@ -205,10 +209,7 @@ class Instances:
         else:
             self.numbers = dict(state["keys"])
         self._codes = np.zeros(0, np.int32)
-        self.count, self._most, self._check = state["count"], state["most"], state["check"]
-        self._born, self._hashes = state["born"].copy(), state["hashes"].copy()
-        self._seen, self._gone = state["seen"].copy(), state["gone"].copy()
-        self._made, self._turn, self._free = state["made"], state["turns"].copy(), state["free"].tolist()
+        super().load(state)
         self.deaths.clear()
         self._ranked, self._walk = 0, None
         self.services.instances = self.count

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...plan import nodes
 from ...plan.query_parts import expressions
 from ...plan.signatures.windows import DECLARATIONS
-from ..columnar.column_data import Array, Mask
+from ..columnar.column_data import Mask
 from ..columnar.error_routing import may_fail
 from ..columnar.frame import LazyRows, frame_of
 from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
-from ..ratelimit import limiter, waits
+from ..ratelimit import Limiter, limiter, waits
 from ..select.selector import Selected, Selector
 from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredByInstance, part
 from ..state.services import Services
 
 
@@ -34,11 +33,17 @@ def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expi
     return expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
 
 
-class QueryOp:
+class QueryOp(DeclaredByInstance):
     """A query. `inputs` are the ids of the streams that it reads; `target` the stream, window or table it writes.
 
     `schedulers` is how many timer phases it has, starting with `scheduler`.
     """
+
+    _steps: InputSteps | None = part()
+    _pattern = part()
+    _join: JoinOp | None = part()
+    selector: Selector = part()
+    _limiter: Limiter | None = part()
 
     def __init__(
         self,
@@ -55,9 +60,7 @@ class QueryOp:
         self.target = output.target
         self.event_type = output.event_type
         current, expired = self.event_type != "expired", self.event_type != "current"
-        self._steps: InputSteps | None = None
-        self._pattern: Any = None
-        self._join: JoinOp | None = None
+        self._create()
         self.schedulers = 0
         self._forgotten = 0
         """Number of `Services.deaths` already handled."""
@@ -204,18 +207,6 @@ class QueryOp:
             self.forget(instances)
         self._forgotten = 0
 
-    def forget(self, instances: Array) -> None:
-        """Drop the state of these partition instances, which get no more rows."""
-        if self._limiter is not None:
-            self._limiter.forget(instances)
-        if self._steps is not None:
-            self._steps.forget(instances)
-        if self._join is not None:
-            self._join.forget(instances)
-        if self._pattern is not None:
-            self._pattern.forget(instances)
-        self.selector.forget(instances)
-
     @property
     def forgets_all(self) -> bool:
         """True if nothing is held for an instance after `forget`, so that its number may be given to another one."""
@@ -238,32 +229,6 @@ class QueryOp:
         if self._join is not None:
             selected = self._join.regroup(selected)
         return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
-
-    def state(self) -> dict[str, Any]:
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        return self._state(by_change)
-
-    def _state(self, form: Form) -> dict[str, Any]:
-        return {
-            "steps": form(self._steps),
-            "pattern": form(self._pattern),
-            "join": form(self._join),
-            "selector": form(self.selector),
-            "limiter": form(self._limiter),
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        if self._steps is not None:
-            self._steps.load(state["steps"])
-        if self._pattern is not None:
-            self._pattern.load(state["pattern"])
-        if self._join is not None:
-            self._join.load(state["join"])
-        self.selector.load(state["selector"])
-        if self._limiter is not None:
-            self._limiter.load(state["limiter"])
 
     @property
     def bytes(self) -> int:

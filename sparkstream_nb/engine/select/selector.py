@@ -24,7 +24,7 @@ from ..columnar.ordering import order_rows
 from ..columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows, WindowOps
 from ..expressions import Env, Evaluator, compile_expr
 from ..notation.kernels import compiled, struct
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredState, part, parts
 from ..state.services import Services
 from .steps import GROUP
 
@@ -111,8 +111,11 @@ def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
     return group if index is None else group[index]
 
 
-class Selector:
+class Selector(DeclaredState):
     """One query's select over frames. `sliding`: rows expire one by one, for the aggregators."""
+
+    _aggs: list[Aggregator] = parts(saved_as="aggregators")
+    _keys: Keys | None = part()
 
     def __init__(
         self,
@@ -161,7 +164,7 @@ class Selector:
         self._items = [compile_expr(e, context) for e in (*(i.expr for i in select.items), *select.unselected)]
         self._having = None if select.having is None else compile_expr(select.having, context)
         types = [g.type for g in select.group_by]
-        self._keys: Keys | None = None
+        self._keys = None
         if types:
             key = [Type.INT, *types] if partitioned else types
             self._keys = Keys(key, services.strings, instances=partitioned)
@@ -402,23 +405,8 @@ class Selector:
 
     # -------------------------------------------------------------------------------------------------------- state
 
-    def state(self) -> dict[str, Any]:
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        return self._state(by_change)
-
-    def _state(self, form: Form) -> dict[str, Any]:
-        return {
-            "aggregators": [form(a) for a in self._aggs],
-            "keys": form(self._keys),
-        }
-
     def load(self, state: dict[str, Any]) -> None:
-        for agg, s in zip(self._aggs, state["aggregators"], strict=True):
-            agg.load(s)
+        super().load(state)
         settle(self._aggs)
-        if self._keys is not None:
-            self._keys.load(state["keys"])
 
 

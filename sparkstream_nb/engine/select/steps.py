@@ -34,7 +34,8 @@ from ..columnar.rows import CURRENT, Clock, Rows, one_by_one
 from ..columnar.timers import earliest
 from ..expressions import Env, Evaluator, compile_expr
 from ..reorder import ReorderStep
-from ..state.saving import Form, by_change, plain
+from ..state.declared import DeclaredState, part, parts
+from ..state.saving import plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
 from ..windows.watched_window import WatchedWindow
@@ -146,12 +147,17 @@ class WindowNeeds:
     resets_per_chunk: bool = False
 
 
-class InputSteps:
+class InputSteps(DeclaredState):
     """The steps of one input. `needed` are the attributes (after the last step) that are read later.
 
     Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
     after the last step to their column positions.
     """
+
+    window: Window | None = part()
+    _running: list[Aggregator] = parts(form=plain)
+    """Aggregators in filters."""
+    _reorders: list[ReorderStep] = parts(saved_as="reorder", form=plain)
 
     def __init__(
         self,
@@ -172,7 +178,7 @@ class InputSteps:
         needs = window or WindowNeeds()
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
-        self.window: Window | None = None
+        self.window, self._running, self._reorders = None, [], []
         self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp] = []
@@ -214,7 +220,8 @@ class InputSteps:
                 types = tuple(schema[a] for a in self._keep[i])
                 args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
                 phase = scheduler + self.schedulers
-                self._steps.append(_ReorderOp(args, ReorderStep(types, fixed, phase, adaptive, services.partitioned)))
+                self._reorders.append(ReorderStep(types, fixed, phase, adaptive, services.partitioned))
+                self._steps.append(_ReorderOp(args, self._reorders[-1]))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep):
                 self._steps.append(_FunctionOp(step.function, [compile_expr(a, context) for a in step.args]))
@@ -241,7 +248,8 @@ class InputSteps:
 
     def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
-        return node, make_aggregator(node, False, self.services.strings), args
+        self._running.append(make_aggregator(node, False, self.services.strings))
+        return node, self._running[-1], args
 
     def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
         """Rows after the last step; the columns follow `places`, with `serial` last if it is given."""
@@ -344,7 +352,7 @@ class InputSteps:
         """The earliest time (ms) at which the clock alone can emit a row that is wanted; None if no time does. Rows
         that only leave the window, and are not wanted, leave before the next event as well.
         """
-        due = [s.reorder.next_due() for s in self._steps if isinstance(s, _ReorderOp)]
+        due = [r.next_due() for r in self._reorders]
         if self.window is not None and not self._leaves_unseen:
             due.append(self.window.next_due())
         return earliest(due)
@@ -353,15 +361,13 @@ class InputSteps:
         """Drop the state of the window and the filters for these partition instances."""
         if self.window is not None:
             self.window.forget(instances)
-        for step in self._steps:
-            if isinstance(step, _FilterOp):
-                for _, aggregator, _ in step.aggregates:
-                    aggregator.forget(instances, instances)
+        for aggregator in self._running:
+            aggregator.forget(instances, instances)
 
     @property
     def forgets_all(self) -> bool:
         """True if nothing is held for an instance after `forget`."""
-        return not any(isinstance(s, _ReorderOp) for s in self._steps)
+        return not self._reorders
 
     def pick_columns(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
@@ -380,38 +386,16 @@ class InputSteps:
     @property
     def bytes(self) -> int:
         """Bytes of the window, and of events that wait to be reordered."""
-        waiting = sum(s.reorder.bytes for s in self._steps if isinstance(s, _ReorderOp))
+        waiting = sum(r.bytes for r in self._reorders)
         return waiting if self.window is None else waiting + self.window.bytes
 
     @property
     def rows(self) -> int | None:
         """Events that the window holds, and those that wait to be reordered; None if neither is there."""
-        found = [s.reorder.held for s in self._steps if isinstance(s, _ReorderOp)]
+        found = [r.held for r in self._reorders]
         if self.window is not None and (own := rows_held(self.window)) is not None:
             found.append(own)
         return sum(found) if found else None
-
-    def state(self) -> dict[str, Any]:
-        return self._state(plain)
-
-    def save_state(self) -> dict[str, Any]:
-        return self._state(by_change)
-
-    def _state(self, form: Form) -> dict[str, Any]:
-        return {
-            "window": form(self.window),
-            "running": [a.state() for s in self._steps if isinstance(s, _FilterOp) for _, a, _ in s.aggregates],
-            "reorder": [s.reorder.state() for s in self._steps if isinstance(s, _ReorderOp)],
-        }
-
-    def load(self, state: dict[str, Any]) -> None:
-        if self.window is not None:
-            self.window.load(state["window"])
-        running = [a for s in self._steps if isinstance(s, _FilterOp) for _, a, _ in s.aggregates]
-        for aggregator, held in zip(running, state["running"], strict=True):
-            aggregator.load(held)
-        for step, s in zip((x for x in self._steps if isinstance(x, _ReorderOp)), state["reorder"], strict=True):
-            step.reorder.load(s)
 
 
 def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
