@@ -116,6 +116,8 @@ def bindings(file: Path) -> Iterator[tuple[int, str]]:
 def table_of(name: str) -> str | None:
     """The table in which the name of a variable counts; None for a plain one."""
     word = name.strip("_")
+    if word != word.lower():  # a type, or a constant
+        return None
     if word in RIDDLES:
         return "riddles"
     return "variables" if "_" not in word and word not in NOUNS and PARTICIPLE.fullmatch(word) else None

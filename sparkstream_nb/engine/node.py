@@ -21,6 +21,7 @@ from ..plan import nodes
 from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
 from ..plan.output_labels import stream_of
+from ..plan.plugins import require
 from ..plan.table_requests import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
@@ -69,7 +70,8 @@ class NodeEngine:
     can be restored where the plan has changed since; without them, it is one of the same plan. `watching`: the query or
     named window whose contents a trace reads; such a node has no snapshots. `labels`: by query,
     the label of its outputs in place of their stream (`plan.output_labels`). Raises `NotInThisBuild`
-    for an app that needs a declared gap, and SiddhiBindError for one with script functions unless `allow_scripts`.
+    for an app that needs a declared gap, SiddhiBindError for one with script functions unless `allow_scripts`, and
+    PluginError where an extension that it calls is not installed.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class NodeEngine:
         labels: Mapping[str, str] | None = None,
     ) -> None:
         refuse(plan)
+        require(plan.plugins)
         keep_freed_memory()
         self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")

@@ -48,7 +48,7 @@ AGGREGATES = (
 
 WINDOWS = tuple(
     d.example_call(count=3, few=3, time="20 millisec", at="at", key="symbol", value="price")
-    for d in DECLARATIONS.values()
+    for d in DECLARATIONS.built_in.values()
 )
 
 QUERIES = (

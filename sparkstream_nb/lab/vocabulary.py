@@ -21,9 +21,9 @@ def javascript() -> str:
         "KEYWORDS": KEYWORDS,
         "TYPES": TYPES,
         "UNITS": UNIT_SPELLINGS,
-        "FUNCTIONS": {*SCALARS, *AGGREGATORS},
+        "FUNCTIONS": {*SCALARS.built_in, *AGGREGATORS.built_in},
         "STREAM_FUNCTIONS": STREAM_FUNCTIONS,
-        "WINDOWS": WINDOWS,
+        "WINDOWS": WINDOWS.built_in,
     }
     parts = ["// The words of SiddhiQL. Written by `python -m sparkstream_nb.lab.vocabulary`.\n"]
     for name, words in lists.items():

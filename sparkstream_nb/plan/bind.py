@@ -61,5 +61,6 @@ def bind(app: tree.App, text: str = "", properties: Mapping[str, str] | None = N
         properties=symbols.properties,
         annotations=app.annotations,
         idle_clock=bind_idle_clock(app.annotations),
+        plugins=tuple(symbols.plugins.values()),
     )
     return with_safety(plan)

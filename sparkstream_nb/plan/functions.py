@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping
 from typing import Literal
 
 from ..errors import SiddhiBindError, SiddhiError, Span
+from .plugins import WithExtensions, problems
 from .signatures import aggregators, scalars, streams, windows
 from .signatures.signature import Overload, Param, Signature, StreamFunction, resolve, unknown_name
 
-SCALARS: Mapping[str, Signature] = scalars.TABLE
-AGGREGATORS: Mapping[str, Signature] = aggregators.TABLE
+SCALARS = WithExtensions(scalars.TABLE, "function", "signature")
+AGGREGATORS = WithExtensions(aggregators.TABLE, "aggregator", "signature")
 INCREMENTAL: Mapping[str, Signature] = aggregators.INCREMENTAL
-WINDOWS: Mapping[str, Signature] = windows.TABLE
+WINDOWS = windows.TABLE
 STREAM_FUNCTIONS: Mapping[str, StreamFunction] = streams.TABLE
 
 __all__ = [
@@ -35,14 +36,17 @@ __all__ = [
 
 Kind = Literal["function", "stream function", "window"]
 _NAMES: Mapping[Kind, Collection[str]] = {
-    "function": (*SCALARS, *AGGREGATORS), "stream function": STREAM_FUNCTIONS, "window": WINDOWS,
+    "function": (*SCALARS.built_in, *AGGREGATORS.built_in), "stream function": STREAM_FUNCTIONS,
+    "window": WINDOWS.built_in,
 }  # fmt: skip
+BUILT_IN_NAMES = frozenset(key for names in _NAMES.values() for key in names)
+"""All names of this package."""
 _CALLS: Mapping[Kind, str] = {
     "function": "call it in an expression, such as select {}(...) as x.",
     "stream function": "write #{}(...) behind the stream.",
     "window": "write #window.{}(...).",
 }
-_NAMESPACES = frozenset(key.split(":")[0] for names in _NAMES.values() for key in names if ":" in key)
+_NAMESPACES = frozenset(key.split(":")[0] for key in BUILT_IN_NAMES if ":" in key)
 _FORMER_WINDOWS = {"unique": "unique:ever", "firstunique": "unique:first"}
 """Windows of Siddhi 3, in small letters, that an extension has now."""
 
@@ -50,8 +54,11 @@ _FORMER_WINDOWS = {"unique": "unique:ever", "firstunique": "unique:first"}
 def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> SiddhiError:
     """The error for a name that no function, stream function or window has, whichever `what` is; `others` are the
     app's own."""
-    near = any(name.split(":")[-1] == key for name in _NAMES[what])  # of this kind, in a namespace: str:length
-    for kind, names in _NAMES.items():
+    by_kind = _NAMES
+    if ":" in key:  # those of other packages have a namespace
+        by_kind = {"function": (*SCALARS, *AGGREGATORS), "stream function": STREAM_FUNCTIONS, "window": tuple(WINDOWS)}
+    near = any(name.split(":")[-1] == key for name in by_kind[what])  # of this kind, in a namespace: str:length
+    for kind, names in by_kind.items():
         if kind != what and key in names and not near:
             said = f"'{key}' is a {kind}: {_CALLS[kind].format(key)}"
             return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
@@ -61,4 +68,6 @@ def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> S
         hint = f"That is Siddhi 3. WSO2's extension siddhi-execution-unique has it as '{former}'; it is not included."
     elif what == "stream function" and key == "window":
         hint = "Name the window: #window.time(1 min), #window.length(100) or another."
-    return unknown_name(what, key, (*_NAMES[what], *others), span, hint=hint, included=_NAMESPACES)
+    elif ":" in key and problems():
+        hint = " ".join(problems())
+    return unknown_name(what, key, (*by_kind[what], *others), span, hint=hint, included=_NAMESPACES)

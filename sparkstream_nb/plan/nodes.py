@@ -605,12 +605,21 @@ class IdleClock:
 
 
 @dataclass(frozen=True)
+class PluginUse:
+    """An extension that a plan uses, and the package that had it where the app was bound."""
+
+    key: str
+    package: str
+    version: str
+
+
+@dataclass(frozen=True)
 class Plan:
     """A whole app, bound and typed.
 
     `streams` holds every stream by id (inner ones too), `elements` the queries and partitions in the order of the
     text, which is the order in which an event reaches them. `gaps` names declared gaps that the app needs. `name` is
-    that of `@app:name`, None without one.
+    that of `@app:name`, None without one. `plugins`: the extensions of other packages that it calls.
     """
 
     name: str | None
@@ -625,6 +634,7 @@ class Plan:
     properties: Mapping[str, str] = field(default_factory=dict)
     annotations: tuple[tree.Annotation, ...] = ()
     idle_clock: IdleClock | None = field(default=None, compare=False)
+    plugins: tuple[PluginUse, ...] = ()
 
     @property
     def queries(self) -> tuple[Query, ...]:

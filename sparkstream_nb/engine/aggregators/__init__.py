@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...plan.nodes import Agg
+from ...plan.plugins import WithExtensions
 from ...types import Type
 from ..columnar.column_data import StringPool
 from .aggregator_base import Aggregator
@@ -21,7 +22,8 @@ from .percentile import Percentile
 from .running_totals import over_all, settle, share
 from .sums import Avg, CountAggregate, Sum
 
-AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
+_Factory = Callable[[tuple[Type, ...], bool], Aggregator]
+_BUILT_IN: dict[str, _Factory] = {
     "sum": Sum,
     "avg": Avg,
     "count": CountAggregate,
@@ -35,6 +37,7 @@ AGGREGATORS: dict[str, Callable[[tuple[Type, ...], bool], Aggregator]] = {
     "or": AnyTrue,
     "math:percentile": Percentile,
 }
+AGGREGATORS: WithExtensions[_Factory] = WithExtensions(_BUILT_IN, "aggregator", "implementation")
 """Aggregator by its key in `plan.functions.AGGREGATORS`."""
 
 

@@ -165,6 +165,19 @@ class Outputs:
         self.holes[0] = True
         self.count += 1
 
+    @inlined
+    def write(self, o: Any, value: Any) -> None:
+        """The value number `o`."""
+        self.values[o] = value
+        self.null[o] = False
+
+    @inlined
+    def write_null(self, o: Any) -> None:
+        """The value number `o` is null."""
+        self.values[o] = 0
+        self.null[o] = True
+        self.holes[0] = True
+
     def column(self, type: Type) -> Column:
         """All of them."""
         values = self.values[:-1].astype(DTYPES[type], copy=False)

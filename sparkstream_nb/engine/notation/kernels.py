@@ -160,7 +160,7 @@ def kernel(
     their paths, are constants and not parameters of the compiled loop, so branches that they rule out are removed.
     `structs` gives parameters other structs than their annotations."""
     structs = structs or {}
-    file = _place(function, structs, fixed) if _is_ours(function) else None
+    file = _place(function, structs, fixed) if _is_ours(function, structs) else None
     made = None if file is None else _read(file, function)
     if made is None:
         made = _inline_loop(function, structs, fixed)
@@ -282,6 +282,7 @@ def _describe_value(value: Any) -> str | None:
 
 
 _ENGINE = Path(__file__).parents[1]
+_PACKAGE = __name__.rpartition(".notation.")[0]
 
 # Inlining takes a process some 0.7 s, and is the same in each. The result is kept beside numba's compiled loops.
 
@@ -302,9 +303,10 @@ def _kept_folder() -> Path:
     return folder
 
 
-def _is_ours(function: Callable[..., object]) -> bool:
-    """True if a loop is of the sources that the folder is named after."""
-    return _ENGINE in Path(function.__code__.co_filename).parents
+def _is_ours(function: Callable[..., object], structs: Mapping[str, type]) -> bool:
+    """True if a loop and the structs that it is made for are of the sources that the folder is named after."""
+    ours = all(c.__module__.startswith(_PACKAGE) for s in structs.values() for c in s.__mro__ if c is not object)
+    return ours and _ENGINE in Path(function.__code__.co_filename).parents
 
 
 def _place(

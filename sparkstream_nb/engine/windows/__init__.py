@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...plan.plugins import WithExtensions
 from .batch import BatchWindow
 from .cron import CronWindow
 from .delay import delay_window
@@ -16,7 +17,7 @@ from .time_batch import time_batch_window
 from .timelength import TimeLengthWindow
 from .window_protocol import Window, WindowFactory, WindowSetup, entering_rows, for_joins, rows_held
 
-WINDOWS: dict[str, WindowFactory] = {
+_BUILT_IN: dict[str, WindowFactory] = {
     "length": LengthWindow,
     "lengthBatch": length_batch_window,
     "time": time_window,
@@ -34,6 +35,7 @@ WINDOWS: dict[str, WindowFactory] = {
     "frequent": FrequentWindow,
     "lossyFrequent": LossyFrequentWindow,
 }
+WINDOWS: WithExtensions[WindowFactory] = WithExtensions(_BUILT_IN, "window", "implementation")
 """Window by its key in `plan.functions.WINDOWS`."""
 
 __all__ = ["WINDOWS", "Window", "WindowFactory", "WindowSetup", "entering_rows", "for_joins", "rows_held"]

@@ -150,6 +150,7 @@ def _call(e: tree.FunctionCall, scope: Scope) -> Expr:
     if key in SCALARS:
         args = bind_arguments(e, scope)
         result = resolve(SCALARS[key], args, e.span, "function")
+        scope.symbols.note_use(SCALARS.use_of(key))
         assert result is not None
         return Call(result, key, args, span=e.span)
     if key in AGGREGATORS:
@@ -163,6 +164,7 @@ def _call(e: tree.FunctionCall, scope: Scope) -> Expr:
         if e.star and key == "count" and len(args) != 1:  # of one attribute it is count(attribute), as in Siddhi
             raise SiddhiBindError("count(*) passes every attribute, and count takes one", e.span, hint="Write count().")
         result = resolve(AGGREGATORS[key], args, e.span, "aggregator")
+        scope.symbols.note_use(AGGREGATORS.use_of(key))
         assert result is not None
         return Agg(result, key, args, span=e.span)
     raise unknown("function", key, e.span, scope.symbols.functions)

@@ -135,6 +135,7 @@ def bind_window(call: tree.FunctionCall, span: Span, scope: Scope) -> WindowStep
         raise unknown("window", key, span)
     args = _own_arguments(call, scope)
     resolve(found, args, span, "window")
+    scope.symbols.note_use(WINDOWS.use_of(key))
     condition = None
     if DECLARATIONS[key].reads == "expression":
         condition = window_condition(args, scope.entries[0].schema, scope.entries[0].name)

@@ -10,6 +10,7 @@ from ...lang import tree
 from ..nodes import (
     AggregationDef,
     FunctionDef,
+    PluginUse,
     Source,
     StreamDef,
     TableDef,
@@ -30,6 +31,12 @@ class Symbols:
     triggers: dict[str, TriggerDef] = field(default_factory=dict)
     functions: dict[str, FunctionDef] = field(default_factory=dict)
     aggregations: dict[str, AggregationDef] = field(default_factory=dict)
+    plugins: dict[str, PluginUse] = field(default_factory=dict)
+
+    def note_use(self, use: PluginUse | None) -> None:
+        """The app calls an extension; None: a function or window of this package."""
+        if use is not None:
+            self.plugins[use.key] = use
 
     def find(self, id_: str) -> Source | None:
         """The window, stream, table or aggregation called `id_` (`SingleInputStreamParser` looks in this order)."""

@@ -8,12 +8,16 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
+from .. import plugins
+
 Kind = Literal["windows", "stream_functions", "aggregators", "functions"]
+_EXTENSIONS: Mapping[Kind, plugins.Kind] = {"windows": "window", "aggregators": "aggregator", "functions": "function"}
 
 
 def help_of(kind: Kind, name: str) -> str:
     """The line of help for `name`. Raises KeyError if there is none; a test holds that there always is."""
-    return _lines()[kind][name]
+    extension = plugins.find_extension(_EXTENSIONS[kind], name) if kind in _EXTENSIONS else None
+    return _lines()[kind][name] if extension is None else extension.help
 
 
 @cache

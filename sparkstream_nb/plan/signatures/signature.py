@@ -98,7 +98,7 @@ class Signature:
 def signatures(
     text: str, rules: Mapping[str, Rule] | None = None, checks: Mapping[str, Check] | None = None
 ) -> dict[str, Signature]:
-    """Reads a table of signatures. Raises ValueError for a malformed row, which is a bug."""
+    """Reads a table of signatures. Raises ValueError for a malformed row."""
     overloads: dict[str, list[Overload]] = {}
     for line in text.splitlines():
         line = line.split("--")[0].strip()
@@ -108,7 +108,11 @@ def signatures(
         if match is None:
             raise ValueError(f"not a signature: {line}")
         key, params, result = match.groups()
-        overloads.setdefault(key, []).append(_overload(params, result))
+        try:
+            overload = _overload(params, result)
+        except ValueError as error:
+            raise ValueError(f"not a signature: {line} ({error})") from None
+        overloads.setdefault(key, []).append(overload)
     return {
         key: Signature(key, tuple(rows), (rules or {}).get(key), (checks or {}).get(key))
         for key, rows in overloads.items()
@@ -120,7 +124,7 @@ def _overload(text: str, result: str | None) -> Overload:
     repeats = bool(parts) and parts[-1] == "..."
     params = []
     for part in parts[:-1] if repeats else parts:
-        name, kind = part.split()
+        name, _, kind = part.partition(" ")
         constant = kind.endswith("!")
         types: list[Type] = []
         for one in kind.rstrip("!").split("|"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..nodes import Const, Expr, WindowStep
+from ..plugins import WithExtensions
 from .rules import (
     all_of,
     attributes_from,
@@ -83,7 +84,7 @@ class WindowDeclaration:
         return self.example.format(count=count, few=few, time=time, at=at, key=key, value=value)
 
 
-DECLARATIONS: Mapping[str, WindowDeclaration] = {
+_BUILT_IN: Mapping[str, WindowDeclaration] = {
     "length": WindowDeclaration(
         """
         length(window.length int!)
@@ -338,11 +339,17 @@ DECLARATIONS: Mapping[str, WindowDeclaration] = {
         check=lossy_frequent,
     ),
 }
+
+DECLARATIONS = WithExtensions(_BUILT_IN, "window", "declaration")
 """Every window by the name that SiddhiQL gives it."""
 
-TABLE: Mapping[str, Signature] = signatures(
-    "".join(d.signature for d in DECLARATIONS.values()),
-    checks={name: d.check for name, d in DECLARATIONS.items() if d.check is not None},
+TABLE: WithExtensions[Signature] = WithExtensions(
+    signatures(
+        "".join(d.signature for d in _BUILT_IN.values()),
+        checks={name: d.check for name, d in _BUILT_IN.items() if d.check is not None},
+    ),
+    "window",
+    "signature",
 )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ....plan.plugins import WithExtensions
 from ..rowwise import Builder
 from . import core, jsons, lists, maps, maths, regexes, strings, times
 
-FUNCTIONS: Mapping[str, Builder] = {
+_BUILT_IN: Mapping[str, Builder] = {
     key: builder
     for table in (core, strings, maths, times, regexes, maps, lists, jsons)
     for key, builder in table.TABLE.items()
 }
+
+FUNCTIONS: WithExtensions[Builder] = WithExtensions(_BUILT_IN, "function", "implementation")
