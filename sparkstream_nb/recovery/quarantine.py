@@ -20,7 +20,7 @@ ASIDE = "set aside"
 """Prefix of the errors of events that were set aside."""
 
 
-def taken(
+def bisected_steps(
     piece: StepsOfNode,
     step: Callable[[StepsOfNode], Outputs],
     mend: Callable[[StepsOfNode, str], EventError | None] = lambda p, why: None,
@@ -43,16 +43,16 @@ def taken(
             dropped = mend(piece, why)
             if dropped is not None:
                 yield piece, Outputs(errors=[dropped])
-                yield from taken(piece, step)
+                yield from bisected_steps(piece, step)
                 return
             yield piece, Outputs(errors=list(errors_of(piece.batch, why)))
             return
     half = count // 2
     first = between(piece.batch, 0, half)
-    yield from taken(StepsOfNode(piece.seq, piece.last, piece.step, piece.before, first), step, mend)
+    yield from bisected_steps(StepsOfNode(piece.seq, piece.last, piece.step, piece.before, first), step, mend)
     before = max([int(first.clock.max()), *([] if piece.before is None else [piece.before])])
     rest = StepsOfNode(piece.seq, piece.last, piece.step + half, before, between(piece.batch, half, count))
-    yield from taken(rest, step, mend)
+    yield from bisected_steps(rest, step, mend)
 
 
 def why_of(error: Exception) -> str:

@@ -23,9 +23,10 @@ from ..journal.resting import forget_resting
 from ..journal.result_rows import Row
 from ..journal.tasks import Task, TaskFailed
 from ..recovery.batch_care import BatchCare
-from . import node_work as nodes
+from .app_node import AppNode
 from .inline_checkpoint import BufferedState, InlineCheckpoint, Planned
 from .node_spec import NodeWork
+from .node_work import process_entries
 from .runner_protocol import Job, NodesJob
 from .stateless import SourceApp, app_of, work_off_share
 
@@ -166,7 +167,7 @@ class InlineRunner:
             self._thread.join(timeout)
         if self._alive():
             return False
-        nodes.release(self.job.run)
+        AppNode.release(self.job.run)
         self.checkpoint.close()
         return True
 
@@ -205,12 +206,12 @@ class InlineNodes:
         for key, rows in sorted(given.items()):
             self.check()
             states.append(BufferedState(self.checkpoint, key))
-            out += nodes.work_off(self.nodes, states[-1], key, rows)
+            out += process_entries(self.nodes, states[-1], key, rows)
         return out, states
 
     def release(self) -> None:
         """Drop the engines that are kept between micro-batches."""
-        nodes.release(self.job.run)
+        AppNode.release(self.job.run)
 
 
 class _MicroBatches:

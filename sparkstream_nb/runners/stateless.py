@@ -31,7 +31,7 @@ from ..plan.distributed.placement import idle, split
 from ..plan.needed import needed_attributes
 from ..plan.nodes import Plan
 from ..recovery.batch_care import BatchCare, alone, steps_of, with_care
-from ..recovery.quarantine import taken
+from ..recovery.quarantine import bisected_steps
 from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
@@ -299,8 +299,8 @@ def _results(
                 else:
                     put(part, outputs)
                     return
-            for own, outputs in taken(part, step):
-                put(own, outputs)
+            for steps, outputs in bisected_steps(part, step):
+                put(steps, outputs)
 
         with_care(app.care, piece, take, put if app.tells else None)
     except Exception as error:

@@ -18,15 +18,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..journal import result_rows
 from ..journal.batch_planning import TaskShare
-from ..journal.entries import Entry
 from ..recovery.batch_care import BatchCare, EventsBlamed, Trial
 from ..recovery.trial import find_culprits
 from ..recovery.trial_report import StepRange, TrialOutcome, TrialReport
 from ..system import end_with_parent, offer_to_oom_killer
 from .node_spec import NodeWork
-from .node_work import try_work
+from .node_work import NodeInput, try_entries
 from .stateless import SourceApp, try_share
 
 _POLLING_SECONDS = 0.1
@@ -63,15 +61,14 @@ class NodeTrial:
 
     work: NodeWork
     key: int
-    entries: list[Entry]
-    parts: dict[int, result_rows.NodePart]
+    input: NodeInput
     version: tuple[str, str] | None
     pieces: Mapping[str, bytes]
 
     def run(self, care: BatchCare) -> None:
         """Do the work. Raises what fails."""
         state = MemoryState(self.version, dict(self.pieces))
-        try_work(replace(self.work, care=care), state, self.key, self.entries, self.parts)
+        try_entries(replace(self.work, care=care), state, self.key, self.input)
 
 
 @dataclass(frozen=True)

@@ -61,13 +61,13 @@ def die() -> None:
 def main(home: str, master: str, place: str, batch: int, shared: str | None = None) -> None:
     from sparkstream_nb.app import deploy
     from sparkstream_nb.outputs.commit import Commit
-    from sparkstream_nb.runners import node_work as nodes
+    from sparkstream_nb.runners import inline
     from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
     from sparkstream_nb.stores.duckdb import DuckDBStore
     from tests.objects import settings
 
     store_commit = DuckDBStore.commit
-    called, worked_off, inline_plan = Commit.__call__, nodes.work_off, InlineCheckpoint.plan
+    called, worked_off, inline_plan = Commit.__call__, inline.process_entries, InlineCheckpoint.plan
     planned: list[int] = []
 
     def commit(self: Any, app: str, run: str, number: int, *rest: Any, **named: Any) -> bool:
@@ -83,7 +83,7 @@ def main(home: str, master: str, place: str, batch: int, shared: str | None = No
             threading.Timer(0.05, die).start()
         called(self, frame, number)
 
-    def work_off(*given: Any) -> Any:  # in this process only without Spark
+    def process_entries(*given: Any) -> Any:  # in this process only without Spark
         if place == "computing" and planned[-1:] == [batch]:
             die()
         return worked_off(*given)
@@ -96,7 +96,7 @@ def main(home: str, master: str, place: str, batch: int, shared: str | None = No
     DuckDBStore.commit = commit  # type: ignore[method-assign]
     Commit.__call__ = call  # type: ignore[method-assign]
     InlineCheckpoint.plan = plan  # type: ignore[method-assign]
-    nodes.work_off = work_off
+    inline.process_entries = process_entries
     if shared is not None and not master.startswith("sc://"):
         from sparkstream_nb.runners.spark.shared_session import spark_session
 

@@ -19,8 +19,8 @@ from sparkstream_nb.app import App, changes
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.journal import journal
 from sparkstream_nb.journal.journal import entries_from
-from sparkstream_nb.runners import node_work as nodes
 from sparkstream_nb.runners.inline_checkpoint import InlineCheckpoint
+from sparkstream_nb.runners.node_host import HostedNode, NodeEngine
 
 from .programs import ROOT, ran
 from .waiting import until
@@ -148,21 +148,21 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
 ) -> None:
     monkeypatch.setattr(journal, "STEPS_PER_PIECE", 1)
     app = run(APP)
-    taken, step = threading.Event(), nodes.NodeEngine.step
+    taken, step = threading.Event(), NodeEngine.step
 
     def slow(self: Any, batch: Any) -> Any:
         taken.set()
         time.sleep(0.02)
         return step(self, batch)
 
-    monkeypatch.setattr(nodes.NodeEngine, "step", slow)
+    monkeypatch.setattr(NodeEngine, "step", slow)
     app.runtime.inbox.append([app.runtime.tick_entry(1000 + i) for i in range(100)])  # one micro-batch of 100 pieces
     app.send("S", ["a", 1], at=2000)
     assert taken.wait(30)
     began = time.monotonic()
     app.stop()
     assert time.monotonic() - began < 1.5
-    monkeypatch.setattr(nodes.NodeEngine, "step", step)
+    monkeypatch.setattr(NodeEngine, "step", step)
     app.flush()
     assert app.output("Sums").frame["total"].tolist() == [1]
     assert app.runtime.progress.batch <= 1
@@ -256,10 +256,10 @@ def test_what_a_process_keeps_of_an_app_goes_with_it(run: Run) -> None:
     app.send("S", ["a", 1])
     app.flush()
     life = app.runtime.life.run
-    assert any(kept == life for kept, _ in nodes._engines)
+    assert any(kept == life for kept, _ in HostedNode._in_memory)
     app.stop()
     app.close()
-    assert not any(kept == life for kept, _ in nodes._engines)
+    assert not any(kept == life for kept, _ in HostedNode._in_memory)
     assert not [t.name for t in threading.enumerate() if t.name == "sparkstream-app"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from sparkstream_nb.app import App
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.runners import node_work as nodes
+from sparkstream_nb.runners import app_node as nodes
 from sparkstream_nb.runners import stateless
 from tests.marks import thorough
 
@@ -112,7 +112,7 @@ def test_nothing_tells_the_difference(
     def all_of(plan: Plan) -> dict[str, range]:
         return {s: range(len(d.source.schema)) for s, d in plan.streams.items()}
 
-    monkeypatch.setattr(nodes, "needed_attributes", all_of)
+    monkeypatch.setattr(nodes, "find_needed", all_of)
     monkeypatch.setattr(stateless, "needed_attributes", all_of)
     nodes._plans.clear()
     left_out[0] = 0

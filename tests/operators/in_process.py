@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from sparkstream_nb.runners.operator import operator_node
+from sparkstream_nb.runners.node_host import HostedNode
 from sparkstream_nb.runners.operator.operator_spec import ERRORS, LATE, OperatorSpec
 from sparkstream_nb.runners.operator.operator_tasks import work_batch, work_micro_batch, work_stateless
 from sparkstream_nb.runners.operator.output_rows import as_batch, struct_types, unpack_all
@@ -76,7 +76,7 @@ class RunningOperator:
     def micro_batch(self, frames: Mapping[str, Tasks], *, restart: bool = False) -> list[pa.RecordBatch]:
         """The rows of a micro-batch's outputs. With `restart`, nothing is left in memory of the one before."""
         if restart:
-            operator_node._nodes.clear()
+            HostedNode._in_memory.clear()
         messages: dict[int, list[PackedRows]] = {}
         latest = NO_TIME
         for batch in _pack(self.spec, frames):

@@ -20,6 +20,7 @@ from sparkstream_nb.recovery.trial import find_culprits
 from sparkstream_nb.recovery.trial_report import StepRange, Suspect, TrialOutcome
 from sparkstream_nb.runners import trial_process
 from sparkstream_nb.runners.node_spec import NodeWork
+from sparkstream_nb.runners.node_work import NodeInput
 from sparkstream_nb.runners.trial_process import NodeTrial, blame_culprits
 from tests.spark.test_aside import spec_of
 
@@ -149,7 +150,7 @@ def node_trial(folder: Path, values: list[int]) -> tuple[NodeTrial, StepRange]:
     inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}), "round_robin")])
     entries = [e for e, _ in entries_from(folder / "inbox")]
     work = NodeWork("run", {0: spec_of(APP)}, folder / "inbox")
-    return NodeTrial(work, 0, entries, {}, None, {}), StepRange(0, len(values))
+    return NodeTrial(work, 0, NodeInput(entries), None, {}), StepRange(0, len(values))
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,10 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.state_units import state_tokens, units_of
 from sparkstream_nb.recovery.batch_care import DIED, Aside, BatchCare, is_elsewhere
 from sparkstream_nb.recovery.trial_report import StepRange, Suspect, TrialOutcome, TrialReport
-from sparkstream_nb.runners import node_work as nodes
+from sparkstream_nb.runners.app_node import AppNode
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
+from sparkstream_nb.runners.node_work import NodeInput, _Attempt, _NodeBatch
+from sparkstream_nb.runners.trial_process import MemoryState
 
 APP = """
 define stream S (k string, o object);
@@ -48,9 +50,8 @@ def put_out(folder: Path, text: str, events: list[tuple[int, str, Any]]) -> tupl
     inbox = Inbox(folder)
     inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(len(at)), at, columns)}), "round_robin")])
     entries = [e for e, _ in entries_from(folder) if isinstance(e, EventsEntry)]
-    found: list[result_rows.Row] = []
-    kept = nodes._LiveEngine("", nodes._engine(spec), [], spec)
-    nodes._steps(NodeWork("run", {0: spec}, folder), kept, entries, {}, found, None, careful=True)
+    batch = _NodeBatch(NodeWork("run", {0: spec}, folder), MemoryState(None), 0, NodeInput(list(entries)))
+    found = _Attempt(batch, AppNode(("run", 0), spec), careful=True).run()
     counts: dict[str, int] = {}
     errors: list[list[Any]] = []
     for row in found:
@@ -108,14 +109,14 @@ def test_a_window_begins_anew_with_those_that_count_its_events(tmp_path: Path, m
 
 def test_what_an_on_demand_query_raises_is_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of("define table T (k string, o object);")
-    engine = nodes._engine(spec)
+    node = AppNode(("run", 0), spec)
 
     def failing(_: Any) -> Any:
         raise TypeError("no such order")
 
-    monkeypatch.setattr(engine, "answer", failing)
-    found = nodes._answer(engine, spec, Ask(text="from T select k, o order by o"))
-    assert found == QueryFailed("SiddhiRuntimeError", "The query cannot be answered: TypeError: no such order")
+    monkeypatch.setattr(node.engine, "answer", failing)
+    answers = node.answer(Ask(text="from T select k, o order by o"))
+    assert answers[0] == QueryFailed("SiddhiRuntimeError", "The query cannot be answered: TypeError: no such order")
 
 
 @pytest.mark.parametrize(

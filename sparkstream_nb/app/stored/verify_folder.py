@@ -18,8 +18,8 @@ from ...journal.journal import entries_from, segments
 from ...journal.segments import check_files
 from ...outputs.output_files import OutputFiles
 from ...recovery.batch_care import BatchCare
+from ...runners.app_node import parse_note
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
-from ...runners.node_work import parse_digests
 from ...sinks.position import read_position
 from ...sources.recordings import RecordingFile
 from ..deployment.app_folder import former_life
@@ -150,7 +150,7 @@ class _Verifier:
             raise SparkStreamError(f"the file {file} is damaged: {error}") from None
 
     def _state(self, file: Path, database: sqlite3.Connection, node: int, digests: str) -> None:
-        for digest in dict.fromkeys(parse_digests(digests, f"the file {file}")[0]):
+        for digest in dict.fromkeys(parse_note(digests, f"the file {file}")[0]):
             row = database.execute("SELECT piece FROM pieces WHERE node = ? AND digest = ?", (node, digest)).fetchone()
             if row is None or not isinstance(row[0], bytes) or digest_of(row[0]) != digest:
                 what = "is missing" if row is None else "is not what was written"

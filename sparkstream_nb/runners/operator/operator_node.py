@@ -11,11 +11,8 @@ watermark.
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,80 +24,64 @@ from ...errors import SparkStreamError
 from ...ingest.ingest import values_by_row
 from ...journal.segments import StepsOfNode
 from ...plan.state_units import aggregations_read
-from ...recovery.quarantine import taken
-from ..node_spec import NodeState
-from ..node_state import read_piece, save_pieces
+from ..node_host import HostedNode
+from ..node_spec import NodeState, PieceStore
+from ..node_state import read_piece
 from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors
 from .packing import CLOCK, NO_TIME, REJECTED, PackedRows, pack_again, unpack_rows
 from .piece_bundles import Bundles, PieceBundles, digests_of
 from .waiting_rows import WaitingRun, join_as_they_come, merge_by_time
 
-_KEPT = 64
 _SHORTEST_MONTH = 28 * 86_400_000
 """In ms. Months and years end no earlier after their beginning."""
-_nodes: OrderedDict[tuple[str, int], OperatorNode] = OrderedDict()
 
 
-@dataclass
-class OperatorNode:
-    """Node `number` of an operator, between two micro-batches in the memory of a process: a cache of what the runner's
-    state has, valid if its version is the one there."""
+class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
+    """Node `number` of an operator.
 
-    spec: OperatorSpec
-    number: int
-    engine: NodeEngine
-    version: str = ""
-    pieces: list[str] = field(default_factory=list)
-    bundles: Bundles = field(default_factory=dict)
-    timer: int | None = None
-    """The time (ms) of the watermark for which the runner's timer is set; None: it is not."""
-    waiting: list[WaitingRun] = field(default_factory=list)
-    stored_runs: frozenset[str] = frozenset()
-    reached: dict[str, int] = field(default_factory=dict)
-    """By input, the last time (ms) of rows that the node knows of, its own and other nodes'."""
-    complete: int = NO_TIME
-    """All rows of earlier times (ms) were taken: those that come now are late."""
-    given: dict[str, int] = field(default_factory=dict)
-    """By output of an aggregation, the time (ms) before which its buckets were given."""
-    careful: bool = False
-    """Events that fail are set aside, at the price of a snapshot before each step."""
+    `waiting`: its rows that wait. `timer`: the time (ms) of the watermark for which the runner's timer is set; None: it
+    is not. `reached`: by input, the last time (ms) of rows that the node knows of, its own and other nodes'.
+    `complete`: all rows of earlier times (ms) were taken, and those that come now are late. `bucket_ends`: by output of
+    an aggregation, the time (ms) before which its buckets were put out. `careful`: events that fail are set aside, at
+    the price of a snapshot before each step.
+    """
+
+    def __init__(self, spec: OperatorSpec, number: int, *, careful: bool = False) -> None:
+        self.number, self.careful = number, careful
+        super().__init__((spec.id, number), spec)
+        self.bundles: Bundles = {}
+        self.timer: int | None = None
+        self.waiting: list[WaitingRun] = []
+        self.stored_runs: frozenset[str] = frozenset()
+        self.reached: dict[str, int] = {}
+        self.complete = NO_TIME
+        self.bucket_ends: dict[str, int] = {}
 
     @staticmethod
-    def new(spec: OperatorSpec, number: int, *, careful: bool = False) -> OperatorNode:
-        """A node at its start."""
-        return OperatorNode(spec, number, _engine(spec, number), careful=careful)
-
-    @staticmethod
-    def read(spec: OperatorSpec, number: int, state: NodeState, *, careful: bool = False) -> OperatorNode:
+    def open(spec: OperatorSpec, number: int, state: NodeState, *, careful: bool = False) -> OperatorNode:
         """The node whose state a runner has: from memory where its version is there, else restored.
 
         Raises SparkStreamError if the state belongs to an operator with other inputs or another number of nodes.
         """
-        stored = state.version()
-        # Taken out while it works: a node that fails half-way must not be found again.
-        kept = _nodes.pop((spec.id, number), None)
-        if stored is None:
-            return OperatorNode.new(spec, number, careful=careful)
-        if kept is not None and kept.version == stored[0] and not careful:
-            return kept
-        note = json.loads(stored[1])
-        _check_layout(spec, note["layout"])
-        node = OperatorNode.new(spec, number, careful=careful)
-        node.version, node.given, node.timer = stored[0], note["given"], note["timer"]
-        node.reached, node.complete = note["reached"], note["complete"]
-        node.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in note["bundles"].items()}
-        stored_digests = digests_of(node.bundles)
-        node.pieces = [stored_digests[i] for i in note["pieces"]]
-        bundles = PieceBundles(state, node.bundles)
-        node.engine.restore(b"".join(read_piece(bundles, d) for d in node.pieces))
-        places = {own.stream: i for i, own in enumerate(spec.inputs)}
-        for stream, digest, start in note["waiting"]:
-            rows = unpack_rows(spec, places[stream], read_piece(bundles, digest))
-            _check_columns(spec, places[stream], rows)
-            node.waiting.append(WaitingRun(stream, rows, digest, start=start))
-        node.stored_runs = frozenset(run.digest for run in node.waiting)
+        node = OperatorNode.from_memory((spec.id, number), spec, state.version())
+        if node is None or careful:
+            node = OperatorNode(spec, number, careful=careful)
+            node.restore(state)
         return node
+
+    def make_engine(self) -> NodeEngine:
+        return NodeEngine(
+            self.spec.bound_plan,
+            shard=f"node-{self.number + 1}",
+            allow_scripts=self.spec.scripts,
+            tokens=self.spec.tokens,
+            # else buckets that are no output, and that no query reads, would be kept for ever
+            stored=not self.spec.buckets,
+        )
+
+    def is_of(self, spec: OperatorSpec) -> bool:
+        return self.spec.id == spec.id
 
     # ------------------------------------------------------------------------------------------------------- rows
 
@@ -131,11 +112,11 @@ class OperatorNode:
         """Process the rows up to the watermark (ms), that time included; None: all rows."""
         if self.spec.in_order:
             by_place = sorted(self.waiting, key=lambda r: self._place(r.stream))
-            found = [(r.stream, rows) for r in by_place if (rows := r.take_until(watermark)) is not None]
-            self.step(merge_by_time(found), out)
+            rows = [(r.stream, part) for r in by_place if (part := r.take_until(watermark)) is not None]
+            self.process(merge_by_time(rows), out)
         else:
-            found = [(r.stream, rows) for r in self.waiting if (rows := r.take_until(None)) is not None]
-            self.step(join_as_they_come(found), out)
+            rows = [(r.stream, part) for r in self.waiting if (part := r.take_until(None)) is not None]
+            self.process(join_as_they_come(rows), out)
         self.waiting = [r for r in self.waiting if not r.is_done]
 
     def find_complete(self) -> int:
@@ -143,8 +124,8 @@ class OperatorNode:
         """
         delays, inputs = self.spec.delays, self.spec.inputs
         if delays is not None and len(self.reached) == len(inputs):
-            found = min(self.reached[i.stream] - delay for i, delay in zip(inputs, delays, strict=True))
-            self.complete = max(self.complete, found)
+            earliest = min(self.reached[i.stream] - delay for i, delay in zip(inputs, delays, strict=True))
+            self.complete = max(self.complete, earliest)
         return self.complete
 
     def put_buckets(self, now: int, out: OutputRows) -> None:
@@ -153,36 +134,36 @@ class OperatorNode:
         if not self.spec.buckets:
             return
         plan = self.spec.bound_plan
-        kept = aggregations_read(plan)
-        asked = {(output.aggregation, output.per) for output in self.spec.buckets}
+        read_by_queries = aggregations_read(plan)
+        put_out = {(output.aggregation, output.per) for output in self.spec.buckets}
         for output in self.spec.buckets:
             aggregation = self.engine.parts.aggregations[output.aggregation]
             end = int(aggregation.calendar.floor(output.per, np.array([now]))[0])
-            columns = aggregation.rows(output.per, self.given.get(output.name, EARLIEST), end)
-            self.given[output.name] = end
+            columns = aggregation.rows(output.per, self.bucket_ends.get(output.name, EARLIEST), end)
+            self.bucket_ends[output.name] = end
             if len(columns[0]):
                 strings = self.engine.services.strings
                 ts, names = columns[0].values, plan.schema(output.aggregation).names
                 arrays = [c.to_arrow(strings) for c in columns]
                 out.put_events(output.name, Emitted(names, np.zeros(len(ts), np.int64), ts, arrays))
-            if output.aggregation not in kept:
+            if output.aggregation not in read_by_queries:
                 for per in plan.aggregations[output.aggregation].durations:
-                    if per == output.per or (output.aggregation, per) not in asked:
+                    if per == output.per or (output.aggregation, per) not in put_out:
                         aggregation.forget_until(per, end)
 
     def tick(self, now: int, out: OutputRows) -> None:
         """Moves the clock to `now` (ms) if something is due by then."""
         due = self.engine.next_due()
         if due is not None and due <= now and now > self.engine.now:
-            self.step(InputBatch(np.array([now], np.int64)), out)
+            self.process(InputBatch(np.array([now], np.int64)), out)
 
     def set_timer(self, watermark: int) -> int | None:
         """Sets `timer`, at a watermark (ms): the earliest time at which the node has something to do, and later than
         the watermark; None if nothing waits. Returns the former one."""
-        former = self.timer
-        found = self._next_time() if self.spec.in_order else None
-        self.timer = None if found is None else max(found, watermark + 1, 1)
-        return former
+        former_timer = self.timer
+        time = self._next_time() if self.spec.in_order else None
+        self.timer = None if time is None else max(time, watermark + 1, 1)
+        return former_timer
 
     def _next_time(self) -> int | None:
         times = [r.first for r in self.waiting]
@@ -191,7 +172,7 @@ class OperatorNode:
             times.append(due)
         for output in self.spec.buckets:
             begins = self.engine.parts.aggregations[output.aggregation].first_bucket(output.per)
-            if begins is not None and begins >= self.given.get(output.name, EARLIEST):
+            if begins is not None and begins >= self.bucket_ends.get(output.name, EARLIEST):
                 times.append(begins + FIXED.get(output.per, _SHORTEST_MONTH))
         return min(times, default=None)
 
@@ -201,26 +182,16 @@ class OperatorNode:
         return sum(map(len, self.waiting))
 
     def _place(self, stream: str) -> int:
-        return next(i for i, own in enumerate(self.spec.inputs) if own.stream == stream)
+        return next(i for i, declared in enumerate(self.spec.inputs) if declared.stream == stream)
 
-    def step(self, batch: InputBatch | None, out: OutputRows) -> None:
+    def process(self, batch: InputBatch | None, out: OutputRows) -> None:
         """Lets the engine take a batch. If it fails, the steps that fail by themselves are set aside as errors."""
         if batch is None:
             return
-        if not self.careful:
-            self._put(self.engine.step(batch), out)
-            return
-        for _, outputs in taken(StepsOfNode(0, 0, 0, self.engine.now, batch), self._step_or_restart):
+        piece = StepsOfNode(0, 0, 0, self.engine.now, batch)
+        parts = self.step_carefully(piece) if self.careful else [(piece, self.step(piece))]
+        for _, outputs in parts:
             self._put(outputs, out)
-
-    def _step_or_restart(self, piece: StepsOfNode) -> Outputs:
-        before = self.engine.snapshot()
-        try:
-            return self.engine.step(piece.batch)
-        except Exception:  # an engine that failed half-way cannot be used again
-            self.engine = _engine(self.spec, self.number)
-            self.engine.restore(before)
-            raise
 
     def _put(self, outputs: Outputs, out: OutputRows) -> None:
         for name, _ in self.spec.outputs:
@@ -232,25 +203,25 @@ class OperatorNode:
 
     # ------------------------------------------------------------------------------------------------------ state
 
-    def store(self, state: NodeState) -> None:
-        """Writes the node's state, and keeps the node in memory."""
-        bundles = PieceBundles(state, self.bundles)
-        self.pieces, _ = save_pieces(bundles, self.engine.saved_parts(), self.pieces)
+    def open_store(self, state: NodeState) -> PieceBundles:
+        return PieceBundles(state, self.bundles)
+
+    def write_note(self, store: PieceStore) -> str:
+        assert isinstance(store, PieceBundles)
         for run in self.waiting:
             if run.message:
                 if 2 * run.start > len(run.rows.ts):
                     run.rows, run.start = run.rest, 0
                     run.message = pack_again(run.rows)
                 run.digest = digest_of(run.message)
-                bundles.put_piece(run.digest, run.message)
+                store.put_piece(run.digest, run.message)
                 run.message = b""
-        waiting = {run.digest for run in self.waiting}
-        for digest in self.stored_runs - waiting - set(self.pieces):
-            bundles.remove_piece(digest)
-        self.stored_runs = frozenset(waiting)
-        self.bundles = bundles.write()
+        runs = frozenset(run.digest for run in self.waiting)
+        for digest in self.stored_runs - runs - set(self.pieces):
+            store.remove_piece(digest)
+        self.stored_runs = runs
+        self.bundles = store.write()
         places = {digest: i for i, digest in enumerate(digests_of(self.bundles))}
-        self.version = os.urandom(12).hex()
         note = {
             "bundles": self.bundles,
             "pieces": [places[digest] for digest in self.pieces],
@@ -258,36 +229,39 @@ class OperatorNode:
             "layout": self.spec.layout,
             "reached": self.reached,
             "complete": self.complete,
-            "given": self.given,
+            "given": self.bucket_ends,
             "timer": self.timer,
         }
-        state.set_version(self.version, json.dumps(note))
-        if not self.engine.stale:
-            _nodes[self.spec.id, self.number] = self
-            while len(_nodes) > _KEPT:
-                _nodes.popitem(last=False)
+        return json.dumps(note)
 
-
-def _engine(spec: OperatorSpec, number: int) -> NodeEngine:
-    return NodeEngine(
-        spec.bound_plan,
-        shard=f"node-{number + 1}",
-        allow_scripts=spec.scripts,
-        tokens=spec.tokens,
-        stored=not spec.buckets,  # else buckets that are no output, and that no query reads, would be kept for ever
-    )
+    def read_note(self, note: str, state: NodeState) -> PieceStore:
+        data = json.loads(note)
+        _check_layout(self.spec, data["layout"])
+        self.bucket_ends, self.timer = data["given"], data["timer"]
+        self.reached, self.complete = data["reached"], data["complete"]
+        self.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in data["bundles"].items()}
+        digests = digests_of(self.bundles)
+        self.pieces = [digests[i] for i in data["pieces"]]
+        store = PieceBundles(state, self.bundles)
+        for stream, digest, start in data["waiting"]:
+            place = self._place(stream)
+            rows = unpack_rows(self.spec, place, read_piece(store, digest))
+            _check_columns(self.spec, place, rows)
+            self.waiting.append(WaitingRun(stream, rows, digest, start=start))
+        self.stored_runs = frozenset(run.digest for run in self.waiting)
+        return store
 
 
 def _check_columns(spec: OperatorSpec, stream: int, rows: StreamRows) -> None:
     """Raises SparkStreamError if rows that waited in a checkpoint lack a column that the text reads."""
-    own = spec.inputs[stream]
-    for place in sorted(spec.read_by_text[own.stream]):
+    declared = spec.inputs[stream]
+    for place in sorted(spec.read_by_text[declared.stream]):
         if isinstance(rows.columns[place], UnreadAttribute):
+            attribute = f"{declared.stream}.{declared.schema.names[place]}"
             raise SparkStreamError(
-                f"The checkpoint does not fit this siddhi(): its text reads '{own.stream}.{own.schema.names[place]}', "
-                "which the former text did not read, and rows that wait in the checkpoint were kept without it. "
-                "Restore the former text, or start the query with a new checkpointLocation. With late=True all columns "
-                "are kept"
+                f"The checkpoint does not fit this siddhi(): its text reads '{attribute}', which "
+                "the former text did not read, and rows that wait in the checkpoint were kept without it. Restore the "
+                "former text, or start the query with a new checkpointLocation. With late=True all columns are kept"
             )
 
 

@@ -37,16 +37,16 @@ def work_micro_batch(
     """
     number = spark_hash(key)
     reached = watermark if watermark > 0 else NO_TIME
-    node = OperatorNode.read(spec, number, state)
+    node = OperatorNode.open(spec, number, state)
     out = OutputRows(spec, number + 1)
     try:
         _take(node, messages, reached, out)
     except Exception:  # again from the stored state, setting aside the events that fail
-        node, out = OperatorNode.read(spec, number, state, careful=True), OutputRows(spec, number + 1)
+        node, out = OperatorNode.open(spec, number, state, careful=True), OutputRows(spec, number + 1)
         _take(node, messages, reached, out)
         node.careful = False
     former = node.set_timer(watermark)
-    node.store(state)
+    node.save(state, in_memory=True)
     return MicroBatchResult(out.take(), former, node.timer)
 
 
@@ -90,7 +90,7 @@ class _BatchNode:
 
     def __init__(self, spec: OperatorSpec, number: int) -> None:
         self.number = number
-        self._node = OperatorNode.new(spec, number, careful=True)
+        self._node = OperatorNode(spec, number, careful=True)
         self._out = OutputRows(spec, number + 1)
         self._last = NO_TIME
 
@@ -117,11 +117,11 @@ class _BatchNode:
 
 def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The outputs of an input's rows where each depends on its row alone: they need no node, and no order."""
-    node = OperatorNode.new(spec, 0, careful=True)
+    node = OperatorNode(spec, 0, careful=True)
     out = OutputRows(spec, 1)
     own = spec.inputs[stream]
     for rows in read_input(spec, stream, batches):
         out.put_errors(rows.errors)
         events = events_of(spec, stream, rows.ts, read_attributes(spec, stream), rows.columns)
-        node.step(join_as_they_come([(own.stream, events)]), out)
+        node.process(join_as_they_come([(own.stream, events)]), out)
         yield as_batch(out.take())

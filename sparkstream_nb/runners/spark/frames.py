@@ -9,7 +9,7 @@ from pyspark import TaskContext
 
 from ...journal import journal, result_rows
 from ..node_spec import NodeState
-from ..node_work import work_off
+from ..node_work import process_entries
 from . import hosts
 from .hosts import PackedWork
 
@@ -22,5 +22,5 @@ def work_off_frames(work: PackedWork, state: NodeState, key: int, frames: Iterab
     task = TaskContext.get()
     found = None if task is None else hosts.work_in_host(work, task.partitionId(), state, key, given)
     if found is None:
-        found = result_rows.to_columns(work_off(work.unpack(), state, key, result_rows.from_columns(given)))
+        found = result_rows.to_columns(process_entries(work.unpack(), state, key, result_rows.from_columns(given)))
     return pd.DataFrame(found)

@@ -23,7 +23,7 @@ from typing import Any
 
 from ...journal import result_rows
 from ..node_spec import NodeWork
-from ..node_work import work_off
+from ..node_work import process_entries
 from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, pack_error
 
 IDLE_SECONDS = 60.0
@@ -120,7 +120,7 @@ class Host:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest
             assert self._work is not None
-            found = work_off(self._work, _State(line), key, result_rows.from_columns(given))
+            found = process_entries(self._work, _State(line), key, result_rows.from_columns(given))
             for row in found:
                 if isinstance(row, result_rows.NodeDone):
                     self._sizes[key] = row.report.state_bytes

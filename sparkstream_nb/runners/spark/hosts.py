@@ -7,7 +7,7 @@ worker sends the host of its partition the work, and answers its requests for th
 the worker read and write. Without a fork server, the worker does the work itself.
 
 To Spark a host is part of the worker: a worker whose host dies in the middle ends as well, and so does a host whose
-worker dies. An engine is used again only if its version is the one in the state (`node_work.py`), so that a host may
+worker dies. An engine is used again only if its version is the one in the state (`node_host.py`), so that a host may
 end at any time.
 """
 
