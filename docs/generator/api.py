@@ -9,6 +9,7 @@ from typing import Any
 
 import sparkstream_nb
 from sparkstream_nb import app as api
+from sparkstream_nb.app.running.part_method import PartMethod
 
 from .markdown import code, fence, table
 
@@ -124,6 +125,7 @@ def _members(thing: Any) -> Iterator[tuple[str, Any]]:
 def _methods(thing: Any) -> Iterator[tuple[str, Any]]:
     for name, member in _members(thing):
         function = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        function = getattr(thing, name) if isinstance(member, PartMethod) else function
         if inspect.isfunction(function):
             yield name, function
 

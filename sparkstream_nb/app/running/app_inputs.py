@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ...journal.routing import Route, assign
 from ...request import DAY
 from ...sources.disorder import Disorder
 from ...sources.feed_check import check_source
+from ...sources.frame_stream import is_stream
 from ...sources.recordings import RecordingFile
 from ..deployment.deployment import milliseconds
 from ..results import frontend
@@ -33,8 +34,8 @@ from .background import Feed
 from .frame_feed import FrameFeed, follow_frame
 from .pace import Pace
 from .runtime import AppRuntime
-from .sent import row_of
-from .source_reading import Reading
+from .sent import recording_path, row_of, sources_of
+from .source_reading import Reading, readings_of
 
 
 class FeedPlay(TypedDict, total=False):
@@ -45,6 +46,20 @@ class FeedPlay(TypedDict, total=False):
     paused: bool
     together: bool
     disorder: Disorder | None
+
+
+class FeedArguments(FeedPlay, total=False):
+    """The arguments of `App.feed` but for its source, and whether it runs in the background."""
+
+    time: str | Mapping[str, str] | None
+    time_format: str | None
+    time_zone: str | None
+    route: str | None
+    limit: int | None
+    columns: Mapping[str, str | None] | Sequence[str] | None
+    decimal: str | None
+    missing: Sequence[str] | None
+    progress: OnProgress | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,15 @@ class Inputs:
         node: int | None = None,
         wait: bool = False,
     ) -> Sent:
-        """See `App.send`."""
+        """Sends an event, or a list of events at once: one chunk, as Siddhi's `InputHandler.send(Event[])`.
+
+        An event is a list of values in the stream's order, or a dict by attribute. `at` is its time: ms since 1970, a
+        datetime or an ISO text; without it this machine's time, or the app's clock if that is ahead. An event whose
+        time is too far ahead (`max_ahead` of `deploy`) becomes an error of the app. `node` (from 1) overrides the
+        routing. Returns when the event is in the inbox; with `wait` when its effects are committed, and the report
+        counts them. `flush` waits for all that was sent. Raises `Misuse` for an unknown stream, and SparkStreamError
+        for values that do not fit.
+        """
         app = self._app
         if not wait:
             return self._send(stream, values, at, node)
@@ -128,12 +151,78 @@ class Inputs:
 
     def feed(
         self,
+        stream: str | Path | Mapping[str, Any],
+        source: Any = None,
+        *,
+        time: str | Mapping[str, str] | None = None,
+        time_format: str | None = None,
+        time_zone: str | None = None,
+        route: str | None = None,
+        limit: int | None = None,
+        columns: Mapping[str, str | None] | Sequence[str] | None = None,
+        decimal: str | None = None,
+        missing: Sequence[str] | None = None,
+        progress: OnProgress | None = None,
+        background: bool = False,
+        **play: Unpack[FeedPlay],
+    ) -> FeedReport | Feed | FrameFeed:
+        """Feeds `stream` from a frame (pandas, Arrow, Spark) or a `.csv` or `.parquet` file, until all is committed.
+
+        Several sources are merged by event time: `feed({"Lamp": lamps, "Key": keys}, time="at")`, where a stream may
+        have a list of sources; of equal times, events of an earlier source come first.
+
+        A recording (`App.recording`) is fed by its path alone: `feed("week.parquet")`.
+
+        A streaming DataFrame is followed: the call returns a `FrameFeed` at once, and each of Spark's micro-batches is
+        taken once. It is a source of the app, with the options that say how values are read.
+
+        `time` names the column of event times (ms, datetime, or text), for all sources or by stream: events are put in
+        their order, ties in the feed's. Without it events keep the feed's order, 1 ms apart. `time_format`: how these
+        times are written, as Python's `strptime` takes it, or "s", "ms", "us" or "ns" for numbers since 1970 (default:
+        ms, or ISO 8601). `time_zone`: that of times that name none (default: UTC). Of a time that its clocks showed
+        twice the first is taken; one that they left out is as much later as they went forward. `route` overrides the
+        routing. `limit`: only this many rows of each source, the first ones. `columns` maps attributes to source
+        columns (None: the attribute is null), or lists these in the attributes' order; other names are matched without
+        case, spaces, underscores and hyphens. An attribute of type long with the column of `time` has it in ms. Of
+        texts, `decimal=","` reads numbers such as 1.234,5, and `missing` are those that mean null, besides an empty
+        cell. Rows that do not fit are counted, and as many as `retention` says are kept in `errors`. `progress` is
+        called when the reading begins, and then several times a second until all is committed; by default the front end
+        shows how far the feed is.
+
+        With `background` the call returns at once: a `Feed`, which can be paused, stepped, stopped and waited for;
+        `paused` begins one that waits for its first step, and `together` merges the sources with a feed of the app that
+        is under way, which is returned. `speed`: ms of event time in a ms of this machine's time; or `rate`: events a
+        second; by default as fast as the app takes them. `disorder`: a `Disorder`, by which events come late, twice,
+        not at all, or with a clock that is off.
+
+        Raises `Misuse` for an unknown stream, SparkStreamError for a source that is no feed.
+        """
+        options = FeedOptions(route, limit, progress, background, play)
+        if source is None and (path := recording_path(stream)) is not None:
+            return self.feed_recording(path, options)
+        if isinstance(stream, Path):
+            raise Misuse(f"feed takes a stream's name and its source; a path alone is a recording: {stream}")
+        if is_stream(source):
+            readings = readings_of(
+                {str(stream): self._app.schema_of(str(stream))}, time, columns, time_format=time_format,
+                time_zone=time_zone, decimal=decimal, missing=missing,
+            )  # fmt: skip
+            return self.follow(str(stream), source, readings[str(stream)], options)
+        sources = sources_of(stream, source)
+        readings = readings_of(
+            {s: self._app.schema_of(s) for s, _ in sources}, time, columns, time_format=time_format,
+            time_zone=time_zone, decimal=decimal, missing=missing,
+        )  # fmt: skip
+        return self._feed_sources(sources, readings, options)
+
+    def _feed_sources(
+        self,
         sources: Sequence[tuple[str, Any]],
         reading: Reading | Mapping[str, Reading],
         options: FeedOptions,
     ) -> FeedReport | Feed:
-        """See `App.feed`. `sources`: (stream, source) pairs, in the order in which events of equal times come;
-        `reading`: one for all, or one for each stream."""
+        """`sources`: (stream, source) pairs, in the order in which events of equal times come; `reading`: one for all,
+        or one for each stream."""
         app, play = self._app, options.play
         route, progress = options.route, options.progress
         argument_checks.optional_int("limit", options.limit, 0)

@@ -27,7 +27,18 @@ class OutputFrames:
         self._app, self._retrievals = app, retrievals
 
     def stream(self, name: str, *, start: Literal["beginning", "now"], session: Any) -> DataFrame:
-        """See `App.stream`."""
+        """A streaming DataFrame of Spark's over the committed outputs of a derived stream, each of them once.
+
+        Its columns are the stream's attributes (an object as JSON), `_timestamp`, and `_node`, the number from 1 that
+        the node has had since it came. `start`: the first output that is kept, or those that are committed from now on;
+        a query that has a checkpoint continues from there. `session`: by default the app's own, or the running one if
+        the app runs inline. Spark's workers have to see the app's folder; over Connect, the server's Python needs this
+        package. A warning counts outputs that are no longer kept.
+
+        Raises `Misuse` for a name that is no derived stream, and for an app with `shared=...`; SparkUnavailable without
+        a Spark that can do it. The query fails if outputs that it has not read are no longer kept, and if its
+        checkpoint is of an earlier run of the app, which was deployed with `fresh=True` since.
+        """
         app = self._app
         app.check_open()
         if start not in ("beginning", "now"):
@@ -49,7 +60,12 @@ class OutputFrames:
         return output_source.stream_frame(found, spec)
 
     def table(self, name: str, *, session: Any) -> DataFrame:
-        """See `App.table`."""
+        """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
+        columns that `stream` gives, where events that were sent before are waited for as by `output`; of a table or a
+        named window, the rows that `query("from NAME select *")` gives.
+
+        Raises `Misuse` for a name that is none of these, and SparkUnavailable as `stream` does.
+        """
         app = self._app
         app.check_open()
         argument_checks.require_str("name", name)

@@ -35,7 +35,15 @@ class Rejections:
         decimal: str | None = None,
         missing: Sequence[str] | None = None,
     ) -> Replayed:
-        """See `App.replay`."""
+        """Sends rows, events and messages of `errors` once more, and takes them off the list.
+
+        `errors`: their ids, or rows of `errors.frame`, whose values and timestamps may have been edited; by default all
+        that came in on a stream. An event keeps its time; one without gets the time of the app's clock, which the
+        answer says. Values that are texts are read as by a feed with `decimal` and `missing`. Those whose values do not
+        fit their stream stay on the list, and the answer says why. Raises `Misuse`, before anything is sent, for an id
+        that is not there, and a timestamp or values of another kind. Where the process ends in between, they are sent
+        and still on the list.
+        """
         app = self._app
         app.check_open()
         written = ValueFormat.of(decimal, missing)

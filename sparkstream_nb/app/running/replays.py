@@ -52,7 +52,13 @@ class Replays:
     def divergence(
         self, nodes: int | None = None, routing: str | None = None, *, feed: str | Path | None = None
     ) -> Divergence:
-        """See `App.divergence`."""
+        """The nodes' outputs, compared with one node that takes the same events in the same order.
+
+        With `nodes` or `routing`: the outputs that this number of nodes would have had under that routing. Every output
+        is the same, lost, spurious, late or duplicated, and one that is not the same has its cause: the events that it
+        was computed from, and the nodes that they went to. The input is replayed here, or a recording (`feed`), without
+        Spark. Raises SparkStreamError if its beginning is no longer kept, or a table is in a database.
+        """
         app = self._app
         if app.deployment.groups is not None and nodes is None and routing is None:
             said = "failover() compares the outputs of its nodes with those of one node"
@@ -117,7 +123,13 @@ class Replays:
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
     def failover(self, *, feed: str | Path | None = None) -> Failover | DistributedFailover:
-        """See `App.failover`."""
+        """The outputs of mode ha, scalable or distributed, compared with one node that takes every event and never
+        fails: who took over when, which events were lost or processed twice, which outputs are lost, spurious or
+        duplicated.
+
+        The input is replayed here, or a recording (`feed`), without Spark. Raises `Misuse` in other modes,
+        SparkStreamError where the beginning of the input is not kept any more.
+        """
         app = self._app
         groups, nodes = self._groups(), self._replayed_nodes()
         if feed is None:
@@ -132,6 +144,7 @@ class Replays:
 
     def failover_study(
         self,
+        /,
         seeds: int | Iterable[int] = 1_000,
         faults: str | Sequence[Fault] = "kill",
         *,
@@ -140,7 +153,15 @@ class Replays:
         reading: Reading | None = None,
         **figures: Any,
     ) -> FailoverStudy:
-        """See `App.failover_study`."""
+        """The cost of failovers under many seeds and settings, computed on all cores, on Spark by one job.
+
+        `seeds`: how many, or which. `faults`: "kill" (the active node dies at a moment that the seed chooses), or as in
+        `deploy`. `figures`: values to try for the fields of a `Pair`: heartbeat, retries, poll, persist (ms),
+        revisions, queue, balancer; others are taken from the app's pair, or the servers' own. The input so far is
+        replayed; or `feed`, a recording, or frames or files by stream, put in order by `time` as in `feed`; `reading`
+        says more of how they are read (`Reading(time="at", decimal=",")`). An app of any mode can be studied. Raises
+        `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
+        """
         app = self._app
         nodes = replace(self._replayed_nodes(), led=None)
         came_in = self._material(feed, time, reading)
@@ -220,7 +241,17 @@ class Replays:
         reading: Reading | None = None,
         disorder: Disorder | Sequence[Disorder] = (),
     ) -> Study:
-        """See `App.study`."""
+        """Outputs on other numbers of nodes under other routings: the numbers of lost, spurious and duplicated ones
+        against one node's, for every combination, computed by one Spark job.
+
+        `routings`: by default round robin, random, each input stream to one node, and by each attribute that could be a
+        key. The input so far is replayed; or `feed`, a recording, or frames or files by stream, put in order by `time`
+        as in `feed`; `reading` says more of how they are read (`Reading(time="at", decimal=",")`).
+        `disorder`: the same of the feed's events in one or several disorders, counted against one node that takes them
+        in order; the column `disorder` of the frame names them.
+        A study is without a leader: it shows which queries need one. Raises `Misuse` for an impossible combination,
+        SparkStreamError as `divergence` and `feed` do.
+        """
         self._app.check_open()
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             argument_checks.optional_int("nodes", count, 1, MOST_NODES)

@@ -35,7 +35,13 @@ class Retrievals:
         self._app = app
 
     def query(self, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
-        """See `App.query`."""
+        """Answers an on-demand query when everything sent is committed.
+
+        Over an aggregation: merged over shards, and `by_shard` the rows of each. Over a node's own tables and windows,
+        with several nodes: the select works on the rows of all. `limit` is the number of rows to show. `as_wso2`: the
+        answer of WSO2's servers over an aggregation partitioned by id, which do not see the bucket of the finest
+        duration that is open on each node. Raises SiddhiError, with a caret, for a wrong query.
+        """
         app = self._app
         app.check_open()
         argument_checks.require_str("the query", text)
@@ -147,7 +153,11 @@ class Retrievals:
     def aggregation(
         self, name: str, per: str = "sec", within: Sequence[Any] | str | None = None
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """See `App.aggregation`."""
+        """All of an aggregation's buckets of a duration: (merged over shards, by shard with SHARD_ID first).
+
+        `within`: one text with wildcards, or two bounds (texts or ms). Raises `Misuse` for an unknown name, and
+        SparkStreamError for a duration that the aggregation does not have.
+        """
         app = self._app
         app.check_open()
         self._aggregation(name)
@@ -175,7 +185,11 @@ class Retrievals:
         return pd.concat(frames.values(), ignore_index=True), pd.concat(by_shard, ignore_index=True)
 
     def view(self, name: str | None = None, *, per: str | None = None, measure: str | None = None) -> View:
-        """See `App.view`."""
+        """Draws an aggregation by shard and merged, by duration, group and measure.
+
+        `name` may be left out if there is one. `per` and `measure` are its first choice. Raises `Misuse` for names that
+        the app does not have, and SparkStreamError if no front end is connected.
+        """
         app = self._app
         if app.deployment.groups is not None:
             raise Misuse(f"{app.name} has mode {app.mode}, where a node has all of an aggregation: query it instead")

@@ -676,7 +676,7 @@ class AppRuntime:
         with self.lock:
             record = self.life.deployed
             if record is not None:
-                changed = replace(record, variable=variable, lines_before=lines_before)
+                changed = replace(record, variable=variable, lines_before=int(lines_before))
                 self.life = replace(self.life, deployed=changed)
                 self.life.write(self.home)
 

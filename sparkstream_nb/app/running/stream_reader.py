@@ -30,7 +30,13 @@ class StreamReader:
         self._app = app
 
     def output(self, stream: str, *, last: int | None = None, limit: int | None = None) -> Events:
-        """See `App.output`."""
+        """The outputs of a derived stream so far; only the `last` events if given. Events that were sent before are
+        waited for, but not a feed in the background, nor anything if the app is stopped: `waiting` counts those.
+
+        Of a stream that no query writes to: its input, the `last` events (by default 1,000). The deployment's
+        `retention` says how much of the past is kept; events no longer kept are counted. `limit` is the number of rows
+        to show. Raises `Misuse` for an unknown stream.
+        """
         app = self._app
         argument_checks.optional_int("last", last, 0)
         argument_checks.optional_int("limit", limit, 0)
@@ -55,7 +61,12 @@ class StreamReader:
         number: str | None = None,
         newest: Literal["first", "last"] = "first",
     ) -> Tail:
-        """See `App.tail`."""
+        """The end of a stream; in a notebook its display follows the stream, up to the last commit.
+
+        The `last` events (a number), the `newest` of them first or last; or the latest event of each value of the
+        attribute `latest`, of `last` values; or the attribute `number` of the newest event. Raises `Misuse` for unknown
+        names.
+        """
         app = self._app
         app.check_open()
         argument_checks.require_int("last", last, 1)
@@ -82,7 +93,14 @@ class StreamReader:
         last: int | str | None = None,
         kind: ChartKind = "line",
     ) -> Chart:
-        """See `App.chart`."""
+        """A chart of a stream's numbers; in a notebook its display follows the stream, up to the last commit.
+
+        `y`: an attribute, or several (default: all numeric ones). `by`: an attribute, or "node": a line for each of its
+        values (default: for each node of several that share the events). `x`: an attribute in place of the event time;
+        whole numbers between 1980 and 2100 in ms are drawn as times. `last`: only this length of event time, in ms or
+        as "10min". `kind`: "line", "bar" or "points". Of more points than can be seen, the lowest and the highest of
+        each pixel column are drawn. Raises `Misuse` for unknown names, and attributes that are no numbers.
+        """
         app = self._app
         app.check_open()
         if stream in app.plan.aggregations:

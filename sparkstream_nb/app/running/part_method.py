@@ -1,0 +1,31 @@
+"""Methods of an app's parts as methods of the app."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+
+from ...argument_types import explain_arguments
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PartMethod(Generic[P, R]):
+    """A method of the part that an app has as its attribute `part`, in the app under the same name, with its signature
+    and docstring. Wrong arguments are told by `Misuse`."""
+
+    def __init__(self, part: str, method: Callable[Concatenate[Any, P], R]) -> None:
+        self._part, self._method = part, explain_arguments(method)
+        update_wrapper(cast(Any, self), method)
+
+    @overload
+    def __get__(self, app: None, owner: type) -> Callable[Concatenate[Any, P], R]: ...
+
+    @overload
+    def __get__(self, app: object, owner: type) -> Callable[P, R]: ...
+
+    def __get__(self, app: object | None, owner: type) -> Callable[..., R]:
+        return self._method if app is None else MethodType(self._method, getattr(app, self._part))
