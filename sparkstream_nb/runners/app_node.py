@@ -131,17 +131,17 @@ class AppNode(HostedNode[NodeSpec, Engine]):
     def _restore_without(self, units: Collection[str], snapshot: bytes, step: InputBatch) -> NodeEngine | None:
         """The node without the states of these units; None if the step fails for that as well."""
         assert self.spec.tokens is not None
-        named = [self.spec.tokens[key] for key in units]
-        dropped = {  # and what belongs to a partition
-            t for t in self.spec.tokens.values() if any(t == n or t.startswith(f"{n} ") for n in named)
+        unit_tokens = [self.spec.tokens[key] for key in units]
+        dropped_tokens = {  # and what belongs to a partition
+            t for t in self.spec.tokens.values() if any(t == n or t.startswith(f"{n} ") for n in unit_tokens)
         }
         trial, engine = self.make_engine(), self.make_engine()
         assert isinstance(trial, NodeEngine)
         assert isinstance(engine, NodeEngine)
         try:
-            trial.restore(snapshot, dropped)
+            trial.restore(snapshot, dropped_tokens)
             trial.step(step)
-            engine.restore(snapshot, dropped)
+            engine.restore(snapshot, dropped_tokens)
         except Exception:
             return None
         return engine

@@ -36,7 +36,7 @@ ENGINES_KEPT = 64
 class HostedNode(ABC, Generic[S, E]):
     """A node as its `spec` defines it, in the memory of a process. `key`: the run of an app or the operator, and the
     node's number. `pieces`: the digests of the pieces of its state; `version`: of the state that the runner has.
-    `restored`: its engine was restored from there for this micro-batch."""
+    `was_restored`: its engine was restored from there for this micro-batch."""
 
     _in_memory: ClassVar[OrderedDict[tuple[str, int], HostedNode[Any, Any]]] = OrderedDict()
 
@@ -45,7 +45,7 @@ class HostedNode(ABC, Generic[S, E]):
         self.engine = self.make_engine()
         self.version = ""
         self.pieces: list[str] = []
-        self.restored = False
+        self.was_restored = False
 
     @abstractmethod
     def make_engine(self) -> E:
@@ -81,24 +81,24 @@ class HostedNode(ABC, Generic[S, E]):
             cls._in_memory.pop(key, None)
 
     @classmethod
-    def from_memory(cls, key: tuple[str, int], spec: S, stored: tuple[str, str] | None) -> Self | None:
+    def from_memory(cls, key: tuple[str, int], spec: S, version: tuple[str, str] | None) -> Self | None:
         """The node in memory that has the stored version; None if there is none. It is taken out while it works: one
         that fails half-way must not be found again."""
         node = cls._in_memory.pop(key, None)
-        if node is None or stored is None or node.version != stored[0] or not node.is_of(spec):
+        if node is None or version is None or node.version != version[0] or not node.is_of(spec):
             return None
         assert isinstance(node, cls)
         return node
 
     def restore(self, state: NodeState) -> None:
         """Restores a new node from the version in a runner's state, if there is one."""
-        stored = state.version()
-        if stored is None:
+        version = state.version()
+        if version is None:
             return
-        self.version, note = stored
+        self.version, note = version
         store = self.read_note(note, state)
         self.engine.restore(b"".join(read_piece(store, digest, self.place) for digest in self.pieces))
-        self.restored = True
+        self.was_restored = True
 
     def step(self, piece: StepsOfNode) -> Outputs:
         """Lets the engine take steps. One that failed half-way cannot be used again."""

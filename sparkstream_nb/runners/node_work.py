@@ -50,9 +50,9 @@ def process_entries(work: NodeWork, state: NodeState, key: int, rows: Iterable[R
         return [result_rows.NodeFailure.of(work.specs[key].node, error)]
 
 
-def try_entries(work: NodeWork, state: NodeState, key: int, given: NodeInput) -> None:
+def try_entries(work: NodeWork, state: NodeState, key: int, node_input: NodeInput) -> None:
     """Work on a node's entries for a trial: nothing is changed but `state`."""
-    _NodeBatch(work, state, key, given).run()
+    _NodeBatch(work, state, key, node_input).run()
 
 
 @dataclass
@@ -85,8 +85,8 @@ class NodeInput:
     @property
     def files(self) -> list[str]:
         """The files of the inbox that it needs."""
-        divided = bool(self.parts)
-        of_entries = [n for e in self.entries if not (divided and isinstance(e, EventsEntry)) for n in e.files]
+        is_divided = bool(self.parts)
+        of_entries = [n for e in self.entries if not (is_divided and isinstance(e, EventsEntry)) for n in e.files]
         return [*of_entries, *files_of(self.parts.values())]
 
 
@@ -161,13 +161,13 @@ class _NodeBatch:
 
         entries = self.input.entries
         batch = BatchOf(self.work.run, self.spec.index, f"{entries[0].seq if entries else -1}.{node.engine.steps}")
-        unused = [node]
+        unused_nodes = [node]
 
         def work(tables: NodeTables) -> list[Row]:
             if self.is_trial and tables.is_committed():
                 return []  # it went well
             # An attempt that failed half-way leaves an engine that cannot be used again.
-            return self._run_with(unused.pop() if unused else self._open_node(), tables)
+            return self._run_with(unused_nodes.pop() if unused_nodes else self._open_node(), tables)
 
         reads = LocalFiles(self.work.folder.parent) if self.work.shared is None else self.work.shared
         return with_tables(self.spec.tables, batch, reads, work)
@@ -213,7 +213,7 @@ class _Attempt:
         node, entries, engine = self._node, self._batch.input.entries, self._node.engine
         if self._tables is not None and isinstance(engine, NodeEngine):
             engine.read_tables_from(self._tables)
-        restored, node.restored, before = node.restored, False, engine.now
+        was_restored, node.was_restored, before = node.was_restored, False, engine.now
         if node.last is not None and entries and entries[0].seq > node.last + 1:
             self._catch_up(entries[0])
         for run in _runs_of_events(entries):
@@ -226,13 +226,13 @@ class _Attempt:
         if entries:
             node.last = entries[-1].seq
         size = self._save()
-        self._rows.append(self._report(entries, size, before, restored=restored))
+        self._rows.append(self._report(entries, size, before, was_restored=was_restored))
         return self._rows
 
     def _save(self) -> int:
         return self._node.save(self._batch.state, in_memory=self._work.keep)
 
-    def _report(self, entries: list[Entry], size: int, before: int, *, restored: bool) -> Row:
+    def _report(self, entries: list[Entry], size: int, before: int, *, was_restored: bool) -> Row:
         """The row that says that the node is done; `size` of its state, and its clock `before`."""
         spec, engine = self._spec, self._node.engine
         ms = round(1000 * (time.perf_counter() - self._batch.input.began), 1)
@@ -242,7 +242,7 @@ class _Attempt:
         if isinstance(engine, NodeEngine):
             due, rests = engine.next_due(), engine.may_rest and not (spec.takes_all or spec.tables)
         report = result_rows.NodeReport(
-            spec.shard, ms, restored, size, engine.stats(), clock, self._events, due, rests
+            spec.shard, ms, was_restored, size, engine.stats(), clock, self._events, due, rests
         )
         low, high = (entries[0].seq, entries[-1].seq) if entries else (0, -1)
         return result_rows.NodeDone(spec.node, low, high, self._steps, report)
@@ -272,8 +272,8 @@ class _Attempt:
             return
         many = JOINED_STEPS if self._batch.input.parts else journal.STEPS_PER_PIECE
         pieces = self._pieces(entries)
-        ahead = segments.ahead(pieces) if sum(e.steps for e in entries) > many else pieces
-        steps, events = self._take_pieces(ahead)
+        read_ahead = segments.ahead(pieces) if sum(e.steps for e in entries) > many else pieces
+        steps, events = self._take_pieces(read_ahead)
         self._steps, self._events = self._steps + steps, self._events + events
 
     def _pieces(self, entries: list[EventsEntry]) -> Iterator[segments.StepsOfNode]:
@@ -281,18 +281,19 @@ class _Attempt:
         folder, spec, parts = self._work.folder, self._spec, self._batch.input.parts
         schemas = {s: d.source.schema for s, d in self._node.engine.plan.streams.items()}
         # Errors contain all values of events that are set aside.
-        whole = self._careful or self._work.isolate or self._batch.care.shows(entries)
-        needed = None if whole else self._node.needed_attributes
+        all_attributes = self._careful or self._work.isolate or self._batch.care.shows(entries)
+        attributes = None if all_attributes else self._node.needed_attributes
         if parts:
 
             def read(run: Sequence[EventsEntry]) -> InputBatch:
                 return segments.pieces(folder, run, schemas, [spec.index], spec.count)[0].batch
 
-            return pieces_of(folder, entries, parts, None if needed is not None else read)
+            return pieces_of(folder, entries, parts, None if attributes is not None else read)
         if spec.takes_all:
             return (segments.whole(folder, run, schemas) for run in journal.runs(entries))
         return (
-            segments.pieces(folder, run, schemas, [spec.index], spec.count, needed)[0] for run in journal.runs(entries)
+            segments.pieces(folder, run, schemas, [spec.index], spec.count, attributes)[0]
+            for run in journal.runs(entries)
         )
 
     def _take_pieces(self, pieces: Iterable[segments.StepsOfNode]) -> tuple[int, int]:
@@ -330,16 +331,16 @@ class _Attempt:
     def _answer(self, entry: Entry) -> list[Row]:
         """The rows for an entry without events. On-demand queries and faults go to every node; rejected rows pass
         through the first one to the commit."""
-        spec, care = self._spec, self._batch.care
+        spec, batch_care = self._spec, self._batch.care
         where = (spec.node, entry.seq, entry.seq)
         match entry:
             case Ask() if isinstance(spec.groups, Distributed) and spec.index:
                 return []  # the first node answers for all
-            case Ask() if entry.seq in care.asks:
+            case Ask() if entry.seq in batch_care.asks:
                 failure = QueryFailed("SiddhiRuntimeError", f"The query was set aside: {DIED}.")
                 return [result_rows.Answered(*where, failure)]
             case Ask():
-                with care.record(ask=entry.seq):
+                with batch_care.record(ask=entry.seq):
                     answers = self._node.answer(entry)
                 return [result_rows.Answered(node, *where[1:], answer) for node, answer in answers.items()]
             case Reject():

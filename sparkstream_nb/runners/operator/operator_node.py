@@ -182,7 +182,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
         return sum(map(len, self.waiting))
 
     def _place(self, stream: str) -> int:
-        return next(i for i, declared in enumerate(self.spec.inputs) if declared.stream == stream)
+        return next(i for i, stream_input in enumerate(self.spec.inputs) if stream_input.stream == stream)
 
     def process(self, batch: InputBatch | None, out: OutputRows) -> None:
         """Lets the engine take a batch. If it fails, the steps that fail by themselves are set aside as errors."""
@@ -254,10 +254,10 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
 
 def _check_columns(spec: OperatorSpec, stream: int, rows: StreamRows) -> None:
     """Raises SparkStreamError if rows that waited in a checkpoint lack a column that the text reads."""
-    declared = spec.inputs[stream]
-    for place in sorted(spec.read_by_text[declared.stream]):
+    stream_input = spec.inputs[stream]
+    for place in sorted(spec.read_by_text[stream_input.stream]):
         if isinstance(rows.columns[place], UnreadAttribute):
-            attribute = f"{declared.stream}.{declared.schema.names[place]}"
+            attribute = f"{stream_input.stream}.{stream_input.schema.names[place]}"
             raise SparkStreamError(
                 f"The checkpoint does not fit this siddhi(): its text reads '{attribute}', which "
                 "the former text did not read, and rows that wait in the checkpoint were kept without it. Restore the "
