@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .generating import generate
     from .plotting import plot
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
-    from .results.answers import Apps, Errors, Events, FeedReport, Result, Sent, Stats
+    from .results.answers import Errors, Events, FeedReport, Result, Sent, Stats
     from .results.divergence import Divergence
     from .results.failover import Failover
     from .results.failover_study import FailoverStudy
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
     from .results.traces import PatternTrace, WindowTrace
     from .running.app import App, check_feed
+    from .running.apps import Apps
     from .running.background import Feed, Feeds, all_feeds, feed_of
     from .running.frame_feed import FrameFeed
     from .running.source_reading import Reading
@@ -141,8 +142,9 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             "..simulation.resources": ["ResourceCluster", "ResourceNode"],
             "..simulation.topology": ["Coordination", "Pair"],
             "..sources.disorder": ["Disorder"],
-            ".results.answers": ["Apps", "Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
+            ".results.answers": ["Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
             ".running.app": ["App", "check_feed"],
+            ".running.apps": ["Apps"],
             ".attaching": ["Attachable", "FoundApp", "attach", "attachable"],
             ".audit.auditing": ["AppAudit", "AuditReport"],
             ".deployment.changing": ["Changes"],

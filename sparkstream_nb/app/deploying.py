@@ -30,9 +30,9 @@ from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
 from .deployment.owner import own, same_folder
 from .planning import Compiler, PlannedDeployment, plan_deployment
-from .results.answers import Apps
 from .results.first_use import prepare
 from .running.app import App
+from .running.apps import Apps
 from .running.runtime import AppRuntime
 
 _apps: dict[str, App] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ from .prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
     from ...charts.figures import Figure
-    from ..running.app import App
 
 SHARD = "SHARD_ID"
 
@@ -359,24 +358,6 @@ class Stats(Displayed):
     def summary(self) -> str:
         return f"<Stats: {self.state}, {self.events:,} events, {self.waiting:,} entries waiting>"
 
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Apps(Displayed, Mapping[str, "App"]):
-    """The apps of this process by name, stopped ones too."""
-
-    apps: dict[str, App]
-
-    def __getitem__(self, name: str) -> App:
-        return self.apps[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.apps)
-
-    def __len__(self) -> int:
-        return len(self.apps)
-
-    def summary(self) -> str:
-        return f"<Apps: {', '.join(self.apps) or 'none'}>"
 
 
 def typed_frame(columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
