@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..app.results import frontend
 from ..app.results.feed_progress import ProgressLine
 from ..app.results.frontend import Displayed, ProgressDisplay, StatusDisplay, View
 from . import display
+from .ipython_shell import shell
 
 if TYPE_CHECKING:
     from ..app.results.buckets import AggregationReader
@@ -56,15 +57,6 @@ class Screen:
         from .widgets.aggregation import AggregationView
 
         return AggregationView(aggregation, per=per, measure=measure)
-
-
-def shell() -> Any:
-    """The IPython shell that runs here; None if there is none."""
-    if sys.modules.get("IPython") is None:
-        return None
-    from IPython.core.getipython import get_ipython
-
-    return get_ipython()
 
 
 def connect() -> None:

@@ -21,7 +21,7 @@ import traitlets
 from IPython.display import display
 
 from ...errors import escape_controls
-from ..screen import shell
+from ..ipython_shell import shell
 
 FOLDER = Path(__file__).parent
 _SCRIPT = (FOLDER / "live.js").read_text(encoding="utf-8")
