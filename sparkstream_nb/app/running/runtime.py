@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time as clock
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,48 +16,33 @@ from ... import argument_checks
 from ...engine.state.node_batch import InputBatch
 from ...errors import Misuse, SparkStreamError, nearest, shown
 from ...interrupts import deferred, interruptible
-from ...journal.batch_planning import ROWS_PER_TRIGGER
 from ...journal.entries import Entry
-from ...journal.inbox import Inbox, Ticket
-from ...journal.kept import JournalRetention, clear_unnamed, list_missing
+from ...journal.inbox import Ticket
+from ...journal.kept import clear_unnamed
 from ...journal.marks import Marks
-from ...journal.mirror import Mirror
-from ...journal.private import private_folder
 from ...journal.result_codec import error_lines, errors_of
 from ...journal.routing import Route
 from ...nodes.distributed import Distributed
-from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
-from ...outputs.last_reports import LastReports
-from ...outputs.merging import Merging
-from ...outputs.output_files import OutputFiles
+from ...outputs.commit import Progress
 from ...plan.arrival_time import ByArrival
 from ...plan.distributed import placement
-from ...plan.distributed.leader import LEADER, Parts
+from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
-from ...runners.runner_protocol import Job, Session
-from ...runners.spark.handover import left
-from ...runners.stream import Stream
+from ...runners.runner_protocol import Session
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.intake import Entrance, Intakes, IntakeSetup, SourceThread
-from ...stores import Store, shard_warnings
-from ...stores.address import MEMORY
-from ...stores.patience import Patience
 from ...stores.store_protocol import ErrorRow
 from ...types import Schema
 from ..config.conf import node_files
 from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
-from ..connectors.stores import open_store, prepare_tables
 from ..deployment.app_folder import AppRun
-from ..deployment.changing import purge_dropped
 from ..deployment.deployment import Deployment, milliseconds
-from ..deployment.emptied import outside_stores
-from ..deployment.node_plans import node_specs
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
-from ..deployment.whole import Found, check_whole, not_whole
 from ..results.listeners import CommitListeners, OnCommit
+from .app_files import AppDefinition, AppFiles
 from .background import Feed, Feeds, feeds_of
 from .feeding import FeedTarget
 from .undelivered import FaultStreams
@@ -99,67 +83,21 @@ class AppRuntime:
         self.progress = Progress()
         self.wall = WallClock() if deployment.clock == WALL else None
         self.listeners = CommitListeners(deployment.name, self.progress)
-        self._open(deployment, plans, life)
+        self._open(AppDefinition(deployment, plans, life))
         clear_unnamed(self.inbox.folder)  # here: nothing feeds the app yet
 
-    def _open(self, deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> None:
-        """Opens the app's files, with the nodes that it has from now on."""
-        self.deployment, self._plans, self.plan, self.life = deployment, list(plans), plans[0], life
-        self.parts = Parts(plans[0], deployment.led)
+    def _open(self, definition: AppDefinition) -> None:
+        """Opens the app's files, with the nodes that it has from now on, and makes its sinks, sources and clock."""
+        self.definition = definition
+        self.deployment, self.plan, self.life = definition.deployment, definition.plan, definition.life
+        self.parts, self.writers = definition.parts, definition.writers
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.stopped = False
-        purge_dropped(self.home, self.name, self.life, own_store=deployment.store is None)
-        self.store = self._open_store()
-        prepare_tables(deployment.tables, Patience(tell=self.progress.say))
-        self.warnings = [
-            *self.emptied,
-            *(
-                w
-                for a in self.plan.aggregations.values()
-                if a.partitioned
-                for w in shard_warnings(self.store, a.id, self.writers(a.id))
-            ),
-        ]
-        folder = life.folder(self.home)
-        try:
-            self.inbox = Inbox(folder / "inbox", over=life.over)
-        except (SparkStreamError, NotADirectoryError) as error:
-            self.store.close()
-            if isinstance(error, NotADirectoryError):
-                raise not_whole(self.home, "its inbox is a file, and was a folder") from None
-            raise
-        self._mirror = self._open_mirror(deployment, life)
-        self.outputs = OutputFiles(folder / "outputs", life.shards)
-        merging = Merging(self.outputs, deployment.retention)
-        self.reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
-        self._error_limit = ErrorLimit(self.store, self.name, deployment.retention.errors, self.progress)
-        after = AfterCommit(merging, self.reports, self._error_limit, self.inbox.folder, self.inbox.arrived)
-        commit = Commit(
-            self.name, life.run, life.shards, self.store, self.outputs, self.progress, self.plan, after,
-            shared=None if self._mirror is None else self._mirror.shared,
-        )  # fmt: skip
-        try:
-            job = Job(
-                name=self.name, home=folder, run=life.run, specs=node_specs(deployment, plans, life),
-                schemas=self.schemas, commit=commit,
-                rows=deployment.rows_per_micro_batch or ROWS_PER_TRIGGER, retention=deployment.retention,
-                mirror=self._mirror, partitions=life.partitions,
-            )  # fmt: skip
-            self.stream = Stream(job, self.session.runner(job))
-        except SparkStreamError:
-            self.inbox.close()
-            self.store.close()
-            raise
-        self.inbox.tell = self.stream.runner.notify_arrival
-        self._check_whole(folder)
-        self.progress.batch, self.progress.last = self.stream.last_commit()
-        if not self.progress.rows:  # figures of an earlier process
-            self.progress.rows = self.outputs.totals()
-            self.progress.faulty = Counter(self.store.errors(self.name)["stream"].to_pylist())
-            self.progress.errors = self.progress.faulty.total()
-        arrived = self.inbox.arrived
-        self.progress.throughput.begin(arrived.total, arrived.through(self.progress.last))
-        self.sinks = self._deliveries(folder)
+        self.files = files = AppFiles(definition, self.session, self.progress)
+        self.emptied, self.warnings = files.emptied, files.warnings
+        self.store, self.inbox, self.outputs, self.stream = files.store, files.inbox, files.outputs, files.stream
+        self.reports = files.reports
+        self.sinks = self._deliveries()
         self.target = FeedTarget(
             self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
             self.start, self.append, self.now,
@@ -168,15 +106,6 @@ class AppRuntime:
         )  # fmt: skip
         self.intakes = self._sources()
         self.ticker = self._ticks()
-
-    def _open_mirror(self, deployment: Deployment, life: AppRun) -> Mirror | None:
-        """The mirror of the inbox at a shared address, if there is one."""
-        shared = life.shared_folder
-        if shared is None:
-            return None
-        retention, progress = deployment.retention, self.progress
-        kept = JournalRetention(self.inbox.folder, retention.recording, retention.days)
-        return Mirror(self.inbox.folder, shared, kept, lambda: progress.last, progress.say)
 
     def _ticks(self) -> IdleTicker | WallTicker | None:
         """The ticker that moves the app's clock besides events."""
@@ -196,14 +125,14 @@ class AppRuntime:
         idle = self.plan.idle_clock
         return None if idle is None else IdleTicker(idle, self._advance)
 
-    def _deliveries(self, folder: Path) -> Deliveries | None:
+    def _deliveries(self) -> Deliveries | None:
         """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
         if not self.deployment.sinks:
             return None
         run = self.life.run
         begin = max(self.progress.batch, self.store.last_committed(self.name, run)) + 1
         fault = FaultStreams(self.lock, self.inbox, self.life, self.routing)
-        source = DeliverySource(self.outputs, self.progress, self._keep_errors, fault, folder / "sinks")
+        source = DeliverySource(self.outputs, self.progress, self._keep_errors, fault, self.definition.folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
         except SparkStreamError:
@@ -242,7 +171,7 @@ class AppRuntime:
             with self.progress.changed:
                 self.progress.errors += len(rows)
                 self.progress.faulty.update(r.stream for r in rows)
-            self._error_limit.count_added(len(rows))
+            self.files.error_limit.count_added(len(rows))
 
     def _marks(self) -> Marks:
         """The progress of nodes and tasks within a micro-batch."""
@@ -251,50 +180,6 @@ class AppRuntime:
             return Marks(self.inbox.folder, working, tasks=False)
         ahead, rest = placement.split(self.parts.own(self.plan, leads=False))
         return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
-
-    def _check_whole(self, folder: Path) -> None:
-        """Raise SparkStreamError if parts of the app's folder are missing. Open files are closed then."""
-        try:
-            check_whole(self.home, self._found(folder))
-        except SparkStreamError:
-            self._close_files()
-            raise
-
-    def _found(self, folder: Path) -> Found:
-        """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
-        read."""
-        checkpoint, entries = self.stream.checkpoint, self.inbox.position.seq
-        spark = checkpoint.read_progress()
-        # A Connect server is ahead of the store until the owner has committed the batches handed over.
-        known = self.deployment.store != MEMORY and self.stream.runner.commits_here
-        ledger = self.store.last_committed(self.name, self.life.run) if known else None
-        outputs = folder / "outputs"
-        if spark.done < 0:
-            private_folder(outputs)
-        whole = entries >= spark.reached
-        gone = list_missing(self.inbox.folder, checkpoint.done_offset()) if whole else ()
-        handed = ledger is not None and ledger < spark.done and bool(left(folder, self.life.shared_folder))
-        lacking = self.outputs.describe_lacking() if outputs.is_dir() else None
-        return Found(entries, spark, ledger, outputs.is_dir(), gone, handed, lacking)
-
-    def _open_store(self) -> Store:
-        """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
-        d, aggregations = self.deployment, self.plan.aggregations
-        patience = Patience(tell=self.progress.say)
-        trash = self.home / "trash" / self.life.run
-        outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
-        for place in outside:
-            place.copy_to_trash()
-        threads = 1 if self.session.cores == 1 else None  # for work on one core a second thread only costs
-        store = open_store(self.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
-        self.emptied = [said for place in outside if (said := place.empty(store, self.writers)) is not None]
-        store.prepare(aggregations.values())
-        return store
-
-    def writers(self, aggregation: str) -> tuple[str, ...]:
-        """The shard ids under which an aggregation is stored."""
-        duty = self.parts.duty
-        return self.shard_ids if duty is None or aggregation not in duty.aggregations else (LEADER,)
 
     @property
     def name(self) -> str:
@@ -354,8 +239,8 @@ class AppRuntime:
             if not self.stream.active:
                 self.target.marks.clear()
             self.stream.start()
-            if self._mirror is not None:
-                self._mirror.start()
+            if self.files.mirror is not None:
+                self.files.mirror.start()
             if self.sinks is not None:
                 self.sinks.start()
             self.stopped = False
@@ -397,7 +282,7 @@ class AppRuntime:
             if not self.stream.stop():
                 return {}
             seq = max(self.stream.next_unplanned(), self.progress.last + 1)
-            with contextlib.nullcontext() if self._mirror is None else self._mirror.taking_back(seq):
+            with contextlib.nullcontext() if self.files.mirror is None else self.files.mirror.taking_back(seq):
                 retracted = self.inbox.take_back(seq)
             for feed in ended:
                 feed.withdraw(seq)
@@ -452,10 +337,7 @@ class AppRuntime:
         self._stop_sources()
         if self.sinks is not None:
             self.sinks.close()
-        if self._mirror is not None:
-            self._mirror.stop()
-        self.inbox.close()
-        self.store.close()
+        self.files.close()
 
     def scale(
         self,
@@ -483,7 +365,7 @@ class AppRuntime:
             return self
         if any(feed.active for feed in self.feeds.values()):
             raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
-        deployment, plans = scale_deployment(self.deployment, self._plans, wanted, files)
+        deployment, plans = scale_deployment(self.deployment, self.definition.plans, wanted, files)
         Route.parse(deployment.routing, len(wanted))
         with self.lock, deferred():
             with interruptible():
@@ -495,7 +377,7 @@ class AppRuntime:
             if life.deployed is not None:
                 life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
             life.write(self.home)
-            self._open(replace(deployment, fresh=False), plans, life)
+            self._open(AppDefinition(replace(deployment, fresh=False), plans, life))
             self.start()
         return self
 
