@@ -26,7 +26,9 @@ class OutputFrames:
     def __init__(self, app: AppRuntime, retrievals: Retrievals) -> None:
         self._app, self._retrievals = app, retrievals
 
-    def stream(self, name: str, *, start: Literal["beginning", "now"], session: Any) -> DataFrame:
+    def stream(
+        self, name: str, *, start: Literal["beginning", "now"] = "beginning", session: SparkSession | None = None
+    ) -> DataFrame:
         """A streaming DataFrame of Spark's over the committed outputs of a derived stream, each of them once.
 
         Its columns are the stream's attributes (an object as JSON), `_timestamp`, and `_node`, the number from 1 that
@@ -59,7 +61,7 @@ class OutputFrames:
         self._warn_of_dropped(name, "the stream begins with the first that is kept")
         return output_source.stream_frame(found, spec)
 
-    def table(self, name: str, *, session: Any) -> DataFrame:
+    def table(self, name: str, *, session: SparkSession | None = None) -> DataFrame:
         """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
         columns that `stream` gives, where events that were sent before are waited for as by `output`; of a table or a
         named window, the rows that `query("from NAME select *")` gives.
