@@ -169,7 +169,7 @@ class AppUnderTest:
         app, clocks = self._app.runtime, [to] if self._moved else [self.begin, to]
         with app.lock:
             app.start()
-            self._append([app.tick_entry(clock) for clock in clocks])
+            self._append([app.clock.tick_entry(clock) for clock in clocks])
         self.now, self._moved = to, True
 
     def take_outputs(self, stream: str) -> OutputRows:

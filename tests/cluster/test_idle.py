@@ -52,15 +52,15 @@ def test_it_goes_on_until_it_is_stopped() -> None:
 @pytest.mark.contract(thorough=True)
 def test_a_batch_comes_out_though_nothing_else_is_sent(run: Run) -> None:
     app, first, moved = run(APP), 1_400_000_000_000, threading.Event()
-    assert isinstance(app.runtime.ticker, IdleTicker)
-    advance = app.runtime.ticker.advance
+    assert isinstance(app.runtime.clock.ticker, IdleTicker)
+    advance = app.runtime.clock.ticker.advance
 
     def observed(ms: int) -> None:
         advance(ms)
         if (app.stats().clock or 0) > first:
             moved.set()
 
-    app.runtime.ticker.advance = observed
+    app.runtime.clock.ticker.advance = observed
     app.send("S", [5], at=first)
     assert moved.wait(60)
     app.flush()

@@ -31,8 +31,8 @@ class Machine:
         """So much time passes, and the app notices."""
         self.time += ms
         self.monotonic += ms
-        assert isinstance(app.runtime.ticker, WallTicker)
-        app.runtime.ticker.wake()
+        assert isinstance(app.runtime.clock.ticker, WallTicker)
+        app.runtime.clock.ticker.wake()
 
 
 @pytest.fixture

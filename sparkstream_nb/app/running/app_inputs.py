@@ -121,10 +121,10 @@ class Inputs:
         Route.parse(route, app.nodes)
         with app.lock:
             clock = app.inbox.position.clock
-            ts = app.now() if at is None else milliseconds(at, "at")
-            behind = at is None and app.wall is None and clock is not None and ts - clock > DAY
+            ts = app.clock.now() if at is None else milliseconds(at, "at")
+            behind = at is None and app.clock.wall is None and clock is not None and ts - clock > DAY
             sent = Sent(app.name, stream, len(rows), ts, clock=clock if behind else None, started=app.stopped)
-            latest = app.latest_time()
+            latest = app.clock.latest_time()
             if latest is not None and ts > latest and at is not None:
                 errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
                 app.start()
@@ -297,7 +297,7 @@ class Inputs:
         shape = reading.shape(stream, schema)
         d = app.deployment
         return feeding.FeedSource(
-            source, replace(shape, latest=app.latest_time(), limits=d.limits, kept=d.retention.errors)
+            source, replace(shape, latest=app.clock.latest_time(), limits=d.limits, kept=d.retention.errors)
         )
 
     def _wait_for(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:

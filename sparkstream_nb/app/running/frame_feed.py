@@ -87,7 +87,7 @@ def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
     name = f"frame:{shape.stream}"
     app.remove_source(name)
     folder = app.life.folder(app.home) / FOLDER / shape.stream
-    reader = FrameStreamReader(frame, folder, shape, app.latest_time)
+    reader = FrameStreamReader(frame, folder, shape, app.clock.latest_time)
     setup = IntakeSetup(name, shape.stream, "spark", "a streaming frame", shape.schema, reader)
     thread = app.add_source(setup)
     app.start()

@@ -51,9 +51,9 @@ class Rejections:
             wanted = select_errors(self.errors, errors, app.schemas)
             sources = app.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
-            reached = app.inbox.position.clock if app.wall is None else None
-            now = app.now() if reached is None else reached
-            given_again = ReplayContext(now, app.latest_time(), app.deployment.limits, messages_of, written)
+            reached = app.inbox.position.clock if app.clock.wall is None else None
+            now = app.clock.now() if reached is None else reached
+            given_again = ReplayContext(now, app.clock.latest_time(), app.deployment.limits, messages_of, written)
             events: dict[int, InputBatch] = {}
             left: dict[int, str] = {}
             for error in wanted:

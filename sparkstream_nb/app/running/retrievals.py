@@ -51,7 +51,7 @@ class Retrievals:
             return self._of_groups(retrieval, text, limit)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
             app.flush()
-            now = app.now()
+            now = app.clock.now()
             answer = _merge_answers(retrieve(app.plan, retrieval, app.store, now=now, as_wso2=as_wso2), limit)
             return replace(answer, hint=hint_of(app.plan, retrieval, app.store, now=now, empty=not len(answer)))
         if retrieval.shared:
@@ -62,7 +62,7 @@ class Retrievals:
             return Result(first.columns, first.rows, limit=limit)
         answers = {app.life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
         context = self._context()
-        return _merge_answers(merge_nodes(retrieval, answers, context, app.now()), limit)
+        return _merge_answers(merge_nodes(retrieval, answers, context, app.clock.now()), limit)
 
     def _context(self) -> Context:
         """The context for evaluating a select over several nodes' rows."""
@@ -104,7 +104,7 @@ class Retrievals:
         if not self._is_divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
-        found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._app.now())
+        found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._app.clock.now())
         return replace(_merge_answers(found, limit), hint=self._cut_in_groups(retrieval))
 
     def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
@@ -117,7 +117,7 @@ class Retrievals:
             asked = f"from {source.id} within {start}L, {end}L per '{per}' select * limit 1"
             return any(answer.rows for answer in self._active(asked).values())
 
-        return "; ".join(map(what_is_cut, cuts(self._app.plan, retrieval, holds, now=self._app.now()))) or None
+        return "; ".join(map(what_is_cut, cuts(self._app.plan, retrieval, holds, now=self._app.clock.now()))) or None
 
     def _is_divided(self, retrieval: Retrieval) -> bool:
         """True if several nodes of groups each have a part of a retrieval's source."""
@@ -168,7 +168,7 @@ class Retrievals:
         if app.deployment.groups is not None:
             return self._in_memory(name, per, bounds)
         wanted = select_all(app.plan, name, per, bounds)  # type: ignore[arg-type]
-        found = _merge_answers(retrieve(app.plan, wanted, app.store, now=app.now()))
+        found = _merge_answers(retrieve(app.plan, wanted, app.store, now=app.clock.now()))
         frame = found.frame
         if found.by_shard is not None:
             return frame, found.by_shard

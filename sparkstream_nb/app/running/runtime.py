@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time as clock
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from ... import argument_checks
-from ...engine.state.node_batch import InputBatch
 from ...errors import Misuse, SparkStreamError, nearest, shown
 from ...interrupts import deferred, interruptible
 from ...journal.entries import Entry
@@ -35,18 +32,17 @@ from ...sources.intake import Entrance, Intakes, IntakeSetup, SourceThread
 from ...stores.store_protocol import ErrorRow
 from ...types import Schema
 from ..config.conf import node_files
-from ..config.idle import IdleTicker
 from ..connectors.sinks import Deliveries
 from ..deployment.app_folder import AppRun
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.owner import Ownership
 from ..deployment.scaling import scale_deployment, wanted_ids
 from ..results.listeners import CommitListeners, OnCommit
+from .app_clock import AppClock
 from .app_files import AppDefinition, AppFiles
 from .background import Feed, Feeds, feeds_of
 from .feeding import FeedTarget
 from .undelivered import FaultStreams
-from .wall import WALL, TickSink, WallClock, WallTicker
 
 _LOOK_SECONDS = 0.1
 _TRIED_SECONDS = 0.5
@@ -81,7 +77,6 @@ class AppRuntime:
         self.lock = threading.RLock()
         self._closed = False
         self.progress = Progress()
-        self.wall = WallClock() if deployment.clock == WALL else None
         self.listeners = CommitListeners(deployment.name, self.progress)
         self._open(AppDefinition(deployment, plans, life))
         clear_unnamed(self.inbox.folder)  # here: nothing feeds the app yet
@@ -97,33 +92,17 @@ class AppRuntime:
         self.emptied, self.warnings = files.emptied, files.warnings
         self.store, self.inbox, self.outputs, self.stream = files.store, files.inbox, files.outputs, files.stream
         self.reports = files.reports
+        self.clock = AppClock(
+            definition, files, self.progress, self.lock, lambda: self.stream.active and not self.stopped
+        )
         self.sinks = self._deliveries()
         self.target = FeedTarget(
             self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
-            self.start, self.append, self.now,
-            self._marks(), spacing_ms=1 if self.wall is None else 0, by_arrival=ByArrival.of(self.plan),
+            self.start, self.append, self.clock.now,
+            self._marks(), spacing_ms=1 if self.clock.wall is None else 0, by_arrival=ByArrival.of(self.plan),
             shards=self.shard_ids, schemas=self.schemas, inputs=self.plan.input_streams,
         )  # fmt: skip
         self.intakes = self._sources()
-        self.ticker = self._ticks()
-
-    def _ticks(self) -> IdleTicker | WallTicker | None:
-        """The ticker that moves the app's clock besides events."""
-        if self.wall is not None:
-            nodes = self.life.over if self.life.leader is None else (*self.life.over, self.life.leader)
-            return WallTicker(
-                self.wall,
-                self.progress,
-                TickSink(
-                    lock=self.lock,
-                    running=lambda: self.stream.active and not self.stopped,
-                    append=lambda clocks: self.inbox.append([self.tick_entry(*clocks)]),
-                    reached=lambda: self.inbox.position.clock,
-                    nodes=nodes,
-                ),
-            )
-        idle = self.plan.idle_clock
-        return None if idle is None else IdleTicker(idle, self._advance)
 
     def _deliveries(self) -> Deliveries | None:
         """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
@@ -143,12 +122,12 @@ class AppRuntime:
         """The sources of the app, which continue from their positions in the inbox."""
         if not self.deployment.sources:
             return None
-        return Intakes(self.deployment.sources.setups(self.latest_time), self._entrance(self.routing))
+        return Intakes(self.deployment.sources.setups(self.clock.latest_time), self._entrance(self.routing))
 
     def _entrance(self, route: str) -> Entrance:
         return Entrance(
             self.inbox, self.progress, self.lock, route,
-            lambda: not (self.stopped or self._closed), self.append, self.now, self.latest_time,
+            lambda: not (self.stopped or self._closed), self.append, self.clock.now, self.clock.latest_time,
         )  # fmt: skip
 
     def add_source(self, setup: IntakeSetup) -> SourceThread:
@@ -246,8 +225,7 @@ class AppRuntime:
             self.stopped = False
             if self.intakes is not None:
                 self.intakes.start()
-            if self.ticker is not None:
-                self.ticker.start()
+            self.clock.start()
 
     @deferred()
     def stop(self) -> None:
@@ -256,7 +234,7 @@ class AppRuntime:
         State, outputs and aggregations stay; an event or a query starts it again.
         """
         with self.lock:
-            self._stop_clock()
+            self.clock.stop()
             self._end_feeds()
             self.stopped = True
             self._stop_sources()
@@ -272,7 +250,7 @@ class AppRuntime:
         The app starts again with the next event or query; a micro-batch that was under way is then carried through.
         """
         with self.lock:
-            self._stop_clock()
+            self.clock.stop()
             ended = self._end_feeds()
             self.session.interrupt(self.target.tag)
             self.stopped = True
@@ -421,15 +399,15 @@ class AppRuntime:
         """
         argument_checks.check_number("seconds", seconds)
         self.start()
-        began = clock.monotonic()
+        began = time.monotonic()
         while not (self.intakes is None or self.intakes.caught_up(began)):
-            left = began + seconds - clock.monotonic()
+            left = began + seconds - time.monotonic()
             if left <= 0:
                 return False
             with self.progress.changed:
                 self.progress.changed.wait(min(left, _LOOK_SECONDS))
         with self.cancel_on_interrupt():
-            last, left = self.inbox.position.seq - 1, began + seconds - clock.monotonic()
+            last, left = self.inbox.position.seq - 1, began + seconds - time.monotonic()
             return self.stream.wait(last, timeout=max(left, 0.0))
 
     def settle(self, tell: Callable[[], None] | None) -> None:
@@ -444,10 +422,10 @@ class AppRuntime:
         if self.progress.last >= last:
             return
         self.start()
-        end = clock.monotonic() + _SETTLE_SECONDS
+        end = time.monotonic() + _SETTLE_SECONDS
         with self.cancel_on_interrupt():
             while not self.stream.wait(last, timeout=1.0):
-                if self.progress.batch > batch or clock.monotonic() > end:
+                if self.progress.batch > batch or time.monotonic() > end:
                     return
 
     @contextlib.contextmanager
@@ -475,7 +453,7 @@ class AppRuntime:
 
         Raises SparkStreamError if that fails, or takes Spark longer than `seconds` after the last commit."""
         with self.lock:
-            self._stop_clock()
+            self.clock.stop()
             self._end_feeds()
             self._stop_sources()
             if not self._is_finished() and not self.stream.active:
@@ -486,11 +464,11 @@ class AppRuntime:
             self.sinks.start()
             self.sinks.drain(_DRAIN_SECONDS)
             self._commit_all()  # events that a sink could not deliver may come in again
-        end = clock.monotonic() + seconds
+        end = time.monotonic() + seconds
         while not self._is_finished():  # Spark notes a batch as done after its commit
-            if clock.monotonic() > end or not self.stream.active:
+            if time.monotonic() > end or not self.stream.active:
                 raise SparkStreamError(f"{self.name}: Spark did not finish its last micro-batch")
-            clock.sleep(0.02)
+            time.sleep(0.02)
         self.stop()
 
     def _is_finished(self) -> bool:
@@ -509,10 +487,7 @@ class AppRuntime:
         to = milliseconds(ms, "ms")
         with self.lock:
             self.start()
-            self.append([self.tick_entry(to)])
-
-    def tick_entry(self, *clocks: int) -> Entry:
-        return self.inbox.batch(InputBatch(np.array(clocks, np.int64)), self.routing)
+            self.append([self.clock.tick_entry(to)])
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Put a user's events into the inbox, and wait until they are on the disk."""
@@ -521,31 +496,8 @@ class AppRuntime:
     def put(self, entries: Sequence[Entry]) -> Ticket:
         """`_append` without waiting for the disk."""
         ticket = self.inbox.put(entries)
-        if self.ticker is not None:
-            self.ticker.sent()
+        self.clock.note_event()
         return ticket
-
-    def _advance(self, increment: int) -> None:
-        """Moves the clock on by `increment` ms, if the app runs and has a clock by now."""
-        with self.lock:
-            now = self.inbox.position.clock
-            if self.stream.active and not self.stopped and now is not None:
-                self.inbox.append([self.tick_entry(now + increment)])
-
-    def _stop_clock(self) -> None:
-        if self.ticker is not None:
-            self.ticker.stop()
-
-    def now(self) -> int:
-        """This machine's time (ms), or the app's clock if it is ahead."""
-        if self.wall is not None:
-            return self.wall.now(self.inbox.position.clock)
-        return max(int(clock.time() * 1000), self.inbox.position.clock or 0)
-
-    def latest_time(self) -> int | None:
-        """The last time (ms) at which an event is taken; None if all are."""
-        most = self.deployment.max_ahead
-        return None if most is None else int(clock.time() * 1000) + most
 
     def schema_of(self, stream: str) -> Schema:
         argument_checks.require_str("stream", stream)
