@@ -39,7 +39,7 @@ class Machine:
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     """The machine's clock of apps that are deployed."""
     found = Machine()
-    monkeypatch.setattr("sparkstream_nb.app.running.runtime.WallClock", found.clock)
+    monkeypatch.setattr("sparkstream_nb.app.running.app_clock.WallClock", found.clock)
     return found
 
 
