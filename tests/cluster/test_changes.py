@@ -146,8 +146,8 @@ if place == "aside":
 if place == "switched":
     app_folder.AppRun.write = dying(app_folder.AppRun.write, False)
 if place == "opened":
-    from sparkstream_nb.app.running import runtime
-    runtime.purge_dropped = dying(runtime.purge_dropped, False)
+    from sparkstream_nb.app.running import app_files
+    app_files.purge_dropped = dying(app_files.purge_dropped, False)
 deploy(t.STREAM + t.KEPT + t.ADDED, name="app", home=home, master=master())
 """
 

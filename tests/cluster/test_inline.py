@@ -156,7 +156,8 @@ def test_it_stops_between_two_pieces_of_a_micro_batch(
         return step(self, batch)
 
     monkeypatch.setattr(NodeEngine, "step", slow)
-    app.runtime.inbox.append([app.runtime.clock.tick_entry(1000 + i) for i in range(100)])  # one micro-batch of 100 pieces
+    clock = app.runtime.clock
+    app.runtime.inbox.append([clock.tick_entry(1000 + i) for i in range(100)])  # one micro-batch of 100 pieces
     app.send("S", ["a", 1], at=2000)
     assert taken.wait(30)
     began = time.monotonic()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
@@ -18,7 +18,15 @@ class PartMethod(Generic[P, R]):
     and docstring. Wrong arguments are told by `Misuse`."""
 
     def __init__(self, part: str, method: Callable[Concatenate[Any, P], R]) -> None:
-        self._part, self._method = part, explain_arguments(method)
+        self._part = part
+        name = method.__name__
+
+        @wraps(method)
+        def call(of_part: Any, *args: P.args, **named: P.kwargs) -> R:
+            answer: R = getattr(of_part, name)(*args, **named)
+            return answer
+
+        self._method = explain_arguments(call)
         update_wrapper(cast(Any, self), method)
 
     @overload
