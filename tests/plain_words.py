@@ -51,7 +51,7 @@ away behind
 RIDDLES = frozenset(_RIDDLES.split())
 """Names of variables that only their author can read."""
 
-PARTICIPLE = re.compile(r"\w+(ed|en|wn|own|ld|ept|ent|ound|aid|ade)|made|done|gone|lost|begun|built")
+PARTICIPLE = re.compile(r"\w+(ed|en|wn|own|ld|ept|(?<!m)ent|ound|aid|ade)|made|done|gone|lost|begun|built")
 _NOUNS = """
 absent agent argument background bed between bound build child client component content current different document
 element embed environment event experiment feed field fold garden ground hold hundred increment indent instrument
