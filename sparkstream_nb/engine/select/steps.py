@@ -38,6 +38,7 @@ from ..state.declared import DeclaredState, part, parts
 from ..state.saving import plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
+from ..windows.deduplicate import Deduplicate
 from ..windows.watched_window import WatchedWindow
 from .streamfunctions import STREAM_FUNCTIONS
 
@@ -126,7 +127,12 @@ class _FunctionOp:
 @dataclass(slots=True)
 class _ReorderOp:
     args: list[Evaluator]
-    reorder: ReorderStep
+    processor: ReorderStep
+
+
+@dataclass(slots=True)
+class _DeduplicateOp:
+    processor: Deduplicate
 
 
 @dataclass(slots=True)
@@ -181,7 +187,7 @@ class InputSteps(DeclaredState):
         self.window, self._running, self._reorders = None, [], []
         self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
-        self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp] = []
+        self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp | _DeduplicateOp] = []
         self.schedulers = 0
         self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
         context = services.context
@@ -222,6 +228,16 @@ class InputSteps(DeclaredState):
                 phase = scheduler + self.schedulers
                 self._reorders.append(ReorderStep(types, fixed, phase, adaptive, services.partitioned))
                 self._steps.append(_ReorderOp(args, self._reorders[-1]))
+                self.schedulers += 1
+            elif isinstance(step, FunctionStep) and step.function == "unique:deduplicate":
+                places = {a: p for p, a in enumerate(self._keep[i])}
+                arguments = tuple(_replace_places(a, places) for a in step.args)
+                setup = WindowSetup(
+                    arguments, (), scheduler + self.schedulers, False, strings=services.strings, context=context,
+                    partitioned=services.partitioned, refuse=_refuse(services, query, self.source),
+                )  # fmt: skip
+                self._reorders.append(Deduplicate(setup))
+                self._steps.append(_DeduplicateOp(self._reorders[-1]))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep):
                 self._steps.append(_FunctionOp(step.function, [compile_expr(a, context) for a in step.args]))
@@ -273,7 +289,11 @@ class InputSteps(DeclaredState):
             if isinstance(step, _ReorderOp):
                 rows, held = self._thin(rows, held, keep)
                 args = [a(self._env(rows, held, clock)) for a in step.args]
-                rows = step.reorder.run(rows, args, clock, self.services.instances)
+                rows = step.processor.run(rows, args, clock, self.services.instances)
+                continue
+            if isinstance(step, _DeduplicateOp):
+                rows, held = self._thin(rows, held, keep)
+                rows = step.processor.run(rows, clock, self.services.instances, self.services.hashes())
                 continue
             if len(rows) == 0:
                 if isinstance(step, _FunctionOp):
@@ -363,6 +383,9 @@ class InputSteps(DeclaredState):
             self.window.forget(instances)
         for aggregator in self._running:
             aggregator.forget(instances, instances)
+        for processor in self._reorders:
+            if isinstance(processor, Deduplicate):
+                processor.forget(instances)
 
     @property
     def forgets_all(self) -> bool:
@@ -385,13 +408,13 @@ class InputSteps(DeclaredState):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the window, and of events that wait to be reordered."""
+        """Bytes of the window, and of the events that stream processors hold."""
         waiting = sum(r.bytes for r in self._reorders)
         return waiting if self.window is None else waiting + self.window.bytes
 
     @property
     def rows(self) -> int | None:
-        """Events that the window holds, and those that wait to be reordered; None if neither is there."""
+        """Events that the window and stream processors hold; None if there are none of them."""
         found = [r.held for r in self._reorders]
         if self.window is not None and (own := rows_held(self.window)) is not None:
             found.append(own)
@@ -410,6 +433,17 @@ def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
         elif isinstance(value, tuple) and any(isinstance(x, Expr) for x in value):
             parts[f.name] = tuple(_replace_places(x, places) for x in value)
     return replace(e, **parts)
+
+
+def _refuse(services: Services, query: str, stream: str) -> Callable[[Rows, Mask, str], None]:
+    """What `WindowSetup.refuse` does with rows of a query's stream."""
+
+    def refuse(rows: Rows, mask: Mask, why: str) -> None:
+        env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
+        env.fail(mask, why)
+        services.route_failed(query, stream, env, list(rows.columns))
+
+    return refuse
 
 
 def make_window(
@@ -432,11 +466,6 @@ def make_window(
     args = tuple(_replace_places(a, places) for a in step.args)
     condition = None if step.condition is None else _replace_places(step.condition, places)
 
-    def refuse(rows: Rows, mask: Mask, why: str) -> None:
-        env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
-        env.fail(mask, why)
-        services.route_failed(query, stream, env, list(rows.columns))
-
     if step.function not in WINDOWS:
         raise NotImplementedError(
             f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
@@ -450,7 +479,7 @@ def make_window(
         WindowSetup(
             args, types, scheduler, needs.expired, needs.findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
+            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, _refuse(services, query, stream),
         )
     )  # fmt: skip
     if watched is None:

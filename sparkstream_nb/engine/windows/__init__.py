@@ -15,6 +15,15 @@ from .sort import SortWindow
 from .time import time_window
 from .time_batch import time_batch_window
 from .timelength import TimeLengthWindow
+from .unique import UniqueEverWindow, UniqueFirstWindow, UniqueLengthWindow, UniqueTimeWindow
+from .unique_batches import (
+    UniqueExternalTimeBatchWindow,
+    unique_first_length_batch,
+    unique_first_time_batch,
+    unique_length_batch,
+    unique_time_batch,
+    unique_time_length_batch,
+)
 from .window_protocol import Window, WindowFactory, WindowSetup, entering_rows, for_joins, rows_held
 
 _BUILT_IN: dict[str, WindowFactory] = {
@@ -34,6 +43,16 @@ _BUILT_IN: dict[str, WindowFactory] = {
     "expressionBatch": ExpressionBatchWindow,
     "frequent": FrequentWindow,
     "lossyFrequent": LossyFrequentWindow,
+    "unique:ever": UniqueEverWindow,
+    "unique:first": UniqueFirstWindow,
+    "unique:length": UniqueLengthWindow,
+    "unique:time": UniqueTimeWindow,
+    "unique:lengthBatch": unique_length_batch,
+    "unique:timeBatch": unique_time_batch,
+    "unique:timeLengthBatch": unique_time_length_batch,
+    "unique:firstLengthBatch": unique_first_length_batch,
+    "unique:firstTimeBatch": unique_first_time_batch,
+    "unique:externalTimeBatch": UniqueExternalTimeBatchWindow,
 }
 WINDOWS: WithExtensions[WindowFactory] = WithExtensions(_BUILT_IN, "window", "implementation")
 """Window by its key in `plan.functions.WINDOWS`."""

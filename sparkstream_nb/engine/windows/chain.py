@@ -21,7 +21,8 @@ from ..notation.kernels import compiled, inlined, kernel, struct
 
 
 @kernel
-def _lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, lengths: Array) -> int:
+def lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, lengths: Array) -> int:
+    """Lays a chain of every instance end to end into `out`; returns how many positions these are."""
     n = 0
     for p in range(instances):
         at = head[p]
@@ -117,6 +118,15 @@ class ChainedLog(EventLog):
                 self.push(0, pos, p)
                 lengths[p] += 1
 
+    def link(self, chain: int, positions: Array, lengths: Array) -> None:
+        """Links positions to a chain of each instance, that is empty and has that length."""
+        ends = np.cumsum(lengths)
+        some = np.flatnonzero(lengths)
+        self.next[positions] = np.append(positions[1:], -1)[: len(positions)]
+        self.next[positions[ends[some] - 1]] = -1
+        self.head[chain][some] = positions[ends[some] - lengths[some]]
+        self.tail[chain][some] = positions[ends[some] - 1]
+
     def add(self, rows: Rows, instances: int) -> int:
         """Appends rows (in no chain yet) and makes room for `instances` instances; returns the first position. Raises
         OverflowError beyond 2³¹ events."""
@@ -206,7 +216,7 @@ class ChainedLog(EventLog):
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""
         out, lengths = np.empty(self.end, np.int64), np.zeros(self.instances, np.int64)
-        n = _lay_out(self.head[chain], self.tail[chain], self.next, self.instances, out, lengths)
+        n = lay_out(self.head[chain], self.tail[chain], self.next, self.instances, out, lengths)
         return {**self.state(out[:n]), "lengths": lengths}
 
     def ordered_saved(self) -> dict[str, Any]:

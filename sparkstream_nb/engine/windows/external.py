@@ -263,11 +263,16 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
                 self._wait(p, event.now, schedule)
         if self.args.replaces:
             self.time[event.pos] = self.batch[END, p]
-        self.log.push(CURRENT_CHAIN, event.pos, p)
-        self.log.alive[event.pos] = True
-        self.batch[PENDING, p] += 1
+        self._collect(event.pos, p)
         if self.reset[p] < 0:
             self.reset[p] = event.pos
+
+    @inlined
+    def _collect(self, pos: int, p: int) -> None:
+        """An event joins the batch at hand."""
+        self.log.push(CURRENT_CHAIN, pos, p)
+        self.log.alive[pos] = True
+        self.batch[PENDING, p] += 1
 
     @inlined
     def _wait(self, p: int, now: int, schedule: Schedule) -> None:

@@ -41,8 +41,8 @@ _FEW = 24
 
 
 @struct
-class _Counting(Untimed):
-    """Common base of the two windows: the numbers of keys and of partition instances."""
+class CountedKeys(Untimed):
+    """Common base of windows that hold the last event of every key: the numbers of keys and of partition instances."""
 
     stamps, moves, is_ordered = None, True, True
     log: ChainedLog
@@ -410,7 +410,7 @@ class _Counting(Untimed):
         return self.log.bytes + self.key.nbytes
 
 
-class FrequentWindow(_Counting):
+class FrequentWindow(CountedKeys):
     """The n most frequent keys: a key too many takes one off every count, and itself only where one falls to
     nothing."""
 
@@ -419,7 +419,7 @@ class FrequentWindow(_Counting):
         self.most = int(setup.constant(0))
 
 
-class LossyFrequentWindow(_Counting):
+class LossyFrequentWindow(CountedKeys):
     """Events of the keys whose share reaches support - error; at the end of each bucket rare keys are dropped."""
 
     lossy = True

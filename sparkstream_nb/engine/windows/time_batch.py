@@ -19,7 +19,8 @@ _BITS = np.int64(ORDER_KEY_BITS)
 
 
 @kernel
-def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
+def next_emit(now: int, span: int, start: int, aligned: bool) -> int:
+    """When the first batch ends (ms), whose first event comes at `now`."""
     if not aligned:
         return now + span
     gone = now - start
@@ -28,7 +29,7 @@ def _next_emit(now: int, span: int, start: int, aligned: bool) -> int:
 
 
 @kernel
-def _first_after(t: int, emit: int, span: int) -> int:
+def first_after(t: int, emit: int, span: int) -> int:
     """When the first batch ends that ends after `t`; one ends at `emit`."""
     return emit + ((t - emit) // span + 1) * span if span else emit
 
@@ -102,7 +103,7 @@ class _TimeBatchInLine(BatchesInLine):
                     i += 1
                 end = rows.first + i
                 if self.emit[0] == -1:
-                    self.emit[0] = _next_emit(t, self.span, self.start, self.aligned)
+                    self.emit[0] = next_emit(t, self.span, self.start, self.aligned)
                 send = t >= self.emit[0]
             if not send:
                 continue
@@ -112,7 +113,7 @@ class _TimeBatchInLine(BatchesInLine):
                 old = new
                 new = end
             elif tick <= until and self.emit[0] <= t:
-                self.emit[0] = _first_after(t, self.emit[0], self.span)  # the batches up to now are empty too
+                self.emit[0] = first_after(t, self.emit[0], self.span)  # the batches up to now are empty too
         return out.count
 
     def next_due(self) -> int | None:
@@ -197,13 +198,13 @@ class TimeBatchWindow(BatchesInChains):
                     i += 1
             begin = out.count
             if self.emit[0] == -1:
-                self.emit[0] = _next_emit(t, self.span, self.start, self.aligned)
+                self.emit[0] = next_emit(t, self.span, self.start, self.aligned)
                 self.timers.notify_at(p, self.emit[0], not in_due)
             send = t >= self.emit[0]
             if send:
                 waits = self.log.head[CURRENT_CHAIN][p] >= 0 or self.log.head[EXPIRED_CHAIN][p] >= 0
                 if in_due and not waits and self.reset[p] < 0:  # so are the batches up to now
-                    self.emit[0] = _first_after(t, self.emit[0], self.span)
+                    self.emit[0] = first_after(t, self.emit[0], self.span)
                 else:
                     self.emit[0] += self.span
                 self.timers.notify_at(p, self.emit[0], not in_due)

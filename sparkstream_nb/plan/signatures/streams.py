@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ...types import Schema, Type
 from ..nodes import Const, Expr
+from .rules import not_negative
 from .signature import RuleError, Signature, StreamFunction, signatures
 
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
@@ -52,9 +53,11 @@ _SIGNATURES: Mapping[str, Signature] = signatures(
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!)
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!, discard.late.arrival bool!)
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!, discard.late.arrival bool!, error.threshold double!, confidence.level double!)
+    unique:deduplicate(unique.key prim, time.interval long!)
     """,  # noqa: E501
     checks={
         "log": _log,
+        "unique:deduplicate": not_negative("the interval of 'unique:deduplicate'", 1),
     },
 )
 
@@ -83,6 +86,7 @@ _APPENDS: Mapping[str, Callable[[Sequence[Expr]], Schema]] = {
     "list:tokenize": _always(("index", Type.INT), ("value", Type.OBJECT)),
     "reorder:kslack": _no_columns,
     "reorder:akslack": _no_columns,
+    "unique:deduplicate": _no_columns,
 }
 
 TABLE: Mapping[str, StreamFunction] = {k: StreamFunction(s, _APPENDS[k]) for k, s in _SIGNATURES.items()}
@@ -92,4 +96,4 @@ TABLE: Mapping[str, StreamFunction] = {k: StreamFunction(s, _APPENDS[k]) for k, 
 IN_PATTERNS = frozenset({"pol2Cart"})
 
 # Those that keep events or let time decide; the others look at one event alone.
-STATEFUL = frozenset({"reorder:kslack", "reorder:akslack"})
+STATEFUL = frozenset({"reorder:kslack", "reorder:akslack", "unique:deduplicate"})

@@ -14,6 +14,8 @@ from ..nodes import Const, Expr, WindowStep
 from ..plugins import WithExtensions
 from .rules import (
     all_of,
+    at_least_one,
+    attribute_at,
     attributes_from,
     cron_window,
     external_time_batch,
@@ -42,9 +44,10 @@ class WindowDeclaration:
     expire together.
     """
 
-    retained_by: Literal["clock", "start", "key", "events"]
+    retained_by: Literal["clock", "start", "key", "unique key", "events"]
     """The cause of an event's leaving, for shard safety: the clock alone; the clock once the batches have a
-    `start.time`; the events of its `session.key`; or any events that the window gets.
+    `start.time`; the events of its `session.key`; the clock and the events of its `unique.key`; or any events that the
+    window gets.
     """
 
     in_partition: Literal["apart", "expired", "shared"]
@@ -83,6 +86,128 @@ class WindowDeclaration:
         window looks through; `at`, `key` and `value` are attributes: a timestamp, a text and a number."""
         return self.example.format(count=count, few=few, time=time, at=at, key=key, value=value)
 
+def _unique(
+    signature: str,
+    arguments: str,
+    check: Check | None = None,
+    *,
+    retained_by: Literal["events", "unique key"] = "events",
+    in_partition: Literal["apart", "shared"] = "shared",
+    resets_per_chunk: bool = False,
+    single_chunk: bool = False,
+    carries_group_id: bool = True,
+    timers_emit: Literal["nothing", "expired", "current"] = "nothing",
+) -> WindowDeclaration:
+    """A window of siddhi-execution-unique, called with the key and `arguments`: all are of `ProcessingMode.BATCH`."""
+    name = signature.strip().partition("(")[0]
+    return WindowDeclaration(
+        signature,
+        processing_mode="batch",
+        retained_by=retained_by,
+        in_partition=in_partition,
+        reads="arguments",
+        resets_per_chunk=resets_per_chunk,
+        single_chunk=single_chunk,
+        carries_group_id=carries_group_id,
+        timers_emit=timers_emit,
+        example=f"{name}({{key}}{arguments})",
+        check=check,
+    )
+
+
+def _unique_length_batch(name: str) -> WindowDeclaration:
+    return _unique(
+        f"""
+        {name}(unique.key prim, window.length int!)
+        """,
+        ", {few}",
+        not_negative(f"the length of a '{name}' window", 1),
+        resets_per_chunk=True,
+        carries_group_id=False,
+    )
+
+
+def _unique_time_batch(name: str) -> WindowDeclaration:
+    return _unique(
+        f"""
+        {name}(unique.key prim, window.time dur!)
+        {name}(unique.key prim, window.time dur!, start.time dur!)
+        """,
+        ", {time}",
+        all_of(at_least_one(name, 1), not_negative(f"the start time of a '{name}' window", 2)),
+        resets_per_chunk=True,
+        carries_group_id=False,
+        timers_emit="current",
+    )
+
+
+_UNIQUE: Mapping[str, WindowDeclaration] = {
+    "unique:ever": _unique(
+        """
+        unique:ever(unique.key prim, ...)
+        """,
+        "",
+        retained_by="unique key",
+        in_partition="apart",
+        single_chunk=True,
+    ),
+    "unique:first": _unique(
+        """
+        unique:first(unique.key prim, ...)
+        """,
+        "",
+        retained_by="unique key",
+        in_partition="apart",
+        single_chunk=True,
+    ),
+    "unique:length": _unique(
+        """
+        unique:length(unique.key prim, window.length int!)
+        """,
+        ", {few}",
+        not_negative("the length of a 'unique:length' window", 1),
+        in_partition="apart",
+        single_chunk=True,
+    ),
+    "unique:time": _unique(
+        """
+        unique:time(unique.key prim, window.time dur!)
+        """,
+        ", {time}",
+        not_negative("the time of a 'unique:time' window", 1),
+        retained_by="unique key",
+        timers_emit="expired",
+    ),
+    "unique:lengthBatch": _unique_length_batch("unique:lengthBatch"),
+    "unique:firstLengthBatch": _unique_length_batch("unique:firstLengthBatch"),
+    "unique:timeBatch": _unique_time_batch("unique:timeBatch"),
+    "unique:firstTimeBatch": _unique_time_batch("unique:firstTimeBatch"),
+    "unique:timeLengthBatch": _unique(
+        """
+        unique:timeLengthBatch(unique.key prim, window.time dur!, window.length int!)
+        unique:timeLengthBatch(unique.key prim, window.time dur!, start.time dur!, window.length int!)
+        """,
+        ", {time}, {few}",
+        all_of(at_least_one("unique:timeLengthBatch", 1), not_negative("a number of a 'unique:timeLengthBatch' window", 2, 3)),
+        resets_per_chunk=True,
+        carries_group_id=False,
+        timers_emit="current",
+    ),
+    "unique:externalTimeBatch": _unique(
+        """
+        unique:externalTimeBatch(unique.key prim, time.stamp long, window.time dur!)
+        unique:externalTimeBatch(unique.key prim, time.stamp long, window.time dur!, start.time int!)
+        unique:externalTimeBatch(unique.key prim, time.stamp long, window.time dur!, start.time int!, time.out dur!)
+        unique:externalTimeBatch(unique.key prim, time.stamp long, window.time dur!, start.time int!, time.out dur!, replace.time.stamp.with.batch.end.time bool!)
+        """,  # noqa: E501
+        ", {at}, {time}",
+        all_of(
+            attribute_at("unique:externalTimeBatch", 1), not_negative("a time of a 'unique:externalTimeBatch' window", 2, 4)
+        ),
+        resets_per_chunk=True,
+        timers_emit="current",
+    ),
+}
 
 _BUILT_IN: Mapping[str, WindowDeclaration] = {
     "length": WindowDeclaration(
@@ -338,6 +463,7 @@ _BUILT_IN: Mapping[str, WindowDeclaration] = {
         example="lossyFrequent(0.01, 0.005, {key})",
         check=lossy_frequent,
     ),
+    **_UNIQUE,
 }
 
 DECLARATIONS = WithExtensions(_BUILT_IN, "window", "declaration")
