@@ -33,11 +33,14 @@ _MODES = {
     "slide": "Sliding: events leave one by one.",
     "batch": "Batch: events are collected and come out together, as one chunk.",
     "group": "Groups of events expire together.",
+    "replace": "Sliding: an event of a key takes the place of the one before. Without expired events in the output, "
+    "`min` and `max` know only the best value so far, and show the new one when that leaves, as in Siddhi.",
 }
 _RETAINED = {
     "clock": "the clock alone",
     "start": "the clock, once the batches have a `start.time`; else also the first event",
     "key": "the events of its key",
+    "unique key": "the events of its key, and the clock if there is a time",
     "events": "the events that the window gets",
 }
 

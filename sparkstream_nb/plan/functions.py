@@ -48,7 +48,7 @@ _CALLS: Mapping[Kind, str] = {
 }
 _NAMESPACES = frozenset(key.split(":")[0] for key in BUILT_IN_NAMES if ":" in key)
 _FORMER_WINDOWS = {"unique": "unique:ever", "firstunique": "unique:first"}
-"""Windows of Siddhi 3, in small letters, that an extension has now."""
+"""Windows of Siddhi 3, in small letters, that have another name now."""
 
 
 def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> SiddhiError:
@@ -64,8 +64,7 @@ def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> S
             return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
     hint: str | None = None
     if what == "window" and key.lower() in _FORMER_WINDOWS:
-        former = _FORMER_WINDOWS[key.lower()]
-        hint = f"That is Siddhi 3. WSO2's extension siddhi-execution-unique has it as '{former}'; it is not included."
+        hint = f"That is Siddhi 3. It is called '{_FORMER_WINDOWS[key.lower()]}' now."
     elif what == "stream function" and key == "window":
         hint = "Name the window: #window.time(1 min), #window.length(100) or another."
     elif ":" in key and problems():

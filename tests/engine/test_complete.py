@@ -19,8 +19,8 @@ TESTS = Path(__file__).parents[1]
 INTERNAL = {"sameType"}
 """Functions that the binder puts into plans and that nobody can write."""
 
-REORDERING = {"reorder:kslack", "reorder:akslack"}
-"""Stream functions that are operators of their own, in `engine/reorder/`."""
+PROCESSORS = {"reorder:kslack", "reorder:akslack", "unique:deduplicate"}
+"""Stream functions that are operators of their own, in `engine/reorder/` and `engine/windows/deduplicate.py`."""
 
 KINDS = {
     "scalar function": (functions.SCALARS, FUNCTIONS, "engine/expressions/functions/", "scalars.py"),
@@ -29,7 +29,7 @@ KINDS = {
     ),
     "window": (functions.WINDOWS, WINDOWS, "engine/windows/__init__.py", "windows.py"),
     "stream function": (
-        functions.STREAM_FUNCTIONS, {*STREAM_FUNCTIONS, *REORDERING}, "engine/select/streamfunctions.py", "streams.py"
+        functions.STREAM_FUNCTIONS, {*STREAM_FUNCTIONS, *PROCESSORS}, "engine/select/streamfunctions.py", "streams.py"
     ),
 }
 

@@ -39,6 +39,18 @@ WINDOWS = [
     "expressionBatch(ex, false, true)",
     "frequent(2, sym)",
     "lossyFrequent(0.3, 0.2, sym)",
+    "unique:ever(sym)",
+    "unique:ever(sym, qty % 2)",
+    "unique:first(qty)",
+    "unique:length(sym, 2)",
+    "unique:time(sym, 500)",
+    "unique:lengthBatch(qty, 3)",
+    "unique:timeBatch(px, 700)",
+    "unique:timeLengthBatch(qty, 700, 100, 3)",
+    "unique:externalTimeBatch(sym, ts, 700)",
+    "unique:externalTimeBatch(sym, ts, 500, 0, 400)",
+    "unique:firstLengthBatch(qty, 3)",
+    "unique:firstTimeBatch(qty, 700, 0)",
 ]
 SCHEMA = "define stream S (sym string, px double, qty int, ts long, ok bool, ex string);\n"
 AGGREGATES = (

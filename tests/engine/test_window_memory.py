@@ -63,7 +63,10 @@ WINDOWS = [
     "externalTimeBatch(timestamp, 500, 0L, 900)", "externalTimeBatch(timestamp, 500, 0L, 900, true)",
     "session(40L)", "session(40L, symbol)", "session(40L, symbol, 20L)", "batch()", "delay(500)",
     "cron('*/1 * * * * ?')", "sort(50, price)", "expression('count() <= 50')", "expressionBatch('count() <= 50')",
-    "frequent(5, symbol)", "lossyFrequent(0.1, 0.05, symbol)",
+    "frequent(5, symbol)", "lossyFrequent(0.1, 0.05, symbol)", "unique:ever(symbol)", "unique:first(symbol)",
+    "unique:length(symbol, 5)", "unique:time(symbol, 500)", "unique:lengthBatch(price, 5)",
+    "unique:timeBatch(price, 500)", "unique:timeLengthBatch(price, 500, 5)", "unique:firstLengthBatch(price, 5)",
+    "unique:externalTimeBatch(price, timestamp, 500)", "unique:firstTimeBatch(price, 500)",
 ]  # fmt: skip
 QUERIES = {
     "current": "from Trades#window.{} select symbol, count() as n insert into Out;",

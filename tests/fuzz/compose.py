@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -16,6 +17,9 @@ EXTRA = {"l": "long", "f": "float", "d": "double", "b": "bool", "n": "string"}
 RATES = ("", "", "", "", "all every {n} events", "first every {n} events", "last every {n} events", "every {n} events",
          "first every {t} sec")  # fmt: skip
 
+
+UNIQUE = "execution-unique" in os.environ.get("SIDDHI_REFERENCE_JARS", "")
+"""Whether the reference engine knows siddhi-execution-unique, which Maven Central lacks."""
 
 _TWICE = ", true, true"
 """Arguments of `expressionBatch` that let an event expire that never came in."""
@@ -81,7 +85,31 @@ class Composer:
                 forms += [f"frequent({n})", "lossyFrequent(0.3, 0.1)"]
         if known.get("t") == "long":
             forms += [f"externalTime(t, {time})", f"externalTimeBatch(t, {time})", f"externalTimeBatch(t, {time}, 0)"]
+        if UNIQUE and r.random() < 0.7:
+            forms = self.unique_windows(id, n, time, join or id not in {s.id for s in self.streams})
         return r.choice([*forms, f"session({t} millisec)"])
+
+    def unique_windows(self, id: str, n: int, time: str, looked_into: bool) -> list[str]:
+        """Windows of siddhi-execution-unique, by a key that may be computed. `looked_into`: a join may do so."""
+        r, known = self.r, self.known[id]
+        key = r.choice(["k", *known, "k"])
+        if "v" in known and r.random() < 0.15:
+            key = r.choice(("v % 3", "v * 16", "convert(v, 'string')", "'one'"))
+        other = r.choice(list(known))
+        forms = [f"ever({key})", f"ever({key}, {other})", f"first({key}, {other})", f"time({key}, {time})",
+                 f"timeBatch({key}, {time})", f"timeBatch({key}, {time}, 300)", f"firstTimeBatch({key}, {time})",
+                 f"firstTimeBatch({key}, {time}, 0)", f"timeLengthBatch({key}, {time}, {n})",
+                 f"timeLengthBatch({key}, {time}, 100, {n})"]  # fmt: skip
+        # Left out is what comes out otherwise here: several batches of a chunk, lists that joins look into, the last
+        # batch of all partition instances.
+        if not self.habits.batch:
+            forms += [f"lengthBatch({key}, {n})", f"firstLengthBatch({key}, {n})"]
+        if not looked_into:
+            forms.append(f"length({key}, {n})")
+        if known.get("t") == "long" and not self.parted:
+            rest = r.choice(("", ", 0", ", 100, 700 millisec", ", 0, 300"))
+            forms += [f"externalTimeBatch({key}, t, {time}{rest})"] * 2
+        return [f"unique:{form}" for form in forms]
 
     def aggregate(self, scope: list[Attr], fragile: bool = True, grouped: bool = False) -> Attr:
         """An aggregate; one that fails when a value goes that never came only where `fragile`. Left out is what comes

@@ -60,12 +60,14 @@ def put_out(case: Case, plan: Plan, batch: InputBatch) -> dict[str, Any]:
 
 
 def counts_whole_events(plan: Plan) -> bool:
-    """Whether a window counts equal events by all that they have: with lineage it keeps them in another order."""
+    """Whether a window compares events by all that they have: with lineage none are equal."""
     shown = (x for q in plan.queries for x in inputs(q.input))
     return any(
         isinstance(x, WindowStep)
-        and x.function in ("frequent", "lossyFrequent")
-        and not any(isinstance(a, Ref) for a in x.args)
+        and (
+            x.function == "unique:time"
+            or (x.function in ("frequent", "lossyFrequent") and not any(isinstance(a, Ref) for a in x.args))
+        )
         for x in (*(step for side in shown for step in side.steps), *(w.window for w in plan.windows.values()))
     )
 

@@ -57,6 +57,16 @@ ALL = {
     "expressionBatch('count() < 3')": ["0 2 4", "1 2 4", "2 4 6", "3 4 6", "4 6 -", "5 6 -", "6 - -"],
     "frequent(2, k)": ["0 0 2", "1 1 3", "2 2 4", "3 3 5", "4 4 6", "5 5 -", "6 6 -"],
     "lossyFrequent(0.01, 0.005, k)": ["0 0 2", "1 1 3", "2 2 4", "3 3 5", "4 4 6", "5 5 -", "6 6 -"],
+    "unique:ever(k)": ["0 0 2", "1 1 3", "2 2 4", "3 3 5", "4 4 6", "5 5 -", "6 6 -"],
+    "unique:first(k)": ["0 0 -", "1 1 -", "(2 - 2)", "(3 - 3)", "(4 - 4)", "(5 - 5)", "(6 - 6)"],
+    "unique:length(k, 2)": ["0 0 2", "1 1 -", "2 2 -", "3 3 -", "4 4 -", "5 5 -", "6 6 -"],
+    "unique:time(k, 3 sec)": ["0 0 2", "1 1 3", "2 2 4", "3 3 5", "4 4 6", "5 5 8", "6 6 9"],
+    "unique:lengthBatch(k, 2)": ["0 1 3", "1 1 3", "2 3 5", "3 3 5", "4 5 -", "5 5 -", "6 - -"],
+    "unique:timeBatch(k, 3 sec)": ["0 - 2", "1 3 6", "2 3 6", "3 - 5", "4 6 9", "5 6 9", "6 9 12"],
+    "unique:timeLengthBatch(k, 3 sec, 2)": ["0 1 4", "1 1 4", "(2 - 2)", "3 4 9", "4 4 9", "(5 - 5)", "6 9 12"],
+    "unique:externalTimeBatch(k, at, 3 sec)": ["0 - 2", "1 3 6", "2 3 6", "3 - 5", "4 6 -", "5 6 -", "6 - -"],
+    "unique:firstLengthBatch(k, 2)": ["0 1 3", "1 1 3", "2 3 5", "3 3 5", "4 5 -", "5 5 -", "6 - -"],
+    "unique:firstTimeBatch(k, 3 sec)": ["0 3 6", "1 3 6", "(2 - 2)", "3 6 9", "4 6 9", "(5 - 5)", "6 9 12"],
 }
 """Stays of FEED's events, which come once a second, in each window, if the query asks for expired events too."""
 
@@ -86,7 +96,10 @@ def test_events_that_are_counted_out() -> None:
     assert written(window) == ["0 0 1", "1 1 3", "(2 - 2)", "3 3 -"]
 
 
-FINDS = dict.fromkeys(DECLARATIONS, "held") | {"delay": "waiting", "expressionBatch": "waiting", "session": "nothing"}
+FINDS = dict.fromkeys(DECLARATIONS, "held") | {
+    "delay": "waiting", "expressionBatch": "waiting", "session": "nothing", "unique:lengthBatch": "waiting",
+    "unique:firstLengthBatch": "waiting",
+}  # fmt: skip
 """Which of a window's events an on-demand query finds: Siddhi's windows differ in it."""
 
 

@@ -163,7 +163,7 @@ class InputSteps(DeclaredState):
     window: Window | None = part()
     _running: list[Aggregator] = parts(form=plain)
     """Aggregators in filters."""
-    _reorders: list[ReorderStep] = parts(saved_as="reorder", form=plain)
+    _reorders: list[ReorderStep | Deduplicate] = parts(saved_as="reorder", form=plain)
 
     def __init__(
         self,
@@ -226,8 +226,9 @@ class InputSteps(DeclaredState):
                 types = tuple(schema[a] for a in self._keep[i])
                 args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
                 phase = scheduler + self.schedulers
-                self._reorders.append(ReorderStep(types, fixed, phase, adaptive, services.partitioned))
-                self._steps.append(_ReorderOp(args, self._reorders[-1]))
+                reorder = ReorderStep(types, fixed, phase, adaptive, services.partitioned)
+                self._reorders.append(reorder)
+                self._steps.append(_ReorderOp(args, reorder))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep) and step.function == "unique:deduplicate":
                 places = {a: p for p, a in enumerate(self._keep[i])}
@@ -236,8 +237,9 @@ class InputSteps(DeclaredState):
                     arguments, (), scheduler + self.schedulers, False, strings=services.strings, context=context,
                     partitioned=services.partitioned, refuse=_refuse(services, query, self.source),
                 )  # fmt: skip
-                self._reorders.append(Deduplicate(setup))
-                self._steps.append(_DeduplicateOp(self._reorders[-1]))
+                deduplicate = Deduplicate(setup)
+                self._reorders.append(deduplicate)
+                self._steps.append(_DeduplicateOp(deduplicate))
                 self.schedulers += 1
             elif isinstance(step, FunctionStep):
                 self._steps.append(_FunctionOp(step.function, [compile_expr(a, context) for a in step.args]))
@@ -390,7 +392,7 @@ class InputSteps(DeclaredState):
     @property
     def forgets_all(self) -> bool:
         """True if nothing is held for an instance after `forget`."""
-        return not self._reorders
+        return not any(isinstance(r, ReorderStep) for r in self._reorders)
 
     def pick_columns(self, rows: Rows) -> Rows:
         """Rows of a named window, whose last column is the serial number, with the columns of `places` and that."""
@@ -415,10 +417,10 @@ class InputSteps(DeclaredState):
     @property
     def rows(self) -> int | None:
         """Events that the window and stream processors hold; None if there are none of them."""
-        found = [r.held for r in self._reorders]
-        if self.window is not None and (own := rows_held(self.window)) is not None:
-            found.append(own)
-        return sum(found) if found else None
+        counts = [r.held for r in self._reorders]
+        if self.window is not None and (count := rows_held(self.window)) is not None:
+            counts.append(count)
+        return sum(counts) if counts else None
 
 
 def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
@@ -436,7 +438,7 @@ def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
 
 
 def _refuse(services: Services, query: str, stream: str) -> Callable[[Rows, Mask, str], None]:
-    """What `WindowSetup.refuse` does with rows of a query's stream."""
+    """`WindowSetup.refuse` for rows of a query's stream."""
 
     def refuse(rows: Rows, mask: Mask, why: str) -> None:
         env = Env(len(rows), services.strings, rows.ts, rows.ts, frame_of(rows).resolve)
@@ -470,7 +472,7 @@ def make_window(
         raise NotImplementedError(
             f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
         )
-    selected = needs.selected
+    selected, refuse = needs.selected, _refuse(services, query, stream)
     watched = services.watching if services.watches(query) else None
     if watched is not None:  # its number is a column behind the attributes
         types = (*types[: len(attrs)], Type.LONG, *types[len(attrs) :])
@@ -479,7 +481,7 @@ def make_window(
         WindowSetup(
             args, types, scheduler, needs.expired, needs.findable, condition, tuple(schema.names[a] for a in attrs),
             tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, _refuse(services, query, stream),
+            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
         )
     )  # fmt: skip
     if watched is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-
-
 import numpy as np
 
 from ..columnar.column_data import Array
@@ -18,9 +16,9 @@ from .window_protocol import Emission, WindowSetup
 
 @timed_window
 class Deduplicate(TimedWindow, KeyedWindow):
-    """`DeduplicateStreamProcessor`: the events that passed, of each instance in a queue. Those at its head are forgotten
-    that are more than t ms older than an event that comes, or than a timer, which each of them sets. Events of all
-    kinds count, such as those that leave a window.
+    """`DeduplicateStreamProcessor`: the events that passed, of each instance in a queue. Those at its head are
+    forgotten that are more than t ms older than an event that comes, or than a timer, which each of them sets. Events
+    of all kinds count, such as those that leave a window.
     """
 
     chains = ("events",)
@@ -35,9 +33,9 @@ class Deduplicate(TimedWindow, KeyedWindow):
     @inlined
     def _forget_until(self, p: int, time: int) -> None:
         while self.log.head[0][p] >= 0 and time - self.log.ts[self.log.head[0][p]] > self.span:
-            old = self.log.pop(0, p)
-            self.by_key[0, self.ids_by_position[old]] = -1
-            self.log.alive[old] = False
+            previous = self.log.pop(0, p)
+            self.by_key[0, self.ids_by_position[previous]] = -1
+            self.log.alive[previous] = False
 
     @inlined
     def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
@@ -64,10 +62,10 @@ class Deduplicate(TimedWindow, KeyedWindow):
         self.timers.room(n, instances)
         self.ids_by_position = self.ids
         out = Emission(n, True)
-        made = self.step(rows, at, clock, hashes, out)
+        count = self.step(rows, at, clock, hashes, out)
         self._compact()
         stays = np.zeros(n, np.bool_)
-        stays[out.pos[:made]] = True
+        stays[out.pos[:count]] = True
         return rows.where(stays)
 
     @property

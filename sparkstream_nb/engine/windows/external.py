@@ -209,7 +209,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
 
     args: _Batching
     stamps, moves, is_ordered = None, True, False
-    chains = ("pending", "held")
+    chains: tuple[str, ...] = ("pending", "held")
     reset = first_events()
     batch = per_instance("first_batch", rows=PENDING + 1)
     timers = scheduled_times()

@@ -2,7 +2,7 @@
 
 Siddhi's faults are here too. Its windows of length and time keep for ever which event of a key came last, also when
 that has left, and take it out of a list (`ComplexEventChunk`) whose end stays where it was when the last of several
-events is taken out: what comes then is not in the list until that is empty (`broken`).
+events is taken out: later events are not in the list until that is empty (`lost_end`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_LISTED = -2
 
 class UniqueEverWindow(CountedKeys):
     """The last event of every key: a new one pushes out the one before. Also `unique:first`, which keeps the first
-    event and drops the others. Keys that are no attributes are columns of the log behind those of the stream."""
+    event and drops the others. Keys that are no attributes are columns of the log behind the stream's."""
 
     keeps_first = False
 
@@ -49,19 +49,19 @@ class UniqueEverWindow(CountedKeys):
         args = [a for a in setup.args if not isinstance(a, Ref)]
         self._evaluate = [compile_expr(a, setup.context) for a in args]
         super().__init__(replace(setup, types=(*setup.types, *(a.type for a in args))), len(setup.args))
-        computed = iter(range(self.columns, self.columns + len(args)))
-        self.keys = [a.attr if isinstance(a, Ref) else next(computed) for a in setup.args]
+        key_columns = iter(range(self.columns, self.columns + len(args)))
+        self.keys = [a.attr if isinstance(a, Ref) else next(key_columns) for a in setup.args]
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if self._evaluate:
             resolve = frame_of(rows).resolve
             env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.order_key), resolve)
-            computed = [evaluate(env) for evaluate in self._evaluate]
+            key_columns = [evaluate(env) for evaluate in self._evaluate]
             if env.failed is not None:
                 self.setup.refuse(rows, env.failed, "its unique key failed")
                 stay = np.flatnonzero(~env.failed)
-                rows, computed = rows.take(stay), [c.take(stay) for c in computed]
-            rows = rows.with_columns([*rows.columns, *computed])
+                rows, key_columns = rows.take(stay), [c.take(stay) for c in key_columns]
+            rows = rows.with_columns([*rows.columns, *key_columns])
         result = super().run(rows, clock, instances, hashes)
         if not self._evaluate:
             return result
@@ -78,10 +78,10 @@ class UniqueEverWindow(CountedKeys):
             pos = rows.first + i
             k = ids[i]
             out.chunks = rows.chunk[i]
-            known = self.key[COUNT, k] > 0
-            if known and not self.keeps_first:
+            has_key = self.key[COUNT, k] > 0
+            if has_key and not self.keeps_first:
                 out.put(self.key[LAST, k], EXPIRED, now[i], rows.order_key[i])
-            if not (known and self.keeps_first):
+            if not (has_key and self.keeps_first):
                 self._count(k, pos, self.log.instance[pos], rows.order_key[i], out)
         return out.count
 
@@ -100,7 +100,7 @@ class UniqueList(KeyedWindow):
     findable: bool
     chains = ("events",)
     loses_end = True
-    broken = per_instance()
+    lost_end = per_instance()
 
     def _begin_list(self, setup: WindowSetup, numbers_of_keys: int) -> None:
         self.findable, self.ops_only = setup.findable, setup.ops_only
@@ -116,35 +116,35 @@ class UniqueList(KeyedWindow):
 
     @inlined
     def _append(self, pos: int, p: int) -> None:
-        """An event comes to the end of its list, or behind its lost end."""
+        """Appends an event to its list, or behind the lost end of that."""
         if self.log.head[0][p] < 0:
-            self.broken[p] = 0
-        if self.broken[p] == 0:
+            self.lost_end[p] = 0
+        if self.lost_end[p] == 0:
             self.before[pos] = self.log.tail[0][p]
             self.log.push(0, pos, p)
 
     @inlined
     def _remove(self, pos: int, p: int) -> None:
         """Takes an event out of its list (`ComplexEventChunk.remove`)."""
-        former = self.before[pos]
+        neighbour = self.before[pos]
         later = self.log.next[pos]
         self.before[pos] = NOT_LISTED
-        if former >= 0:
-            self.log.next[former] = later
+        if neighbour >= 0:
+            self.log.next[neighbour] = later
         else:
             self.log.head[0][p] = later
         if later >= 0:
-            self.before[later] = former
+            self.before[later] = neighbour
         else:
-            self.log.tail[0][p] = former
-            if former >= 0 and self.loses_end:
-                self.broken[p] = 1
+            self.log.tail[0][p] = neighbour
+            if neighbour >= 0 and self.loses_end:
+                self.lost_end[p] = 1
 
-    def _result(self, made: int, rows: Rows, out: Emission) -> Rows:
+    def _result(self, count: int, rows: Rows, out: Emission) -> Rows:
         if self.ops_only:
-            result = out.beside(made, self.log, rows)
+            result = out.beside(count, self.log, rows)
         else:
-            result = self._strip(out.rows(made, self.log, rows.instance is not None))
+            result = self._strip(out.rows(count, self.log, rows.instance is not None))
         end = self.log.end
         self._compact()
         if self.log.end != end:
@@ -160,11 +160,11 @@ class UniqueList(KeyedWindow):
     @compiled
     def _link_back(self, instances: int) -> None:
         for p in range(instances):
-            former = -1
+            neighbour = -1
             at: Any = np.int64(self.log.head[0][p])
             while at >= 0:
-                self.before[at] = former
-                former = at
+                self.before[at] = neighbour
+                neighbour = at
                 at = np.int64(self.log.next[at])
 
     def load(self, state: dict[str, Any]) -> None:
@@ -197,8 +197,8 @@ class UniqueLengthWindow(UniqueList, Untimed):
         rows, ids = self.key.take(rows, clock)
         at = self._enlist(rows, ids, instances)
         out = Emission((2 + 2 * self.findable) * len(rows), self.ops_only)
-        made = self._step(Feed(rows, at), self.ids, clock.at(rows.order_key), out)
-        return self._result(made, rows, out)
+        count = self._step(Feed(rows, at), self.ids, clock.at(rows.order_key), out)
+        return self._result(count, rows, out)
 
     @compiled
     def _step(self, rows: Feed, ids: Array, now: Array, out: Emission) -> int:
@@ -210,23 +210,23 @@ class UniqueLengthWindow(UniqueList, Untimed):
             k = ids[pos]
             order_key = rows.order_key[i]
             out.chunks = rows.chunk[i]
-            old = self.by_key[0, k]
+            previous = self.by_key[0, k]
             self.by_key[0, k] = pos
             self.log.alive[pos] = True
-            entered = True
-            gone: Any = np.int64(-1)
-            if old >= 0:
+            enters = True
+            leaver: Any = np.int64(-1)
+            if previous >= 0:
                 if self.findable:
-                    if self.before[old] != NOT_LISTED:
-                        gone = old
-                        self._remove(old, p)
+                    if self.before[previous] != NOT_LISTED:
+                        leaver = previous
+                        self._remove(previous, p)
                 elif self.stuck[p] == 0:
-                    if old > self.cursor[p] and self.before[old] != NOT_LISTED:
-                        self._remove(old, p)
+                    if previous > self.cursor[p] and self.before[previous] != NOT_LISTED:
+                        self._remove(previous, p)
                     self.cursor[p] = self.log.tail[0][p]
                 self._append(pos, p)
-                self.log.alive[old] = self.before[old] != NOT_LISTED
-                out.put(old, EXPIRED, now[i], order_key)
+                self.log.alive[previous] = self.before[previous] != NOT_LISTED
+                out.put(previous, EXPIRED, now[i], order_key)
             else:
                 self.count[p] += 1
                 first: Any = np.int64(self.log.head[0][p])
@@ -234,19 +234,19 @@ class UniqueLengthWindow(UniqueList, Untimed):
                     if self.cursor[p] == first:
                         self.stuck[p] = 1
                         self.cursor[p] = -1
-                    gone = first
+                    leaver = first
                     self._poll(first, p)
                     self.log.alive[first] = self.by_key[0, ids[first]] == first
                     out.put(first, EXPIRED, now[i], order_key)
                 elif self.count[p] > self.length:  # of length 0
-                    entered = False
+                    enters = False
                     out.put(pos, EXPIRED, 0 if self.ops_only else self.log.ts[pos], order_key)
-                if entered:
+                if enters:
                     self._append(pos, p)
             if self.findable:
-                if gone >= 0:
-                    out.put(gone, LEAVE, now[i], order_key)
-                if entered:
+                if leaver >= 0:
+                    out.put(leaver, LEAVE, now[i], order_key)
+                if enters:
                     out.put(pos, ENTER, self.log.ts[pos], order_key)
             out.put(pos, CURRENT, 0 if self.ops_only else self.log.ts[pos], order_key)
         return out.count
@@ -284,7 +284,7 @@ class UniqueTimeWindow(TimedWindow, UniqueList):
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.scheduler = int(setup.constant(1)), setup.scheduler
         self._begin_list(setup, 4)
-        self._compared, self._texts = len(setup.names), TextKeys(setup.strings)
+        self._width, self._texts = len(setup.names), TextKeys(setup.strings)
 
     @inlined
     def _expire(self, pos: int, p: int, now: int, order_key: int, out: Emission) -> None:
@@ -313,27 +313,27 @@ class UniqueTimeWindow(TimedWindow, UniqueList):
         pos = event.pos
         k: Any = self.ids_by_position[pos]
         time = self.log.ts[pos]
-        old: Any = self.by_key[0, k]
+        previous: Any = self.by_key[0, k]
         seen = self.by_key[SEEN, k] == 0
         equal = seen and self.by_key[TIME, k] == time and self.by_key[IDENTITY, k] == self.identity[event.row]
         self.by_key[SEEN, k] = 0
         self.by_key[TIME, k] = time
         self.by_key[IDENTITY, k] = self.identity[event.row]
         self._append(pos, p)
-        listed = self.before[pos] != NOT_LISTED
-        self.by_key[0, k] = pos if listed else -1
-        self.log.alive[pos] = listed
-        if self.findable and listed:
+        in_list = self.before[pos] != NOT_LISTED
+        self.by_key[0, k] = pos if in_list else -1
+        self.log.alive[pos] = in_list
+        if self.findable and in_list:
             out.put(pos, ENTER, time, event.order_key)
         if self.newest[0] < time:
             schedule.notify(p, time + self.span)
             self.newest[0] = time
-        if old < 0 and equal and listed:
-            old = np.int64(pos)
+        if previous < 0 and equal and in_list:
+            previous = np.int64(pos)
             self.by_key[0, k] = -1
-        if old >= 0:
-            later: Any = np.int64(self.log.next[old])
-            self._expire(old, p, event.now, event.order_key, out)
+        if previous >= 0:
+            later: Any = np.int64(self.log.next[previous])
+            self._expire(previous, p, event.now, event.order_key, out)
             if later >= 0 and self.log.ts[later] - event.now + self.span <= 0:
                 self.by_key[0, self.ids_by_position[later]] = -1
                 self._expire(later, p, event.now, event.order_key, out)
@@ -354,7 +354,7 @@ class UniqueTimeWindow(TimedWindow, UniqueList):
     def _identities(self, rows: Rows) -> Array:
         """int64[n]: hashes of the rows' values, to compare events of one key (`StreamEvent.equals`)."""
         out = np.zeros(len(rows), np.int64)
-        for column in rows.columns[: self._compared]:
+        for column in rows.columns[: self._width]:
             if column.type is Type.STRING:  # not by its codes, which are others after a restart
                 words, null = self._texts.numbers([column, None], len(rows))[0], column.null
             else:

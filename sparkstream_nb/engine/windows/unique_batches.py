@@ -20,7 +20,7 @@ from ..columnar.timers import Schedule, Timers
 from ..notation.kernels import compiled, inlined
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
 from .declared_state import numbers, per_instance, scheduled_times
-from .external import END, FLUSHED, HELD, NEWEST, PENDING, ExternalTimeBatchWindow
+from .external import END, FLUSHED, HELD, NEWEST, PENDING, SCHEDULED, ExternalTimeBatchWindow
 from .time_batch import first_after, next_emit
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .unique_keys import KeyedWindow, UniqueKey
@@ -46,8 +46,9 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
     with the next one; a RESET is a copy of its first event. `first`: of a key the first event stays, not the last.
     """
 
+    stamps: int | None
     stamps, moves, is_ordered = EXPIRED, False, False
-    chains = ("expired",)
+    chains, shows = ("expired",), "expired"
     positions = 1
     places = ("reset",)
     keeps_ids = False
@@ -59,8 +60,9 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
     def __init__(self, setup: WindowSetup, *, length: int = -1, span: int = -1, start: int | None = None,
                  first: bool = False) -> None:  # fmt: skip
         self.length, self.span, self.first, self.scheduler = length, span, first, setup.scheduler
-        self.aligned, self.start = start is not None, start or 0
-        self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
+        self.has_start, self.start = start is not None, start or 0
+        # The last batch leaves in any case; elsewhere than in a join nobody sees that.
+        self.wants_expired, self.resets_per_chunk = setup.wants_expired or setup.findable, setup.resets_per_chunk
         # A condition looks into the batch that is collected, if only its length ends it, else into the last one.
         self.finds_pending = setup.findable and span < 0
         if span < 0:
@@ -76,7 +78,7 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
         self.turn[SEND], self.turn[FULL], self.turn[INSTANCE], self.turn[NOW] = 0, 0, p, now
         if self.span > 0:
             if self.batch[EMIT] == -1:
-                self.batch[EMIT] = next_emit(now, self.span, self.start, self.aligned)
+                self.batch[EMIT] = next_emit(now, self.span, self.start, self.has_start)
                 schedule.notify(p, self.batch[EMIT])
             if now >= self.batch[EMIT]:
                 self.batch[EMIT] += self.span
@@ -124,13 +126,14 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
     def _collect(self, pos: int, order_key: int, out: Emission) -> None:
         """An event comes into the map."""
         k: Any = self.ids_by_position[pos]
-        old: Any = self.by_key[LAST, k]
-        if old < 0:
+        previous: Any = self.by_key[LAST, k]
+        if previous < 0:
             slot = self.batch[COUNT]
             if self.batch[BINS] < _SMALL_MAP:
                 same = 0
                 for i in range(slot):
-                    same += (self.by_key[SPREAD, self.pending[i]] ^ self.by_key[SPREAD, k]) & (self.batch[BINS] - 1) == 0
+                    apart = self.by_key[SPREAD, self.pending[i]] ^ self.by_key[SPREAD, k]
+                    same += apart & (self.batch[BINS] - 1) == 0
                 if same >= _LONG_BIN:
                     self._grow(order_key, out)
             self.pending[slot] = k
@@ -138,13 +141,13 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
             self.batch[COUNT] += 1
             if self.batch[COUNT] * 4 > self.batch[BINS] * 3:
                 self._grow(order_key, out)
-        if old < 0 or not self.first:
+        if previous < 0 or not self.first:
             if self.finds_pending:
-                if old >= 0:
-                    self._put(old, LEAVE, order_key, out)
+                if previous >= 0:
+                    self._put(previous, LEAVE, order_key, out)
                 self._put(pos, ENTER, order_key, out)
-            if old >= 0:
-                self.log.alive[old] = False
+            if previous >= 0:
+                self.log.alive[previous] = False
             self.by_key[LAST, k] = pos
             self.log.alive[pos] = True
 
@@ -204,12 +207,12 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
         return out.count
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
-        known = self.key.size
+        size_before = self.key.size
         rows, ids = self.key.take(rows, clock)
         n = len(rows)
         at = self._add(rows, ids, instances)
-        if self.key.size > known:
-            self.by_key[SPREAD, known : self.key.size] = self.key.spreads(known)
+        if self.key.size > size_before:
+            self.by_key[SPREAD, size_before : self.key.size] = self.key.spreads(size_before)
         self.pending = grown(self.pending, int(self.batch[COUNT]) + n)
         self.timers.room(2 * n + 2, instances)
         # An event comes out once as each kind; when the map doubles, the contents for joins enter again.
@@ -217,12 +220,12 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
         self.ids_by_position = self.ids
         self.owner = np.zeros(len(out.pos), np.int32)
         self.ranks = np.zeros(len(out.pos) if self.finds_pending else 0, np.int64)
-        made = self.step(rows, at, clock, hashes, out)
-        result = self._strip(out.rows(made, self.log, False, self.resets_per_chunk))
+        count = self.step(rows, at, clock, hashes, out)
+        result = self._strip(out.rows(count, self.log, False, self.resets_per_chunk))
         if rows.instance is not None:
-            result.instance, result.window_ops = self.owner[:made], None
+            result.instance, result.window_ops = self.owner[:count], None
         if self.is_ordered:
-            result = with_ranks(result, self.ranks[:made])
+            result = with_ranks(result, self.ranks[:count])
         self._compact()
         return result
 
@@ -231,10 +234,10 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
         return self.timers.next_due() if waits else None
 
     def forget(self, instances: Array) -> None:
-        """Events that wait in the map stay there, whatever instance they are of."""
-        waiting = self.by_key[LAST][self.by_key[LAST] >= 0]
+        """Events stay in the map, and with the instance that they came out at, whatever instance they are of."""
         super().forget(instances)
-        self.log.alive[waiting] = True
+        for stay in (self.by_key[LAST], self.reset, self._chain(0)[0]):
+            self.log.alive[stay[stay >= 0]] = True
 
     def _renumber(self, stay: Array) -> None:
         super()._renumber(stay)
@@ -274,7 +277,8 @@ def unique_time_length_batch(setup: WindowSetup) -> Window:
     """Batches of t ms, with the last event of each key; at n keys a batch comes out, and the rest of the time's events
     are dropped."""
     start = setup.constant(2) if len(setup.args) > 3 else None
-    return UniqueBatchWindow(setup, length=int(setup.constant(len(setup.args) - 1)), span=int(setup.constant(1)), start=start)
+    length = int(setup.constant(len(setup.args) - 1))
+    return UniqueBatchWindow(setup, length=length, span=int(setup.constant(1)), start=start)
 
 
 VALUE, PLACE = 0, 1
@@ -287,9 +291,14 @@ _MERGED = 2
 
 @timed_window
 class UniqueExternalTimeBatchWindow(ExternalTimeBatchWindow, KeyedWindow):
-    """`externalTimeBatch` with the last event of each key, in the order in which the keys came (`LinkedHashMap`)."""
+    """`externalTimeBatch` with the last event of each key, in the order in which the keys came (`LinkedHashMap`).
 
-    chains = ("pending", "held", "merged")
+    With a timeout Siddhi keeps the batches that a timeout puts out alone, unless expired events are wanted: a join
+    finds only these. `keeps_now`: whether the batch that comes out is kept.
+    """
+
+    chains: tuple[str, ...] = ("pending", "held", "merged")
+    shows = "held"
     positions = 2
     places = ("reset",)
     keeps_ids = False
@@ -297,6 +306,8 @@ class UniqueExternalTimeBatchWindow(ExternalTimeBatchWindow, KeyedWindow):
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(replace(setup, args=setup.args[1:]))
+        self.keeps = setup.wants_expired or (setup.findable and self.args.timeout == 0)
+        self.keeps_now = np.array([self.keeps])
         self.key = UniqueKey(setup.args[0], setup, apart=True, by_value=True, nullable=True)
         self._begin(setup, PLACE + 1)
 
@@ -306,22 +317,33 @@ class UniqueExternalTimeBatchWindow(ExternalTimeBatchWindow, KeyedWindow):
         return rows
 
     @inlined
+    def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
+        p = due.instance
+        if self.batch[SCHEDULED, p] <= due.time:
+            out.chunks += 1
+            self.keeps_now[0] = True
+            out.count = self._flush(p, due.order_key, out)
+            self.keeps_now[0] = self.keeps
+            self.batch[FLUSHED, p] = 1
+            self._wait(p, due.now, schedule)
+
+    @inlined
     def _collect(self, pos: int, p: int) -> None:
         k: Any = self.ids_by_position[pos]
-        old: Any = self.by_key[VALUE, k]
-        if old < 0:
+        previous: Any = self.by_key[VALUE, k]
+        if previous < 0:
             self.by_key[PLACE, k] = pos
             self.log.push(CURRENT_CHAIN, pos, p)
             self.batch[PENDING, p] += 1
         else:
-            self.log.alive[old] = old == self.by_key[PLACE, k]
+            self.log.alive[previous] = previous == self.by_key[PLACE, k]
         self.by_key[VALUE, k] = pos
         self.log.alive[pos] = True
 
     @compiled
     def _flush(self, p: int, order_key: int, out: Emission) -> int:
         """`flushToOutputChunk`, and after a timeout `appendToOutputChunk`, which repeats the rows that the timeout put
-        out before, with new events in the places of those of their keys. Returns how many rows are put out then."""
+        out before, with new events in the places of their keys. Returns how many rows are put out then."""
         now = self.batch[NEWEST, p]
         reset = self.reset[p]
         if self.batch[FLUSHED, p] == 0:
@@ -333,59 +355,80 @@ class UniqueExternalTimeBatchWindow(ExternalTimeBatchWindow, KeyedWindow):
         while self.log.head[CURRENT_CHAIN][p] >= 0:
             place = self.log.pop(CURRENT_CHAIN, p)
             k = self.ids_by_position[place]
-            new: Any = self.by_key[VALUE, k]
-            self.log.alive[place] = False
-            self.log.alive[new] = True
-            if self.by_key[PLACE, k] >= 0:
-                self.log.push(_MERGED, new, p)
-            self.by_key[VALUE, k] = -1
+            comes = self.by_key[PLACE, k] >= 0  # not in the place of another event
             self.by_key[PLACE, k] = -1
+            if self.keeps_now[0]:
+                if comes:
+                    self.log.push(_MERGED, place, p)
+                else:
+                    self.log.alive[place] = False
+            else:
+                new: Any = self.by_key[VALUE, k]
+                if comes:
+                    out.emit(new, CURRENT, self.log.ts[new], order_key)
+                self.by_key[VALUE, k] = -1
+                self.log.alive[place] = False
+                self.log.alive[new] = False
         self.batch[PENDING, p] = 0
         while self.log.head[_MERGED][p] >= 0:
-            new = self.log.pop(_MERGED, p)
+            place = self.log.pop(_MERGED, p)
+            k = self.ids_by_position[place]
+            new = self.by_key[VALUE, k]
+            if new < 0:
+                new = np.int64(place)
+            self.by_key[VALUE, k] = -1
+            self.log.alive[place] = False
+            self.log.alive[new] = True
             out.emit(new, CURRENT, self.log.ts[new], order_key)
-            self.log.alive[new] = self.keeps
-            if self.keeps:
-                self.log.push(EXPIRED_CHAIN, new, p)
-                self.batch[HELD, p] += 1
-                if self.findable:
-                    out.emit(new, ENTER, now, order_key)
+            self.log.push(EXPIRED_CHAIN, new, p)
+            self.batch[HELD, p] += 1
+            if self.findable:
+                out.emit(new, ENTER, now, order_key)
         if self.reset[p] >= 0:
             self.log.alive[self.reset[p]] = True
         return out.count
 
     @inlined
     def _merge(self, p: int, now: int, order_key: int, out: Emission) -> None:
-        """The events that a timeout put out come out again, with the last events of their keys in their places."""
+        """Puts out again what a timeout put out, with the last event of each key in its place."""
         at: Any = np.int64(self.log.head[EXPIRED_CHAIN][p])
         while at >= 0 and self.wants_expired:
             out.emit(at, EXPIRED, now, order_key)
             at = np.int64(self.log.next[at])
         if not self.resets_per_chunk:
             out.emit(self.reset[p], RESET, now, order_key)
-        while self.log.head[EXPIRED_CHAIN][p] >= 0:
-            old = self.log.pop(EXPIRED_CHAIN, p)
-            k = self.ids_by_position[old]
+        if not self.keeps_now[0]:
+            at = np.int64(self.log.head[EXPIRED_CHAIN][p])
+            while at >= 0:
+                k = self.ids_by_position[at]
+                new = self.by_key[VALUE, k]
+                if new >= 0:
+                    self.by_key[PLACE, k] = -1
+                else:
+                    new = at
+                out.emit(new, CURRENT, self.log.ts[new], order_key)
+                at = np.int64(self.log.next[at])
+            at = np.int64(-1)
+        while self.keeps_now[0] and self.log.head[EXPIRED_CHAIN][p] >= 0:
+            previous = self.log.pop(EXPIRED_CHAIN, p)
+            k = self.ids_by_position[previous]
             if self.findable:
-                out.emit(old, LEAVE, now, order_key)
+                out.emit(previous, LEAVE, now, order_key)
             if self.by_key[VALUE, k] >= 0:
-                self.log.alive[old] = False
-                old = self.by_key[VALUE, k]
                 self.by_key[PLACE, k] = -1
-            self.log.push(_MERGED, old, p)
-        self.batch[HELD, p] = 0
+            self.log.push(_MERGED, previous, p)
+        if self.keeps_now[0]:
+            self.batch[HELD, p] = 0
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         rows, start = self.args.taken(rows, clock, self.batch[END])
         rows, ids = self.key.take(rows, clock)
         n = len(rows)
-        have = self.batch.shape[1]
         at = self._add(rows, ids, instances)
-        self._fill_new(have)
         self.timers.room(2 * n, instances)  # a timer that fires leaves its place to the next one
         self.time, self.start, self.ids_by_position = self.log.values(self.args.time), start, self.ids
         out = Emission((2 + self.findable) * (at + n) + 2)
-        made = self.step(rows, at, clock, hashes, out)
-        result = self._strip(out.rows(made, self.log, rows.instance is not None, self.resets_per_chunk))
+        count = self.step(rows, at, clock, hashes, out)
+        result = self._strip(out.rows(count, self.log, rows.instance is not None, self.resets_per_chunk))
         self._compact()
         return result

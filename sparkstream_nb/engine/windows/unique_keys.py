@@ -18,7 +18,9 @@ from ..columnar.key_ids import Keys
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_expr
 from ..notation.kernels import struct
+from ..state.declared import DeclaredState
 from ..state.key_hash import TextKeys
+from ..state.saving import Form
 from .chain import lay_out
 from .declared_state import ChainedWindow
 from .window_protocol import WindowSetup
@@ -63,7 +65,7 @@ class UniqueKey:
 
     @property
     def size(self) -> int:
-        """How many ids there are."""
+        """The number of ids."""
         return self._keys.size
 
     def take(self, rows: Rows, clock: Clock) -> tuple[Rows, Array]:
@@ -118,8 +120,10 @@ class KeyedWindow(ChainedWindow):
     by_key: Array
     positions = 1
     places: tuple[str, ...] = ()
+    shows = "events"
+    """The chain of the events that have been emitted and have not left."""
     keeps_ids = True
-    """Whether an id stays when nothing is held for it."""
+    """True if an id stays when nothing is held for it."""
 
     def _begin(self, setup: WindowSetup, numbers: int) -> None:
         """Begins with no events; `numbers` are the rows of `by_key`."""
@@ -153,48 +157,51 @@ class KeyedWindow(ChainedWindow):
 
     def _renumber(self, stay: Array) -> None:
         """Only these ids stay."""
-        moved = np.full(self.key.size + 1, -1, np.int32)  # the last place is for -1
-        moved[stay] = np.arange(len(stay))
-        self.ids[: self.log.end] = moved[self.ids[: self.log.end]]
+        new_places = np.full(self.key.size + 1, -1, np.int32)  # the last place is for -1
+        new_places[stay] = np.arange(len(stay))
+        self.ids[: self.log.end] = new_places[self.ids[: self.log.end]]
         self.by_key = self.by_key[:, stay].copy()
         self.key.keep(stay)
+
+    def _chain(self, chain: int) -> tuple[Array, Array]:
+        """(the positions of a chain of every instance, end to end, and how many each has)."""
+        log = self.log
+        out, lengths = np.empty(log.end, np.int64), np.zeros(log.instances, np.int64)
+        n = lay_out(log.head[chain], log.tail[chain], log.next, log.instances, out, lengths)
+        return out[:n], lengths
 
     def forget(self, instances: Array) -> None:
         super().forget(instances)
         if self.key.apart:
             self._renumber(np.flatnonzero(~np.isin(self.key.instances(), instances)))
 
-    def state(self) -> dict[str, Any]:
+    def _state(self, form: Form) -> dict[str, Any]:
         log = self.log
         live = np.flatnonzero(log.alive[: log.end])
-        moved = np.full(log.end + 1, -1, np.int64)
-        moved[live] = np.arange(len(live))
+        new_places = np.full(log.end + 1, -1, np.int64)
+        new_places[live] = np.arange(len(live))
         by_key = self.by_key[:, : self.key.size].copy()
-        by_key[: self.positions] = moved[by_key[: self.positions]]
+        by_key[: self.positions] = new_places[by_key[: self.positions]]
         chains = []
         for c in range(len(self.chains)):
-            out, lengths = np.empty(log.end, np.int64), np.zeros(log.instances, np.int64)
-            n = lay_out(log.head[c], log.tail[c], log.next, log.instances, out, lengths)
-            chains.append({"events": moved[out[:n]], "lengths": lengths})
-        declared = {n: d.state(getattr(self, n), log) for n, d in self._declared.items()}
-        declared |= {name: moved[declared[name]] for name in self.places}
-        return {"events": log.state(live), "keys": self.key.state(), "by_key": by_key, "chains": chains, **declared}
-
-    def save_state(self) -> dict[str, Any]:
-        return self.state()
+            positions, lengths = self._chain(c)
+            chains.append({"events": new_places[positions], "lengths": lengths})
+        numbers = DeclaredState._state(self, form)
+        numbers |= {name: new_places[numbers[name]] for name in self.places}
+        return {"events": log.state(live), "keys": self.key.state(), "by_key": by_key, "chains": chains, **numbers}
 
     def load(self, state: dict[str, Any]) -> None:
         log, events = self.log, state["events"]
         log.__init__(log.types, log.chains)  # type: ignore[misc]
         zeros = np.zeros(len(events["ts"]), np.int64)
-        log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), len(state["chains"][0]["lengths"]))
+        instances = len(state["chains"][0]["lengths"])
+        log.add(Rows(events["columns"], events["ts"], zeros, zeros, None, events["part"]), instances)
         log.alive[: log.end] = True
         self.key.load(state["keys"])
         self.by_key = state["by_key"].copy()
         for c, chain in enumerate(state["chains"]):
             log.link(c, chain["events"], chain["lengths"])
-        for name, declaration in self._declared.items():
-            setattr(self, name, declaration.load(getattr(self, name), state[name]))
+        DeclaredState.load(self, state)
 
     @property
     def bytes(self) -> int:

@@ -30,6 +30,8 @@ from .time import TimeInLine
 from .time_batch import TimeBatchWindow
 from .time_by_instance import TimeByInstance
 from .timelength import TimeLengthWindow
+from .unique import UniqueEverWindow, UniqueList
+from .unique_keys import KeyedWindow
 from .window_protocol import Window
 
 
@@ -44,6 +46,8 @@ class HeldEvents:
 def held_events(window: Window) -> list[HeldEvents]:
     """The contents of a window. Raises TypeError for a class without a rule here."""
     state: Any = window.state()
+    if isinstance(window, KeyedWindow):
+        return _events_by_key(window, state)
     if isinstance(window, BatchesInLine):
         rows, new = rows_of(state["events"]), int(state["places"][1])
         return [HeldEvents(rows.slice(0, new), False), HeldEvents(rows.slice(new, len(rows)), True)]
@@ -70,13 +74,22 @@ def held_events(window: Window) -> list[HeldEvents]:
 
 _PLAIN = (
     LengthWindow, TimeLengthWindow, ExternalTimeWindow, BatchWindow, DelayByInstance, SortWindow, FrequentWindow,
-    LossyFrequentWindow,
+    LossyFrequentWindow, UniqueEverWindow,
 )  # fmt: skip
 """Windows whose state has its contents, and nothing but them, under `events`."""
 
 
 def _batches(current: dict[str, Any], former: dict[str, Any], waiting: bool) -> list[HeldEvents]:
     return [HeldEvents(rows_of(former), False), HeldEvents(rows_of(current), waiting)]
+
+
+def _events_by_key(window: KeyedWindow, state: dict[str, Any]) -> list[HeldEvents]:
+    """The contents of a window whose events are found by key: its list, or its last batch and the one at hand."""
+    rows, first = rows_of(state["events"]), state["by_key"][0]
+    last_batch = rows.take(np.sort(state["chains"][window.chains.index(window.shows)]["events"]))
+    if isinstance(window, UniqueList):
+        return [HeldEvents(last_batch, False)]
+    return [HeldEvents(last_batch, False), HeldEvents(rows.take(np.sort(first[first >= 0])), True)]
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ Rules (`safety_rules.py` has a function for each):
    events of windows that collect, which leave when the node has new ones.
 3. Windows in which other events decide which events stay (`length`, `sort`, `externalTime`, ...) count every event of
 any group: node-dependent, also with `group by`, unless the query only passes on each event as it comes.
-   `session` with a key is keyed by that.
+   `session` with a key is keyed by that, and so are `unique:ever`, `unique:first`, `unique:time` and
+   `unique:deduplicate` with one attribute: what they keep of a key depends on its own events and the clock.
 4. Aggregates without `group by` combine all events: node-dependent. `limit`, `offset`, `order by`, snapshots and rate
    limits by event count select among the events that a node has: node-dependent. `output first|last every <time>` needs
    `group by`. A group-by attribute of a side that may be missing is null for all keys: no key.
-5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock. Only equal values that are
-   written alike are routed alike: no numbers with fractions (0.0 equals -0.0, and 1 equals 1.0).
+5. Joins: keyed if `on` equates an attribute of each side and both windows go by the clock, or by that key. Only equal
+   values that are written alike are routed alike: no numbers with fractions (0.0 equals -0.0, and 1 equals 1.0).
 6. Patterns: keyed if `every` applies to the first state alone (every event starts a match of its own) and equalities in
    the filters tie each later state to it. Without `every` a pattern matches only once, with a group under `every` it
    restarts only when it has finished, and a sequence is broken by any event: node-dependent.
@@ -38,8 +39,9 @@ All else: node-dependent. That a table is in a database (`@store`) makes one dif
 9. A query inherits from the queries whose output it reads, that write a table which it reads, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 
-The claims are for events that are sent one by one. A route by key cuts several that are sent at once: the output of a
-batch, or the selection of `group by` and `limit` in it, is then computed for each node's part.
+The claims are for events that are sent one by one and, where the clock decides, in order. A route by key cuts several
+that are sent at once: the output of a batch, or the selection of `group by` and `limit` in it, is then computed for
+each node's part.
 """
 
 from __future__ import annotations

@@ -166,7 +166,8 @@ def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
         if any(isinstance(s, n.CountState) and s.least == 0 for s in _below(q.input.state)):
             return "a state that needs no event ends in turns with those of other keys on the node"
     for i in inputs(q.input):
-        if any(isinstance(s, n.FunctionStep) and s.function in STATEFUL for s in i.steps):
+        stateful = (s.function for s in i.steps if isinstance(s, n.FunctionStep) and s.function in STATEFUL)
+        if any(f != _DEDUPLICATE for f in stateful):
             return "its timeouts end in turns with those of other keys on the node"
         window = _window_of(i, rules.plan)
         if window is None:
@@ -212,11 +213,18 @@ def _below(s: n.State) -> Iterator[n.State]:
             yield from _below(s.state)
 
 
+_DEDUPLICATE = "unique:deduplicate"
+_HANDING_ON = (
+    "length", "time", "externalTime", "timeLength", "sort", "expression", "unique:ever", "unique:length", "unique:time",
+)  # fmt: skip
+"""Windows that hand each event on as it comes."""
+
+
 def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
     """True if the query emits each event as it comes, independent of the window's other events."""
     return (
         isinstance(q.input, n.StreamInput)
-        and window.function in ("length", "time", "externalTime", "timeLength", "sort", "expression")
+        and window.function in _HANDING_ON
         and not _puts_out_expired(q)
         and q.rate is None
         and not any(isinstance(e, n.Agg) for top in expressions(q) for e in n.walk(top))
@@ -243,11 +251,17 @@ def by_clock(w: n.WindowStep) -> bool:
 def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
     """Rules 1 to 3."""
     for step in i.steps:
-        if isinstance(step, n.FunctionStep) and step.function in STATEFUL:
+        if isinstance(step, n.FunctionStep) and step.function in STATEFUL and step.function != _DEDUPLICATE:
             return _dependent(f"'{step.function}' depends on the order of all events")
         if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
             return _dependent("its filter aggregates all events")
     window = _window_of(i, plan)
+    filter_step = next((s for s in i.steps if isinstance(s, n.FunctionStep) and s.function == _DEDUPLICATE), None)
+    if filter_step is not None:
+        if window is not None and not _passes_through(q, window):
+            return _dependent(f"'{_DEDUPLICATE}' and a window are not kept by one key")
+        by_key = _keyed_by(filter_step.args[0], q)
+        return by_key or _dependent(f"the key of '{_DEDUPLICATE}' is computed inside the node")
     if window is None or _passes_through(q, window):
         return STATELESS
     if by_clock(window):
@@ -259,11 +273,21 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
         key = attribute_of(argument(window, "session.key"), q.input)
         if key is not None:
             return Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
+    if by == "unique key" and len([a for a in window.args if not isinstance(a, n.Const)]) == 1:
+        by_key = _keyed_by(argument(window, "unique.key"), q)
+        if by_key is not None:
+            return by_key
     if by == "start":
         return _dependent(
             "its batches begin with the first event that the node receives; a start.time would align them"
         )
     return _dependent(f"window '{window.function}' depends on all events that the node receives")
+
+
+def _keyed_by(key: n.Expr | None, q: n.Query) -> Own | None:
+    """Rule 3: one event of each key, if the key is an attribute; None if it is computed."""
+    attribute = attribute_of(key, q.input)
+    return None if attribute is None else Own("keyed", f"one event per {attribute[1]}", (dict([attribute]),))
 
 
 def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
@@ -397,12 +421,17 @@ def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> Own:
         if side.source.kind == "table":
             other = j.right if side is j.left else j.left
             return _own_stream(q, other, plan)
-    for side in (j.left, j.right):
-        own = _own_stream(q, side, plan)
+    sides = [_own_stream(q, side, plan) for side in (j.left, j.right)]
+    for own in sides:
         if own.level == "node-dependent":
             return own
     pairs = [(a, b) for a, b in _equalities(j) if merged_keys(dict([a]), dict([b])) is not None]
     candidates = tuple({a[0]: a[1], b[0]: b[1]} for a, b in pairs)
+    for own in sides:  # what a window keeps by a key is joined on that key alone
+        if own.level == "keyed" and candidates:
+            candidates = tuple(c for c in candidates if any(key.items() <= c.items() for key in own.candidates))
+            if not candidates:
+                return _dependent(f"it is not joined on the key of its window: {own.reason}")
     if not candidates:
         return _dependent("the join compares every event of one side with every event of the other")
     names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)

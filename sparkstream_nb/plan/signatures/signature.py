@@ -251,10 +251,8 @@ def unknown_name(
         if meant is not None:
             said = f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
             return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
-        instead = "Leave it out, or use the windows and functions of this build instead."
-        if namespace == "unique" and by_name:
-            instead = f"This build has '{by_name[0]}', which does not go by the key."
-        return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=hint or instead)
+        instead = hint or "Leave it out, or use the windows and functions of this build instead."
+        return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=instead)
     near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known)
     if namespace and not ours:  # a namespace of somebody else's, or a misspelt one
         near = _foreign(key, namespace, by_name) or (None if by_name else near)

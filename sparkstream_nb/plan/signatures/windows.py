@@ -38,10 +38,11 @@ class WindowDeclaration:
     """A line for each overload (see `signature.py`). The arguments are constants, or, without a `!`, attributes of the
     event."""
 
-    processing_mode: Literal["slide", "batch", "group"]
-    """Siddhi's `ProcessingMode`. `slide`: events expire one by one, so that `min` and `max` must keep values that may
-    become the extreme. `batch`: events are collected and emitted together, as one chunk. `group`: groups of events
-    expire together.
+    processing_mode: Literal["slide", "batch", "group", "replace"]
+    """Siddhi's `ProcessingMode`, more or less. `slide`: events expire one by one, so that `min` and `max` must keep
+    values that may become the extreme. `batch`: events are collected and emitted together, as one chunk. `group`:
+    groups of events expire together. `replace`: events expire one by one, but Siddhi calls it BATCH, and `min` and
+    `max` keep only the best.
     """
 
     retained_by: Literal["clock", "start", "key", "unique key", "events"]
@@ -98,11 +99,11 @@ def _unique(
     carries_group_id: bool = True,
     timers_emit: Literal["nothing", "expired", "current"] = "nothing",
 ) -> WindowDeclaration:
-    """A window of siddhi-execution-unique, called with the key and `arguments`: all are of `ProcessingMode.BATCH`."""
+    """A window of siddhi-execution-unique, called with the key and `arguments`."""
     name = signature.strip().partition("(")[0]
     return WindowDeclaration(
         signature,
-        processing_mode="batch",
+        processing_mode="batch" if resets_per_chunk else "replace",
         retained_by=retained_by,
         in_partition=in_partition,
         reads="arguments",
@@ -188,7 +189,10 @@ _UNIQUE: Mapping[str, WindowDeclaration] = {
         unique:timeLengthBatch(unique.key prim, window.time dur!, start.time dur!, window.length int!)
         """,
         ", {time}, {few}",
-        all_of(at_least_one("unique:timeLengthBatch", 1), not_negative("a number of a 'unique:timeLengthBatch' window", 2, 3)),
+        all_of(
+            at_least_one("unique:timeLengthBatch", 1),
+            not_negative("a number of a 'unique:timeLengthBatch' window", 2, 3),
+        ),
         resets_per_chunk=True,
         carries_group_id=False,
         timers_emit="current",
@@ -202,7 +206,8 @@ _UNIQUE: Mapping[str, WindowDeclaration] = {
         """,  # noqa: E501
         ", {at}, {time}",
         all_of(
-            attribute_at("unique:externalTimeBatch", 1), not_negative("a time of a 'unique:externalTimeBatch' window", 2, 4)
+            attribute_at("unique:externalTimeBatch", 1),
+            not_negative("a time of a 'unique:externalTimeBatch' window", 2, 4),
         ),
         resets_per_chunk=True,
         timers_emit="current",

@@ -306,6 +306,7 @@ export const STREAM_FUNCTIONS = [
   'reorder:akslack',
   'reorder:kslack',
   'str:tokenize',
+  'unique:deduplicate',
 ];
 
 export const WINDOWS = [
@@ -325,4 +326,14 @@ export const WINDOWS = [
   'time',
   'timeBatch',
   'timeLength',
+  'unique:ever',
+  'unique:externalTimeBatch',
+  'unique:first',
+  'unique:firstLengthBatch',
+  'unique:firstTimeBatch',
+  'unique:length',
+  'unique:lengthBatch',
+  'unique:time',
+  'unique:timeBatch',
+  'unique:timeLengthBatch',
 ];
