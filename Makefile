@@ -81,7 +81,7 @@ check: $(STAMP) ## Lint, types, direction of imports, plain words
 # Three processes where no JVM runs: some of these tests wait for a moment (two cores, cluster and stores: 133 and 113 s).
 test: check setup ## check, all that needs no JVM, the contract of the runners on Spark, three browser tests, two notebooks
 	$(PYTEST) tests -m "$(PLAIN)" -n 3 --dist worksteal
-	$(SHORT_LIVED) $(PYTEST) tests/cluster tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
+	$(SHORT_LIVED) $(PYTEST) tests/app tests/runners tests/sources tests/sinks tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
 thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, browsers, properties, notebooks (ALL=1: all)
@@ -110,7 +110,7 @@ mutants: setup ## Small faults in the engine, one at a time: which of them no te
 
 # More than the defaults: make chaos KILLS=50 SEED=7
 chaos: setup ## 1,000 schedules of faults for each mode; kills apps: local, on a standalone cluster, over Connect, with Kafka; KILLS, SEED
-	SPARKSTREAM_SCHEDULES=1000 $(PYTEST) tests/lanes tests/simulation --timeout 1800
+	SPARKSTREAM_SCHEDULES=1000 $(PYTEST) tests/nodes tests/simulation --timeout 1800
 	$(BIN)/python -m tests.chaos --kills $(or $(KILLS),140) --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master standalone
 	$(BIN)/python -m tests.chaos --kills $$(( $(or $(KILLS),140) * 3 / 14 )) --seed $(or $(SEED),1) --master connect

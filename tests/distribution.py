@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 LONGEST = (
-    "tests/cluster/test_shared.py", "tests/cluster/test_masters.py", "tests/cluster/test_changes.py",
-    "tests/cluster/test_mending.py", "tests/chaos/test_chaos.py", "tests/engine/test_bounds.py",
+    "tests/app/deployment/test_shared.py", "tests/runners/test_masters.py", "tests/app/deployment/test_changes.py",
+    "tests/runners/test_mending.py", "tests/chaos/test_chaos.py", "tests/engine/test_bounds.py",
     "tests/chaos/test_soak.py", "tests/lab/test_saved_secrets.py",
 )  # fmt: skip
 """Files of a minute and more: they come first, so that no process is left with one of them at the end."""

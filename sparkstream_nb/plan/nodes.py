@@ -634,7 +634,7 @@ class Plan:
     properties: Mapping[str, str] = field(default_factory=dict)
     annotations: tuple[tree.Annotation, ...] = ()
     idle_clock: IdleClock | None = field(default=None, compare=False)
-    plugins: tuple[PluginUse, ...] = ()
+    plugins: tuple[PluginUse, ...] = field(default=(), compare=False)
 
     @property
     def queries(self) -> tuple[Query, ...]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.receiver import receiver
 from sparkstream_nb.runners.choice import INLINE
+from tests.apps.receiver import receiver
 from tests.masters import EACH_RUNNER
 from tests.processes import free_port
 

@@ -33,15 +33,15 @@ SPARKS = ("4.0.0", "4.0.5", "4.1.0", "4.1.4", "4.2.0", "4.2.1")
 """The first and a late patch of each version of Spark; the one of constraints.txt is tried with each Python."""
 EXTRAS = "avro,connect,databases,generate,kafka,nats,notebooks,test"
 CONTRACT = [
-    "tests/cluster", "tests/operators", "-m", "contract and spark and not (server or thorough)", "-n", "2", "--dist",
-    "loadgroup",
+    "tests/app", "tests/runners", "tests/sources", "tests/sinks", "tests/operators",
+    "-m", "contract and spark and not (server or thorough)", "-n", "2", "--dist", "loadgroup",
 ]  # fmt: skip
 NOTEBOOK = [
     "-p", "nbval", "-p", "tests.notebooks", "--nbval", "--nbval-current-env", "--nbval-sanitize-with",
     "conf/nbval-sanitize.cfg", "--timeout", "600", "notebooks/01_first_query.ipynb",
 ]  # fmt: skip
 # With the profile `night`, which has both of them in one run.
-CLUSTERS = ["tests/cluster/test_masters.py", "tests/operators/test_masters.py"]
+CLUSTERS = ["tests/runners/test_masters.py", "tests/operators/test_masters.py"]
 KILLS = 4
 KILLS_OF_ONE = 2
 BEGIN, END = "<!-- what `make matrix` found -->\n", "<!-- end -->"

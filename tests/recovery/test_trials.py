@@ -22,7 +22,7 @@ from sparkstream_nb.runners import trial_process
 from sparkstream_nb.runners.node_spec import NodeWork
 from sparkstream_nb.runners.node_work import NodeInput
 from sparkstream_nb.runners.trial_process import NodeTrial, blame_culprits
-from tests.spark.test_aside import spec_of
+from tests.runners.test_node_work import spec_of
 
 STEPS = StepRange(100, 1_100)
 
