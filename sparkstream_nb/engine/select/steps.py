@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,9 +38,10 @@ from ..state.declared import DeclaredState, part, parts
 from ..state.saving import plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
-from ..windows.deduplicate import Deduplicate
-from ..windows.watched_window import WatchedWindow
 from .streamfunctions import STREAM_FUNCTIONS
+
+if TYPE_CHECKING:
+    from ..windows.deduplicate import Deduplicate
 
 _RANK, _SERIAL = 1 << 30, (1 << 30) + 1
 """Attribute numbers of the columns of ranks and of serial numbers."""
@@ -237,6 +238,8 @@ class InputSteps(DeclaredState):
                     arguments, (), scheduler + self.schedulers, False, strings=services.strings, context=context,
                     partitioned=services.partitioned, refuse=_refuse(services, query, self.source),
                 )  # fmt: skip
+                from ..windows.deduplicate import Deduplicate  # few apps have it
+
                 deduplicate = Deduplicate(setup)
                 self._reorders.append(deduplicate)
                 self._steps.append(_DeduplicateOp(deduplicate))
@@ -386,7 +389,7 @@ class InputSteps(DeclaredState):
         for aggregator in self._running:
             aggregator.forget(instances, instances)
         for processor in self._reorders:
-            if isinstance(processor, Deduplicate):
+            if not isinstance(processor, ReorderStep):
                 processor.forget(instances)
 
     @property
@@ -486,6 +489,8 @@ def make_window(
     )  # fmt: skip
     if watched is None:
         return window
+    from ..windows.watched_window import WatchedWindow  # for traces alone
+
     watched.windows.append(WatchedWindow(window, [schema.names[a] for a in attrs], stream, step))
     found: Window = watched.windows[-1]
     return found
