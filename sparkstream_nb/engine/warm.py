@@ -3,7 +3,7 @@
 The apps below run on a few events each; the loops that they use are compiled into numba's cache
 (`notation/kernels.py`), which all processes of this machine share. `make setup` does this once, and elsewhere the
 first deployment does (`app/results/first_use.py`). A loop that no app here uses is compiled when it is first used; a
-loop that many apps use belongs in `QUERIES`. The windows are those that are declared, without those of extensions
+loop that many apps use belongs in `QUERIES`. The windows are the declared ones, without windows of extensions
 (`unique:...`), which few apps have and which take a sixth of the time.
 """
 
