@@ -190,82 +190,98 @@ class InputSteps(DeclaredState):
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp | _DeduplicateOp] = []
         self.schedulers = 0
-        self._keep: list[list[int]] = []  # before each step, the attributes to carry on; the last entry: after all
-        context = services.context
-        schema = list(input.source.schema.types)
-        widths = [len(schema)]
-        for step in input.steps:
-            if isinstance(step, FunctionStep):
-                schema += step.appends.types
-            widths.append(len(schema))
-        later = set(needed)
-        keeps: list[set[int]] = [later]
-        for step in reversed(input.steps):
-            later = later | slot_attrs(iter(step_exprs(step)), slot)
-            if isinstance(step, WindowStep):
-                width = widths[len(input.steps) - len(keeps)]
-                later |= window_attrs(step, width, needs.selected is not None)
-                if services.watches(query):
-                    later |= set(range(width))
-            if isinstance(step, FunctionStep):
-                before = widths[len(input.steps) - len(keeps)]
-                later = {a for a in later if a < before}
-                if step.function == "log":  # it may show the whole event
-                    later.update(range(before))
-            keeps.append(later)
-        keeps.reverse()
-        # A filter runs before its columns are thinned out, so a step's own needs count for the columns before it.
-        self._keep = [sorted(k) for k in keeps]
+        self._needs, self._serial, self._query_input, self._scheduler = needs, serial, input, scheduler
+        self._widths, self._types, self._keep = self._find_attributes(needed)
+        self._schema = input.source.schema
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
-                found = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
-                running = [self._add_running(a) for a in found]
-                self._steps.append(_FilterOp(compile_expr(step.condition, context), running, _steady(step.condition)))
+                aggregates = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
+                running = [self._add_running(a) for a in aggregates]
+                condition = compile_expr(step.condition, services.context)
+                self._steps.append(_FilterOp(condition, running, _steady(step.condition)))
             elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
-                adaptive = step.function == "reorder:akslack"
-                fixed = [a.value for a in step.args if isinstance(a, Const)]
-                types = tuple(schema[a] for a in self._keep[i])
-                args = [compile_expr(a, context) for a in step.args[: 2 if adaptive else 1]]
-                phase = scheduler + self.schedulers
-                reorder = ReorderStep(types, fixed, phase, adaptive, services.partitioned)
-                self._reorders.append(reorder)
-                self._steps.append(_ReorderOp(args, reorder))
-                self.schedulers += 1
+                self._add_reordering(step, i)
             elif isinstance(step, FunctionStep) and step.function == "unique:deduplicate":
-                places = {a: p for p, a in enumerate(self._keep[i])}
-                arguments = tuple(_replace_places(a, places) for a in step.args)
-                setup = WindowSetup(
-                    arguments, (), scheduler + self.schedulers, False, strings=services.strings, context=context,
-                    partitioned=services.partitioned, refuse=_refuse(services, query, self.source),
-                )  # fmt: skip
-                from ..windows.deduplicate import Deduplicate  # few apps have it
-
-                deduplicate = Deduplicate(setup)
-                self._reorders.append(deduplicate)
-                self._steps.append(_DeduplicateOp(deduplicate))
-                self.schedulers += 1
+                self._add_deduplication(step, i)
             elif isinstance(step, FunctionStep):
-                self._steps.append(_FunctionOp(step.function, [compile_expr(a, context) for a in step.args]))
+                args = [compile_expr(a, services.context) for a in step.args]
+                self._steps.append(_FunctionOp(step.function, args))
             else:
-                types = tuple(schema[a] for a in self._keep[i])
-                if serial:
-                    types = (*types, Type.LONG)
-                if group is not None:
-                    types = (*types, Type.INT)
-                phase = scheduler + self.schedulers
-                last = step is input.steps[-1]
-                own = needs if last else replace(needs, ops_only=False, resets_per_chunk=False)
-                self.window = make_window(
-                    step, types, phase, own, self._keep[i], schema=input.schema, services=services, query=query,
-                    stream=self.source,
-                )  # fmt: skip
-                self._steps.append(_WindowOp(self.window))
-                self._leaves_unseen = not needs.expired and DECLARATIONS[step.function].timers_emit == "expired"
-                self.schedulers += 1
-        self._widths, self._types, self._schema = widths, schema, input.source.schema
+                self._add_window(step, i)
         self.places = {a: i for i, a in enumerate(self._keep[-1])}
         if group is not None:
             self.places[GROUP] = len(self.places)
+
+    def _find_attributes(self, needed: set[int]) -> tuple[list[int], list[Type], list[list[int]]]:
+        """(the number of attributes before each step, the types of all attributes, the attributes to carry on before
+        each step and after all)."""
+        steps = self._query_input.steps
+        types = list(self._query_input.source.schema.types)
+        widths = [len(types)]
+        for step in steps:
+            if isinstance(step, FunctionStep):
+                types += step.appends.types
+            widths.append(len(types))
+        later = set(needed)
+        keeps: list[set[int]] = [later]
+        for step in reversed(steps):
+            later = later | slot_attrs(iter(step_exprs(step)), self.slot)
+            width = widths[len(steps) - len(keeps)]
+            if isinstance(step, WindowStep):
+                later |= window_attrs(step, width, self._needs.selected is not None)
+                if self.services.watches(self.query):
+                    later |= set(range(width))
+            if isinstance(step, FunctionStep):
+                later = {a for a in later if a < width}
+                if step.function == "log":  # it may show the whole event
+                    later.update(range(width))
+            keeps.append(later)
+        keeps.reverse()
+        # A filter runs before its columns are thinned out, so a step's own needs count for the columns before it.
+        return widths, types, [sorted(k) for k in keeps]
+
+    def _next_phase(self) -> int:
+        """The number of the timer phase of the next step with timers."""
+        self.schedulers += 1
+        return self._scheduler + self.schedulers - 1
+
+    def _add_reordering(self, step: FunctionStep, i: int) -> None:
+        is_adaptive = step.function == "reorder:akslack"
+        constants = [a.value for a in step.args if isinstance(a, Const)]
+        types = tuple(self._types[a] for a in self._keep[i])
+        args = [compile_expr(a, self.services.context) for a in step.args[: 2 if is_adaptive else 1]]
+        reorder = ReorderStep(types, constants, self._next_phase(), is_adaptive, self.services.partitioned)
+        self._reorders.append(reorder)
+        self._steps.append(_ReorderOp(args, reorder))
+
+    def _add_deduplication(self, step: FunctionStep, i: int) -> None:
+        from ..windows.deduplicate import Deduplicate  # few apps have it
+
+        services, places = self.services, {a: p for p, a in enumerate(self._keep[i])}
+        arguments = tuple(_replace_places(a, places) for a in step.args)
+        setup = WindowSetup(
+            arguments, (), self._next_phase(), False, strings=services.strings, context=services.context,
+            partitioned=services.partitioned, refuse=_refuse(services, self.query, self.source),
+        )  # fmt: skip
+        deduplicate = Deduplicate(setup)
+        self._reorders.append(deduplicate)
+        self._steps.append(_DeduplicateOp(deduplicate))
+
+    def _add_window(self, step: WindowStep, i: int) -> None:
+        types = tuple(self._types[a] for a in self._keep[i])
+        if self._serial:
+            types = (*types, Type.LONG)
+        if self._group is not None:
+            types = (*types, Type.INT)
+        needs = self._needs
+        if step is not self._query_input.steps[-1]:
+            needs = replace(needs, ops_only=False, resets_per_chunk=False)
+        self.window = make_window(
+            step, types, self._next_phase(), needs, self._keep[i], schema=self._query_input.schema,
+            services=self.services, query=self.query, stream=self.source,
+        )  # fmt: skip
+        self._steps.append(_WindowOp(self.window))
+        self._leaves_unseen = not needs.expired and DECLARATIONS[step.function].timers_emit == "expired"
 
     def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
