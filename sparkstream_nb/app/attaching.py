@@ -101,9 +101,9 @@ def attachable(home: str | Path | None = None) -> Attachable:
     """The apps that can be attached: of the folder `home`, or where apps are by default."""
     argument_checks.check_path("home", home)
     folders = _folders() if home is None else [Path(home)]
-    found = [(folder, record) for folder in folders if (record := _record(folder)) is not None]
-    found.sort(key=lambda f: (f[1].name, str(f[0])))
-    return Attachable(tuple(FoundApp(folder, record, owner_of(folder)) for folder, record in found))
+    records = [(folder, record) for folder in folders if (record := _record(folder)) is not None]
+    records.sort(key=lambda f: (f[1].name, str(f[0])))
+    return Attachable(tuple(FoundApp(folder, record, owner_of(folder)) for folder, record in records))
 
 
 def found_app(name: str, home: Path | None) -> FoundApp:
@@ -119,8 +119,8 @@ def attachable_names() -> list[str]:
 
 
 def _describe_grants(record: DeploymentRecord) -> str:
-    granted = record.describe_grants()
-    return f"Granted again: {', '.join(granted)}." if granted else ""
+    grants = record.describe_grants()
+    return f"Granted again: {', '.join(grants)}." if grants else ""
 
 
 def _folders() -> list[Path]:
@@ -140,20 +140,20 @@ def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
         if record.name != name:
             raise Misuse(f"the app in {home} is '{record.name}', not '{name}': attach it by that name")
         return home, record
-    own = default_home(name)
+    default_folder = default_home(name)
     document = frontend.current().document()
-    likely = [own] if document is None else [document_home(document), own]
+    likely = [default_folder] if document is None else [document_home(document), default_folder]
     places = dict.fromkeys([*likely, *_folders()])
-    found = [(place, r) for place in places if (r := _record(place)) is not None and r.name == name]
-    if not found:
-        if has_app(own):
-            former_life(own)
-            raise _unrecorded_error(own)
+    matches = [(place, r) for place in places if (r := _record(place)) is not None and r.name == name]
+    if not matches:
+        if has_app(default_folder):
+            former_life(default_folder)
+            raise _unrecorded_error(default_folder)
         raise Misuse(f"no app '{name}' was deployed here before. {_known(name)}")
-    if len(found) > 1 and found[0][0] not in likely:
-        homes = ", ".join(str(place) for place, _ in found)
+    if len(matches) > 1 and matches[0][0] not in likely:
+        homes = ", ".join(str(place) for place, _ in matches)
         raise Misuse(f"several apps are called '{name}': say which by home (--home), one of {homes}")
-    return found[0]
+    return matches[0]
 
 
 def _known(name: str = "") -> str:
@@ -164,16 +164,16 @@ def _known(name: str = "") -> str:
     near = did_you_mean(name, names)
     if near:
         return near
-    listed, more = ", ".join(names[:_MOST_NAMED]), len(names) - _MOST_NAMED
+    first_names, more = ", ".join(names[:_MOST_NAMED]), len(names) - _MOST_NAMED
     rest = f" and {more} more" if more > 0 else ""
-    return f"Can be attached: {listed}{rest}. Of an app in a folder of its own, give that as home (--home)"
+    return f"Can be attached: {first_names}{rest}. Of an app in a folder of its own, give that as home (--home)"
 
 
 def _record(folder: Path) -> DeploymentRecord | None:
     """The record of the app in `folder`; None if there is none, or it cannot be read."""
     try:
-        found = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
-        return None if found is None else DeploymentRecord.read(found)
+        record = json.loads((folder / "app.json").read_text(encoding="utf-8")).get("deployed")
+        return None if record is None else DeploymentRecord.read(record)
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
 

@@ -158,8 +158,8 @@ def changes(text: str, **how: Any) -> Changes:
 
     Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
     """
-    planned = plan_deployment(DeployRequest(text=text, **how))
-    return foreseen(planned.deployment, planned.plan)
+    deployment_plan = plan_deployment(DeployRequest(text=text, **how))
+    return foreseen(deployment_plan.deployment, deployment_plan.plan)
 
 
 def deploy_again(request: DeployRequest) -> App:
@@ -173,67 +173,67 @@ def deploy_compiled(request: DeployRequest, compiler: Compiler) -> App:
     return _start(plan_deployment(request, compiler=compiler))
 
 
-def _start(planned: PlannedDeployment) -> App:
+def _start(deployment_plan: PlannedDeployment) -> App:
     """The running app, in place of a former one of its name, which continues if this one does not start."""
-    deployment, plans, master = planned.deployment, planned.plans, planned.master
+    deployment, plans, master = deployment_plan.deployment, deployment_plan.plans, deployment_plan.master
     check_connected_before(deployment)
     if deployment.shared is not None:
         deployment.shared.check()
     with _lock, deferred():
         with interruptible():
             _finish_elsewhere(deployment, plans[0], master)
-        former = _apps.get(deployment.name)
+        previous_app = _apps.get(deployment.name)
         owner = None
-        if former is not None and not former.closed and same_folder(former.home, deployment.home):
-            owner = former.runtime.owner
-        held = owner or own(deployment.home, deployment.name)
+        if previous_app is not None and not previous_app.closed and same_folder(previous_app.home, deployment.home):
+            owner = previous_app.runtime.owner
+        home_owner = owner or own(deployment.home, deployment.name)
         try:
             with interruptible():
                 prepare(ahead_of(master))
                 where = _session(master)
-            if former is not None and owner is not None:
-                _finish(former, deployment, plans[0])
+            if previous_app is not None and owner is not None:
+                _finish(previous_app, deployment, plans[0])
         except BaseException:
             if owner is None:
-                held.release()
+                home_owner.release()
             raise
-        if former is not None:
+        if previous_app is not None:
             if owner is not None:
-                former.runtime.owner = None  # closing it must not release the folder: this deployment has it
-            former.stop()
-            former.close()
+                previous_app.runtime.owner = None  # closing it must not release the folder: this deployment has it
+            previous_app.stop()
+            previous_app.close()
             del _apps[deployment.name]
         try:
-            life, said = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
+            app_run, message = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
             # Only virtual clocks have a start that is given; one that has begun is the state's.
-            app = App(AppRuntime(replace(deployment, start=life.start), plans, life, where, said))
+            app = App(AppRuntime(replace(deployment, start=app_run.start), plans, app_run, where, message))
         except BaseException:
-            held.release()
+            home_owner.release()
             raise
-        app.runtime.owner = held
+        app.runtime.owner = home_owner
         _apps[deployment.name] = app
         app.start()
         app.wait_tried()
-        for note in planned.notes:
+        for note in deployment_plan.notes:
             app.note(note)
         return app
 
 
-def _finish(former: App, deployment: Deployment, plan: Plan) -> None:
+def _finish(previous_app: App, deployment: Deployment, plan: Plan) -> None:
     """Lets an app that is changed commit its earlier input. Raises `Misuse` if it cannot: the app is not changed
     then."""
     if life_to_change(deployment, plan) is None:
         return
     try:
         with interruptible():
-            former.finish()
+            previous_app.finish()
     except KeyboardInterrupt:
         with suppress(SparkStreamError):
-            former.start()
+            previous_app.start()
         raise
     except SparkStreamError as error:
         with suppress(SparkStreamError):
-            former.start()
+            previous_app.start()
         raise Misuse(
             f"{deployment.name} is not changed, as its earlier input is not committed: {str(error).rstrip('.')}. "
             "fresh=True (--fresh) starts from scratch"
@@ -248,11 +248,15 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
     running = _apps.get(deployment.name)
     if running is not None and not running.closed and same_folder(running.home, deployment.home):
         return
-    former = life_to_change(deployment, plan)
-    if former is None or former.deployed is None or not has_pending(deployment.home, former):
+    previous_run = life_to_change(deployment, plan)
+    if previous_run is None or previous_run.deployed is None or not has_pending(deployment.home, previous_run):
         return
-    request = former.deployed.request(deployment.home)
-    if master is None or left(former.folder(deployment.home), former.shared_folder) or former.runner != kind_of(master):
+    request = previous_run.deployed.request(deployment.home)
+    if (
+        master is None
+        or left(previous_run.folder(deployment.home), previous_run.shared_folder)
+        or previous_run.runner != kind_of(master)
+    ):
         master = request.master
     variables = {**(request.variables or {}), **deployment.references.variables}
     deploy_again(replace(request, name=deployment.name, master=master, variables=variables))
@@ -263,11 +267,11 @@ def _session(master: str | None) -> Session:
     behind."""
     if threading.current_thread() is not threading.main_thread():
         return session(master)
-    former = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
     try:
         return session(master)
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def apps() -> Apps:
@@ -279,8 +283,8 @@ def apps() -> Apps:
 def get(name: str) -> App:
     """The app of this process that was deployed under `name`. Raises `Misuse` if there is none."""
     argument_checks.require_str("name", name)
-    found = _apps.get(name)
-    if found is None:
+    app = _apps.get(name)
+    if app is None:
         if has_app(default_home(name)):
             raise Misuse(
                 f"'{name}' was deployed before, and is not in this process: %siddhi attach {name}, in Python "
@@ -289,7 +293,7 @@ def get(name: str) -> App:
         if not _apps:
             raise Misuse(f"no app is called '{name}': none is deployed yet, deploy one first")
         raise Misuse(nearest(f"no app is called '{name}'", name, _apps))
-    return found
+    return app
 
 
 def close_app(name: str) -> None:

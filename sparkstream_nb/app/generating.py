@@ -67,27 +67,27 @@ def generate(
 
     Raises `Misuse` for an unknown stream or column, a generator that does not fit its attribute, and a wrong number.
     """
-    found = find_stream(source, stream)
+    stream_schema = find_stream(source, stream)
     profile = _profile_of(like, time)
     if columns is not None and not isinstance(columns, Mapping):
         raise Misuse(f"columns is a dict of generators by attribute, not {shown(columns)}")
-    given: dict[str, GeneratedColumn] = {}
-    for attribute in found.schema:
-        if profile is not None and (imitated := profile.column_of(attribute.name)) is not None:
-            given[attribute.name] = imitated
+    imitated_columns: dict[str, GeneratedColumn] = {}
+    for attribute in stream_schema.schema:
+        if profile is not None and (like_column := profile.column_of(attribute.name)) is not None:
+            imitated_columns[attribute.name] = like_column
     for name, column in (columns or {}).items():
-        given[name] = column if isinstance(column, GeneratedColumn) else _choose_from(name, column)
+        imitated_columns[name] = column if isinstance(column, GeneratedColumn) else _choose_from(name, column)
     known_rate = None if profile is None else profile.rate
     request = EventRequest(
         n=n,
-        seed=Seed(seed, found.name),
+        seed=Seed(seed, stream_schema.name),
         rate=rate if rate is not None else known_rate if known_rate is not None else USUAL_RATE,
         start=USUAL_START if start is None else milliseconds(start, "start"),
         arrivals=arrivals_of(arrivals),
-        columns=given,
+        columns=imitated_columns,
         time=time,
     )
-    return generate_events(found.schema, request).frame
+    return generate_events(stream_schema.schema, request).frame
 
 
 def generate_usual(stream: StreamSchema, n: int, seed: int | None, rate: float | None) -> GeneratedEvents:
@@ -134,11 +134,11 @@ def stream_in_plan(plan: Plan, stream: str | None, name: str | None = None) -> S
         if stream not in plan.streams:
             raise Misuse(nearest(f"{name} has no stream {shown(stream)}", str(stream), plan.streams))
         return StreamSchema(plan.schema(stream), stream)
-    defined = [s for s, definition in plan.streams.items() if definition.kind == "defined"]
-    if len(defined) != 1:
-        streams = ", ".join(sorted(defined)) or "none"
+    defined_streams = [s for s, definition in plan.streams.items() if definition.kind == "defined"]
+    if len(defined_streams) != 1:
+        streams = ", ".join(sorted(defined_streams)) or "none"
         raise Misuse(f"which stream of {name}? Name it as stream='...'. Its streams: {streams}")
-    return StreamSchema(plan.schema(defined[0]), defined[0])
+    return StreamSchema(plan.schema(defined_streams[0]), defined_streams[0])
 
 
 def _choose_from(name: str, values: Any) -> GeneratedColumn:

@@ -91,8 +91,8 @@ def plan_deployment(
 
 def _runs_offline(request: DeployRequest) -> bool:
     """True if the app has connections, and something to compute without them."""
-    planned = _plan_deployment(replace(request, offline=True), False, compile_app)
-    return bool(planned.deployment.left_out and planned.plan.queries)
+    offline_plan = _plan_deployment(replace(request, offline=True), False, compile_app)
+    return bool(offline_plan.deployment.left_out and offline_plan.plan.queries)
 
 
 def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler) -> PlannedDeployment:
@@ -105,19 +105,19 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
     references = References(dict(request.variables or {}), tuple(request.allow_env))
     files = () if request.conf is None else tuple(node_files(request.conf, ("", HA, DISTRIBUTED), references))
     mode = mode_of(request, files)
-    asked = AskedNodes(request, files, mode.layer(request, files))
-    nodes = mode.nodes(asked)
+    node_request = AskedNodes(request, files, mode.layer(request, files))
+    nodes = mode.nodes(node_request)
     several = isinstance(mode, ActiveActive) and len(nodes.shard_ids) > 1
     offline = OfflineCompiler(several) if request.offline else None
     if offline is not None:
         compiler = offline.compile_text
-    plans = _compile_plans(request, compiler, mode, nodes, asked)
+    plans = _compile_plans(request, compiler, mode, nodes, node_request)
     name, home = _name_and_home(request.name or plans[0].name, request)
-    plans, groups = _plan_groups(plans, name, mode, nodes, asked)
-    plans, routed = _apply_routing(plans, request, mode, nodes, asked.layer)
+    plans, groups = _plan_groups(plans, name, mode, nodes, node_request)
+    plans, routing_layer = _apply_routing(plans, request, mode, nodes, node_request.layer)
     check_clock(request.clock, mode, plans[0], start)
     if groups is not None:
-        check_groups(plans[0], mode.name, routed.routing, request.alerts)
+        check_groups(plans[0], mode.name, routing_layer.routing, request.alerts)
     grants = Grants.of(request.allow)
     desks = desks_of(plans[0])
     sinks = SinkPlans(plans[0], grants, references, desks)
@@ -127,7 +127,7 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
     deployment = Deployment(
         name=name,
         mode=mode.name,
-        routing=routed.routing,
+        routing=routing_layer.routing,
         shard_ids=nodes.shard_ids,
         home=home,
         shared=shared_at(request.shared),
@@ -147,8 +147,8 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
         sinks=sinks,
         sources=SourcePlans(plans[0], grants, references, home, files, desks),
         alerts=request.alerts,
-        switched_off=routed.off,
-        led=routed.led,
+        switched_off=routing_layer.off,
+        led=routing_layer.led,
         retention=Retention.of(request.retention),
         limits=Limits.of(request.limits),
         groups=groups,
@@ -163,29 +163,31 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
 
 
 def _compile_plans(
-    request: DeployRequest, compiler: Compiler, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
+    request: DeployRequest, compiler: Compiler, mode: Mode, nodes: NodesOfMode, node_request: AskedNodes
 ) -> tuple[Plan, ...]:
     """The plan of each node."""
-    files, shards = asked.files, nodes.shard_ids
-    given = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(shards)
+    files, shards = node_request.files, nodes.shard_ids
+    file_properties = [{**mode.refs(files), **f.properties} for f in files if f.shard_id in shards] or [{}] * len(
+        shards
+    )
     zone, common = request.timezone, mode.properties(files)
     properties = [
-        {"aggTimeZone": zone, **own, "timezone": zone, **common, "shardId": shard}
-        for own, shard in zip(given, shards, strict=True)
+        {"aggTimeZone": zone, **node_properties, "timezone": zone, **common, "shardId": shard}
+        for node_properties, shard in zip(file_properties, shards, strict=True)
     ]
-    text, variables, divided = request.text, request.variables, asked.layer.divided
-    return tuple(compile_nodes(properties, lambda p: behind_layer(compiler(text, p, variables), divided)))
+    text, variables, divided_streams = request.text, request.variables, node_request.layer.divided_streams
+    return tuple(compile_nodes(properties, lambda p: behind_layer(compiler(text, p, variables), divided_streams)))
 
 
 def _plan_groups(
-    plans: tuple[Plan, ...], name: str, mode: Mode, nodes: NodesOfMode, asked: AskedNodes
+    plans: tuple[Plan, ...], name: str, mode: Mode, nodes: NodesOfMode, node_request: AskedNodes
 ) -> tuple[tuple[Plan, ...], NodeGroups | Distributed | None]:
     """The nodes' plans in the mode, which can run, and the groups that take over from each other."""
     of_nodes = tuple(mode.plan(plan) for plan in plans)
     refuse(of_nodes[0])
-    refuse_scripts(of_nodes[0], asked.request.allow_scripts)
-    Route.parse(asked.request.routing, len(nodes.shard_ids), input_schemas(of_nodes[0]))
-    return of_nodes, mode.groups(plans[0], name, nodes, asked)
+    refuse_scripts(of_nodes[0], node_request.request.allow_scripts)
+    Route.parse(node_request.request.routing, len(nodes.shard_ids), input_schemas(of_nodes[0]))
+    return of_nodes, mode.groups(plans[0], name, nodes, node_request)
 
 
 def _apply_routing(
@@ -206,11 +208,11 @@ def _name_and_home(name: str | None, request: DeployRequest) -> tuple[str, Path]
     """The name of an app, and its folder. Without a name it is called after the notebook."""
     if name is not None:
         check_name("the app's name", name)
-        found = name, default_home(name)
+        name_and_home = name, default_home(name)
     else:
         document = frontend.current().document()
         if document is None:
-            found = "app", text_home(request.text)
+            name_and_home = "app", text_home(request.text)
         else:
-            found = document_name(document), document_home(document)
-    return found if request.home is None else (found[0], Path(request.home))
+            name_and_home = document_name(document), document_home(document)
+    return name_and_home if request.home is None else (name_and_home[0], Path(request.home))

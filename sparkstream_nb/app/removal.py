@@ -61,11 +61,11 @@ class Removed:
 
 def app_folders(home: str | Path | None = None) -> AppFolders:
     """The apps of the folder `home`, or of the default folder, with their size on the disk."""
-    found = [
+    folders = [
         AppFolder(a.name, a.home, size_of(a.home), size_of(a.home / "trash"), a.record.at, a.owner)
         for a in attachable(home)
     ]
-    return AppFolders(tuple(found))
+    return AppFolders(tuple(folders))
 
 
 def remove_app(name: str, home: str | Path | None = None) -> Removed:
@@ -74,29 +74,29 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
     Data that it stored elsewhere stays, and is named. Files in the folder that are not the app's stay too. Raises
     `Misuse` if there is no such app, or another process owns it.
     """
-    found = found_app(name, None if home is None else Path(home))
+    app_folder = found_app(name, None if home is None else Path(home))
     running = apps().get(name)
-    if running is not None and same_folder(running.home, found.home):
+    if running is not None and same_folder(running.home, app_folder.home):
         close_app(name)
-    held = own(found.home, name)
+    owner = own(app_folder.home, name)
     try:
-        size, left = size_of(found.home), _elsewhere(found.home)
-        for path in own_files(found.home):
+        size, left = size_of(app_folder.home), _elsewhere(app_folder.home)
+        for path in own_files(app_folder.home):
             if path.name == LOCK:
-                held.remove()
+                owner.remove()
             else:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # other files are in it
-            found.home.rmdir()
+            app_folder.home.rmdir()
     finally:
-        held.release()
-    return Removed(name, found.home, size, left)
+        owner.release()
+    return Removed(name, app_folder.home, size, left)
 
 
 def empty_trash_of(name: str, home: str | Path | None = None) -> Removed:
     """Remove everything that earlier deployments of an app have dropped. Raises `Misuse` if there is no such app."""
-    found = found_app(name, None if home is None else Path(home))
-    trash = found.home / "trash"
+    app_folder = found_app(name, None if home is None else Path(home))
+    trash = app_folder.home / "trash"
     size = size_of(trash)
     for path in trash.iterdir() if trash.is_dir() else ():
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
@@ -105,27 +105,27 @@ def empty_trash_of(name: str, home: str | Path | None = None) -> Removed:
 
 def size_of(folder: Path) -> int:
     """The bytes of the files in a folder; a file with several names counts once."""
-    seen: dict[tuple[int, int], int] = {}
+    size_by_file: dict[tuple[int, int], int] = {}
     for place, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(FileNotFoundError):
-                found = os.lstat(os.path.join(place, name))
-                seen[found.st_dev, found.st_ino] = found.st_size
-    return sum(seen.values())
+                status = os.lstat(os.path.join(place, name))
+                size_by_file[status.st_dev, status.st_ino] = status.st_size
+    return sum(size_by_file.values())
 
 
 def _elsewhere(home: Path) -> list[str]:
     """The parts of an app outside its folder."""
     try:
-        life = former_life(home)
+        app_run = former_life(home)
     except Misuse:
         return []
     out = []
-    if life.shared_folder is not None:
-        out.append(f"the state of its nodes at {life.shared_folder.address}")
-    store = None if life.deployed is None else life.deployed.arguments.get("store")
+    if app_run.shared_folder is not None:
+        out.append(f"the state of its nodes at {app_run.shared_folder.address}")
+    store = None if app_run.deployed is None else app_run.deployed.arguments.get("store")
     if store is not None:
         out.append(f"its aggregations in {store}")
-    if life.deployed is not None and "@store" in life.deployed.text.lower():
+    if app_run.deployed is not None and "@store" in app_run.deployed.text.lower():
         out.append("what it stored in databases (@store)")
     return out

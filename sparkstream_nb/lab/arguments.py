@@ -69,18 +69,18 @@ def split_query(line: str) -> tuple[list[str], str]:
     "--limit", "5"]` and `from A select *`. The text may be in either kind of quotes, and contain both kinds, or be
     unquoted.
     """
-    found = re.search(r"(?:^|\s)(['\"]?)(?=(?:from|select|delete|update)\b)", line, re.IGNORECASE)
-    if not found:
+    match = re.search(r"(?:^|\s)(['\"]?)(?=(?:from|select|delete|update)\b)", line, re.IGNORECASE)
+    if not match:
         return split(line), ""
-    before, rest = line[: found.start()], line[found.end() :]
-    if found[1]:
-        end = rest.rfind(found[1])
+    before, rest = line[: match.start()], line[match.end() :]
+    if match[1]:
+        end = rest.rfind(match[1])
         if end < 0:
-            raise Misuse(f"the quote {found[1]} before the query is not closed")
+            raise Misuse(f"the quote {match[1]} before the query is not closed")
         return split(before) + split(rest[end + 1 :]), rest[:end].strip()
-    behind = re.search(r"(?:\s+(?:-o|--out|--limit)[ =]\S+)+\s*$", rest)
-    if behind:
-        return split(before) + split(rest[behind.start() :]), rest[: behind.start()].strip()
+    after = re.search(r"(?:\s+(?:-o|--out|--limit)[ =]\S+)+\s*$", rest)
+    if after:
+        return split(before) + split(rest[after.start() :]), rest[: after.start()].strip()
     return split(before), rest.strip()
 
 

@@ -12,8 +12,8 @@ from .drawings.text_tables import Figure, Grid, paragraph, size
 _NONE_ATTACHABLE = "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
 
 
-def _attachable_grid(shown: Attachable) -> Grid:
-    rows = [(f.name, _minute(f.record.at), f.owner or "free", str(f.home)) for f in shown]
+def _attachable_grid(attachable: Attachable) -> Grid:
+    rows = [(f.name, _minute(f.record.at), f.owner or "free", str(f.home)) for f in attachable]
     return Grid(["app", "deployed", "owner", "folder"], rows, what="app")
 
 
@@ -23,37 +23,37 @@ def _minute(ms: int) -> str:
 
 
 @text.register
-def _(shown: Attachable) -> str:
-    return _attachable_grid(shown).text() if shown else _NONE_ATTACHABLE
+def _(attachable: Attachable) -> str:
+    return _attachable_grid(attachable).text() if attachable else _NONE_ATTACHABLE
 
 
 @html.register
-def _(shown: Attachable) -> str:
-    return _attachable_grid(shown).html() if shown else paragraph(markup.escape(_NONE_ATTACHABLE))
+def _(attachable: Attachable) -> str:
+    return _attachable_grid(attachable).html() if attachable else paragraph(markup.escape(_NONE_ATTACHABLE))
 
 
 _NONE_DEPLOYED = "No app was deployed here before."
 
 
-def _folders_grid(shown: AppFolders) -> Grid:
+def _folders_grid(folders: AppFolders) -> Grid:
     rows = [
         (f.name, _minute(f.deployed), Figure(size(f.size)), Figure(size(f.trash)), f.owner or "free", str(f.home))
-        for f in shown
+        for f in folders
     ]
     return Grid(["app", "deployed", "size", "of it trash", "owner", "folder"], rows, what="app")
 
 
 @text.register
-def _(shown: AppFolders) -> str:
-    return _folders_grid(shown).text() if shown else _NONE_DEPLOYED
+def _(folders: AppFolders) -> str:
+    return _folders_grid(folders).text() if folders else _NONE_DEPLOYED
 
 
 @html.register
-def _(shown: AppFolders) -> str:
-    return _folders_grid(shown).html() if shown else paragraph(_NONE_DEPLOYED)
+def _(folders: AppFolders) -> str:
+    return _folders_grid(folders).html() if folders else paragraph(_NONE_DEPLOYED)
 
 
-def removed_text(removed: Removed) -> str:
+def removed_text(removal: Removed) -> str:
     """`Trades: removed 1.2 MB in /home/me/apps/Trades; its aggregations in x.duckdb stay`."""
-    left = f"; what stays: {', '.join(removed.left)}" if removed.left else ""
-    return f"{removed.name}: removed {size(removed.size)} in {removed.home}{left}"
+    left = f"; what stays: {', '.join(removal.left)}" if removal.left else ""
+    return f"{removal.name}: removed {size(removal.size)} in {removal.home}{left}"

@@ -28,7 +28,7 @@ def card_text(app: App) -> str:
         lines.append(f"  {app.runner_note}")
     lines += _rows_text(_rows_of(app))
     lines += [f"  ! {w}" for w in [*warnings_of(app), *app.away]]
-    return "\n".join([*lines, f"  {said}"] if (said := _describe_redeployment(app)) else lines)
+    return "\n".join([*lines, f"  {sentence}"] if (sentence := _describe_redeployment(app)) else lines)
 
 
 def card_html(app: App) -> str:
@@ -42,8 +42,8 @@ def card_html(app: App) -> str:
         _rows_html(_rows_of(app)),
         *(paragraph(f"⚠ {html.escape(w)}") for w in [*warnings_of(app), *app.away]),
     ]
-    if said := _describe_redeployment(app):
-        out.append(_mute_text(said))
+    if sentence := _describe_redeployment(app):
+        out.append(_mute_text(sentence))
     return "".join(out)
 
 
@@ -77,8 +77,10 @@ def warnings_of(app: App) -> list[str]:
 def _of_nodes(app: App) -> list[str]:
     if app.deployment.led is not None:
         led = ", ".join(app.deployment.led) or "aggregations and triggers"
-        said = f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."
-        return [*app.warnings, said]
+        sentence = (
+            f"On the leader, which takes all events, as their outputs depend on which node sees which event: {led}."
+        )
+        return [*app.warnings, sentence]
     groups = app.deployment.groups
     if isinstance(groups, Distributed):
         sentences = [f"{note[0].upper()}{note[1:]}." for note in groups.split.notes]
@@ -86,8 +88,8 @@ def _of_nodes(app: App) -> list[str]:
     if app.nodes == 1 or (groups is not None and len(groups.pairs) == 1):
         return app.warnings
     if off := app.deployment.switched_off:
-        said = f"Switched off, as their outputs depend on which node sees which event: {', '.join(off)}."
-        return [*app.warnings, said]
+        sentence = f"Switched off, as their outputs depend on which node sees which event: {', '.join(off)}."
+        return [*app.warnings, sentence]
     wrong = dependent_queries(app.plan, app.routing)
     if not wrong:
         return app.warnings
@@ -100,9 +102,11 @@ def _describe_unplaced(distributed: Distributed) -> list[str]:
     receivers, plain = len(cluster.receivers), len(cluster.nodes) - len(cluster.receivers)
     out = []
     for g in distributed.split.groups:
-        needed, there, kind = (g.parallel, receivers, "receivers") if g.receiver else (cluster.minimum, plain, "nodes")
-        if there < needed:
-            out.append(f"The app waits: group '{g.name}' needs {needed} {kind}, and there are {there}.")
+        needed_nodes, available, kind = (
+            (g.parallel, receivers, "receivers") if g.receiver else (cluster.minimum, plain, "nodes")
+        )
+        if available < needed_nodes:
+            out.append(f"The app waits: group '{g.name}' needs {needed_nodes} {kind}, and there are {available}.")
     return out
 
 
@@ -121,7 +125,7 @@ def _rows_of(app: App) -> list[tuple[str, str, str]]:
     """(kind, name, about it) of the streams that take events, the aggregations, the sources and sinks outside and the
     queries."""
     plan, rows = app.plan, list[tuple[str, str, str]]()
-    repaired = _repaired_by_routing(app)
+    repaired_queries = _repaired_by_routing(app)
     for s in plan.streams.values():
         if s.kind == "defined":
             rows.append(("stream", s.source.id, ", ".join(f"{a.name} {a.type}" for a in s.source.schema)))
@@ -142,7 +146,7 @@ def _rows_of(app: App) -> list[tuple[str, str, str]]:
     for q in plan.queries:
         target = q.output.target.id
         safety = f"{SIGNS[q.safety.level]} {safety_of(q)}"
-        if q.name in repaired:
+        if q.name in repaired_queries:
             safety = f"✓ right, as events are routed by {app.routing.removeprefix('hash:')}"
         rows.append(("query", q.name, f"→ {target} · {safety}"))
     return rows
@@ -152,8 +156,8 @@ def _repaired_by_routing(app: App) -> set[str]:
     """The queries that need a routing by key, and have it."""
     if app.nodes == 1 or app.deployment.groups is not None or not app.routing.startswith("hash:"):
         return set()
-    keyed = {q.name for q in app.plan.queries if q.safety.level == "keyed"}
-    return keyed.difference(dependent_queries(app.plan, app.routing))
+    keyed_queries = {q.name for q in app.plan.queries if q.safety.level == "keyed"}
+    return keyed_queries.difference(dependent_queries(app.plan, app.routing))
 
 
 def _rows_html(rows: Sequence[tuple[str, str, str]]) -> str:

@@ -12,66 +12,66 @@ from .drawings.series_drawing import image
 from .drawings.text_tables import MUTED, CountCell, Grid, format_count, paragraph, when
 
 
-def chart_text(shown: ChartSnapshot) -> str:
+def chart_text(snapshot: ChartSnapshot) -> str:
     """A row for each series, with a note below."""
-    lines = [f"{shown.app}.{shown.stream}: {headline(shown)}"]
-    if shown.drawn:
-        lines.append(series_grid(shown).text(footer=False))
-    return "\n".join(line for line in (*lines, note(shown)) if line)
+    lines = [f"{snapshot.app}.{snapshot.stream}: {headline(snapshot)}"]
+    if snapshot.drawn:
+        lines.append(series_grid(snapshot).text(footer=False))
+    return "\n".join(line for line in (*lines, note(snapshot)) if line)
 
 
-def chart_html(shown: ChartSnapshot) -> str:
+def chart_html(snapshot: ChartSnapshot) -> str:
     """The picture of the series, with a note below."""
     head = paragraph(
-        f"<b>{html.escape(shown.app)}.{html.escape(shown.stream)}</b> "
-        f'<span style="{MUTED}">{html.escape(headline(shown))}</span>'
+        f"<b>{html.escape(snapshot.app)}.{html.escape(snapshot.stream)}</b> "
+        f'<span style="{MUTED}">{html.escape(headline(snapshot))}</span>'
     )
-    said = note(shown)
-    below = paragraph(f'<span style="{MUTED}">{html.escape(said)}</span>') if said else ""
-    return head + (image(shown) if shown.drawn else "") + below
+    remark = note(snapshot)
+    below = paragraph(f'<span style="{MUTED}">{html.escape(remark)}</span>') if remark else ""
+    return head + (image(snapshot) if snapshot.drawn else "") + below
 
 
-def series_grid(shown: ChartSnapshot) -> Grid:
+def series_grid(snapshot: ChartSnapshot) -> Grid:
     """The numbers of each series: its points, the lowest, the highest and the last value."""
     rows = []
-    for s in shown.series:
+    for s in snapshot.series:
         y = s.points.y
         values = [float(y.min()), float(y.max()), float(y[-1])] if len(y) else [None, None, None]
         rows.append([s.label, CountCell(s.held), *values])
     return Grid(["series", "points", "lowest", "highest", "last"], rows, what="series")
 
 
-def headline(shown: ChartSnapshot) -> str:
+def headline(snapshot: ChartSnapshot) -> str:
     """`1,200 events · from 2024-06-01 10:00:00 to 2024-06-01 10:20:00 UTC`."""
-    if shown.range is None:
-        return "no value yet" if shown.counts.total else "no event yet"
-    start, end = shown.range
-    if shown.over_time:
+    if snapshot.range is None:
+        return "no value yet" if snapshot.counts.total else "no event yet"
+    start, end = snapshot.range
+    if snapshot.over_time:
         ends = f"{when(int(start))} to {when(int(end))} UTC"
     else:
-        ends = f"{shown.shape.x} from {start:.6g} to {end:.6g}"
-    return f"{format_count(shown.counts.total, 'event')} · {ends}"
+        ends = f"{snapshot.shape.x} from {start:.6g} to {end:.6g}"
+    return f"{format_count(snapshot.counts.total, 'event')} · {ends}"
 
 
-def note(shown: ChartSnapshot) -> str:
+def note(snapshot: ChartSnapshot) -> str:
     """`1,600 of 120,000 points drawn: the lowest and the highest of each pixel column`, and what is left out else."""
-    said, counts = [], shown.counts
+    sentences, counts = [], snapshot.counts
     if counts.paused is not None:
-        said.append(f"paused at {_time(counts.paused)}: {counts.waiting:,} more since then")
-    held = int(np.sum([s.held for s in shown.series]))
-    scattered = shown.shape.kind == "points"
-    if shown.drawn < held:
-        kept = "one in each place" if scattered else "the lowest and the highest of each pixel column"
-        said.append(f"{shown.drawn:,} of {held:,} points drawn: {kept}")
+        sentences.append(f"paused at {_time(counts.paused)}: {counts.waiting:,} more since then")
+    point_count = int(np.sum([s.held for s in snapshot.series]))
+    is_scatter = snapshot.shape.kind == "points"
+    if snapshot.drawn < point_count:
+        kept_values = "one in each place" if is_scatter else "the lowest and the highest of each pixel column"
+        sentences.append(f"{snapshot.drawn:,} of {point_count:,} points drawn: {kept_values}")
     if counts.thinned:
-        kept = "one in each place" if scattered else "the lowest and the highest of each stretch"
-        said.append(f"earlier points are held thinned, {kept}")
+        kept_values = "one in each place" if is_scatter else "the lowest and the highest of each stretch"
+        sentences.append(f"earlier points are held thinned, {kept_values}")
     if counts.not_read:
-        said.append(f"{counts.not_read:,} events since {_time(counts.since)} not read")
+        sentences.append(f"{counts.not_read:,} events since {_time(counts.since)} not read")
     if counts.series:
         further = format_count(counts.series, "further line")
-        said.append(f"{further} not drawn: {len(shown.series)} are the most")
-    return " · ".join(said)
+        sentences.append(f"{further} not drawn: {len(snapshot.series)} are the most")
+    return " · ".join(sentences)
 
 
 def _time(seconds: float) -> str:

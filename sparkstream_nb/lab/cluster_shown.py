@@ -15,58 +15,58 @@ _SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3
 
 
-def cluster_text(shown: ClusterSnapshot, limit: int) -> str:
+def cluster_text(snapshot: ClusterSnapshot, limit: int) -> str:
     """The nodes, links that are not up, and the latest `limit` lines of the log."""
-    links = [f"  ! {cluster_map.describe_link(k)}" for k in shown.state.links if k.state is LinkState.CUT]
-    head = "\n".join([f"{shown.app}: {headline(shown)}", *(f"  {line}" for line in _figures(shown)), *links])
-    grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(shown, limit)]
+    links = [f"  ! {cluster_map.describe_link(k)}" for k in snapshot.state.links if k.state is LinkState.CUT]
+    head = "\n".join([f"{snapshot.app}: {headline(snapshot)}", *(f"  {line}" for line in _figures(snapshot)), *links])
+    grids = [g.text(footer=g.what == "line" and g.total > len(g.cells)) for g in _grids(snapshot, limit)]
     return "\n\n".join([head, *grids])
 
 
-def cluster_html(shown: ClusterSnapshot, limit: int) -> str:
+def cluster_html(snapshot: ClusterSnapshot, limit: int) -> str:
     """The same with a map and a time line."""
-    map_, lanes = cluster_map.image(shown), timeline(shown)
-    drawn = "" if lanes is None else embed_svg(svg(lanes), lanes.title)
-    return f"{head_html(shown)}{map_}{drawn}{log_html(shown, limit)}{tables_html(shown)}"
+    map_, lanes = cluster_map.image(snapshot), timeline(snapshot)
+    roles_html = "" if lanes is None else embed_svg(svg(lanes), lanes.title)
+    return f"{head_html(snapshot)}{map_}{roles_html}{log_html(snapshot, limit)}{tables_html(snapshot)}"
 
 
-def head_html(shown: ClusterSnapshot) -> str:
+def head_html(snapshot: ClusterSnapshot) -> str:
     """The app's headline and its figures."""
-    lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(shown))
-    return paragraph(f"<b>{html.escape(shown.app)}</b> {html.escape(headline(shown))}") + lines
+    lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(snapshot))
+    return paragraph(f"<b>{html.escape(snapshot.app)}</b> {html.escape(headline(snapshot))}") + lines
 
 
-def log_html(shown: ClusterSnapshot, limit: int) -> str:
+def log_html(snapshot: ClusterSnapshot, limit: int) -> str:
     """The latest `limit` lines of the log."""
-    if not shown.state.log:
+    if not snapshot.state.log:
         return ""
-    log = log_grid(shown, limit)
+    log = log_grid(snapshot, limit)
     return log.html(footer=log.total > len(log.cells))
 
 
-def tables_html(shown: ClusterSnapshot) -> str:
+def tables_html(snapshot: ClusterSnapshot) -> str:
     """Nodes, groups, links and topics as tables, folded."""
-    tables = [_nodes_grid(shown), *_more_grids(shown), _links_grid(shown)]
+    tables = [_nodes_grid(snapshot), *_more_grids(snapshot), _links_grid(snapshot)]
     inner = "".join(g.html(footer=False) for g in tables if g.cells)
     return f"<details><summary>nodes and links</summary>{inner}</details>"
 
 
-def headline(shown: ClusterSnapshot) -> str:
+def headline(snapshot: ClusterSnapshot) -> str:
     """`2 nodes, ha · clock 2024-06-01 10:00:00 UTC · 1,428 events taken, 12 lost`."""
-    words = [f"{format_count(len(shown.state.nodes), 'node')}, {shown.mode}"]
-    if shown.state.clock is None:
+    words = [f"{format_count(len(snapshot.state.nodes), 'node')}, {snapshot.mode}"]
+    if snapshot.state.clock is None:
         return " · ".join([*words, "no event was received yet"])
-    words.append(f"clock {when(shown.state.clock)} UTC")
-    words.append(f"{format_count(shown.taken, 'event')} taken, {shown.lost:,} lost")
+    words.append(f"clock {when(snapshot.state.clock)} UTC")
+    words.append(f"{format_count(snapshot.taken, 'event')} taken, {snapshot.lost:,} lost")
     return " · ".join(words)
 
 
-def _figures(shown: ClusterSnapshot) -> list[str]:
+def _figures(snapshot: ClusterSnapshot) -> list[str]:
     """The revisions of a single group, why events were lost, and the faults that wait for the clock."""
-    s, out = shown.state, []
+    s, out = snapshot.state, []
     if len(s.groups) == 1 and s.clock is not None:
         out.append(f"last revision {_revision(s.groups[0].revision, s.clock)}, {s.groups[0].revisions:,} made")
-    if shown.lost:
+    if snapshot.lost:
         reasons: dict[str, int] = {}
         for g in s.groups:
             for reason, n in g.lost.items():
@@ -79,17 +79,17 @@ def _figures(shown: ClusterSnapshot) -> list[str]:
     return out
 
 
-def _revision(made: int | None, clock: int) -> str:
-    return "none" if made is None else f"{span((clock - made) / 1000)} old"
+def _revision(creation_ms: int | None, clock: int) -> str:
+    return "none" if creation_ms is None else f"{span((clock - creation_ms) / 1000)} old"
 
 
-def _grids(shown: ClusterSnapshot, limit: int) -> list[Grid]:
-    grids = [_nodes_grid(shown), *_more_grids(shown)]
-    return [*grids, log_grid(shown, limit)] if shown.state.log else grids
+def _grids(snapshot: ClusterSnapshot, limit: int) -> list[Grid]:
+    grids = [_nodes_grid(snapshot), *_more_grids(snapshot)]
+    return [*grids, log_grid(snapshot, limit)] if snapshot.state.log else grids
 
 
-def _nodes_grid(shown: ClusterSnapshot) -> Grid:
-    several = len(shown.state.groups) > 1
+def _nodes_grid(snapshot: ClusterSnapshot) -> Grid:
+    several = len(snapshot.state.groups) > 1
 
     def row(n: ClusterNode) -> list[object]:
         queue = "" if n.queue is None else f"{n.queue.held:,} of {n.queue.capacity:,}"
@@ -97,12 +97,12 @@ def _nodes_grid(shown: ClusterSnapshot) -> Grid:
         return [*([n.group] if several else []), n.name, role, ", ".join(n.runs), Figure(queue)]
 
     names = [*(["group"] if several else []), "node", "role", "runs", "queue"]
-    return Grid(names, [row(n) for n in shown.state.nodes], what="node")
+    return Grid(names, [row(n) for n in snapshot.state.nodes], what="node")
 
 
-def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
+def _more_grids(snapshot: ClusterSnapshot) -> list[Grid]:
     """Several groups, and topics."""
-    s, out = shown.state, []
+    s, out = snapshot.state, []
     if len(s.groups) > 1 and s.clock is not None:
         rows = [
             [
@@ -121,27 +121,27 @@ def _more_grids(shown: ClusterSnapshot) -> list[Grid]:
     return out
 
 
-def _links_grid(shown: ClusterSnapshot) -> Grid:
-    rows = [[k.a, k.b, cluster_map.describe_link(k).partition(": ")[2]] for k in shown.state.links]
+def _links_grid(snapshot: ClusterSnapshot) -> Grid:
+    rows = [[k.a, k.b, cluster_map.describe_link(k).partition(": ")[2]] for k in snapshot.state.links]
     return Grid(["link of", "and", "is"], rows, what="link")
 
 
-def log_grid(shown: ClusterSnapshot, limit: int) -> Grid:
+def log_grid(snapshot: ClusterSnapshot, limit: int) -> Grid:
     """The log, the latest first."""
-    log = list(reversed(shown.state.log))
+    log = list(reversed(snapshot.state.log))
     rows = [[when(h.at), WholeText(h.text)] for h in log[:limit]]
     return Grid(["at", "incidents"], rows, total=len(log), what="line")
 
 
-def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
+def timeline(snapshot: ClusterSnapshot, last: int | None = None) -> Lanes | None:
     """The time line, of the `last` ms if given; None before anything came in."""
-    s = shown.state
+    s = snapshot.state
     if s.start is None or s.clock is None:
         return None
     end = max(s.clock, s.start + 1)
     bars, legend = role_bars(s.spans, s.lost_between, (s.start, end))
     return Lanes(
-        title=f"{shown.app}: roles of the nodes, {len(s.log):,} entries in the log",
+        title=f"{snapshot.app}: roles of the nodes, {len(s.log):,} entries in the log",
         head="Roles, elections and faults",
         lanes=[EVENTS, *(n.name for n in s.nodes)],
         start=s.start if last is None else max(s.start, end - last),
@@ -153,7 +153,7 @@ def timeline(shown: ClusterSnapshot, last: int | None = None) -> Lanes | None:
     )
 
 
-def timeline_svg(shown: ClusterSnapshot, last: int | None = None, width: int = WIDTH) -> str:
+def timeline_svg(snapshot: ClusterSnapshot, last: int | None = None, width: int = WIDTH) -> str:
     """The time line as an SVG element; "" before anything came in."""
-    lanes = timeline(shown, last)
+    lanes = timeline(snapshot, last)
     return "" if lanes is None else svg(lanes, width)

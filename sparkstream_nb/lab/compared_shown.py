@@ -14,42 +14,44 @@ from .results_shown import count_text, divergence_html, divergence_text
 Comparison = Divergence | Study | Failover
 
 
-def comparison_text(shown: Comparison, limit: int) -> str:
+def comparison_text(comparison: Comparison, limit: int) -> str:
     """A comparison as text with `limit` rows, fitted into the terminal."""
     with fit_terminal():
-        match shown:
+        match comparison:
             case Divergence():
-                return divergence_text(shown, limit)
+                return divergence_text(comparison, limit)
             case Study():
-                return count_text(shown, limit)
-        return failover_text(shown, limit)
+                return count_text(comparison, limit)
+        return failover_text(comparison, limit)
 
 
-def comparison_page(shown: Comparison, limit: int) -> str:
+def comparison_page(comparison: Comparison, limit: int) -> str:
     """A comparison as an HTML page that needs nothing else."""
-    body = divergence_html(shown, None, limit) if isinstance(shown, Divergence) else html(shown)
-    return page_of(f"{shown.app}: several nodes and one", body)
+    body = divergence_html(comparison, None, limit) if isinstance(comparison, Divergence) else html(comparison)
+    return page_of(f"{comparison.app}: several nodes and one", body)
 
 
-def comparison_json(shown: Comparison, limit: int) -> dict[str, Any]:
+def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
     """A comparison as plain data: counts, advice, and `limit` outputs that differ."""
-    match shown:
+    match comparison:
         case Divergence():
-            first = shown.first_differences(limit).astype({"cause": str, "timestamp": int})
+            first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             return {
-                "app": shown.app, "nodes": shown.nodes, "routing": shown.way.route, "events": shown.events,
-                "counts": _records(shown.counts), "repairs": shown.repairs, "advice": shown.advice,
-                "aggregations": _records(shown.aggregations), "differences": shown.differences,
-                "first": _records(first.assign(node=[n or None for n in first["node"]])), "warning": shown.warning,
+                "app": comparison.app, "nodes": comparison.nodes, "routing": comparison.way.route,
+                "events": comparison.events, "counts": _records(comparison.counts), "repairs": comparison.repairs,
+                "advice": comparison.advice, "aggregations": _records(comparison.aggregations),
+                "differences": comparison.differences,
+                "first": _records(first.assign(node=[n or None for n in first["node"]])), "warning": comparison.warning,
             }  # fmt: skip
         case Study():
             return {
-                "app": shown.app, "recommendation": shown.recommendation, "best": shown.best,
-                "repairs": shown.repairs, "combinations": _records(shown.frame), "queries": _records(shown.by_query),
+                "app": comparison.app, "recommendation": comparison.recommendation, "best": comparison.best,
+                "repairs": comparison.repairs, "combinations": _records(comparison.frame),
+                "queries": _records(comparison.by_query),
             }  # fmt: skip
     return {
-        "app": shown.app, "result": shown.said, "counts": _records(shown.frame),
-        "incidents": _records(shown.timeline.head(limit)),
+        "app": comparison.app, "result": comparison.said, "counts": _records(comparison.frame),
+        "incidents": _records(comparison.timeline.head(limit)),
     }  # fmt: skip
 
 

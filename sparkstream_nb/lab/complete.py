@@ -54,15 +54,15 @@ class Completer:
         text, row = context.full_text, context.cursor_line
         line = context.line_with_cursor[: context.cursor_position]
         if text.lstrip().startswith("%%siddhi") and row > 0:
-            found = at_cursor(self._body(text, row, context.cursor_position))
-            return _result(found.fragment, found.words)
+            completions = at_cursor(self._body(text, row, context.cursor_position))
+            return _result(completions.fragment, completions.words)
         if text.lstrip().startswith("%%siddhi"):
             words = self._on_cell_line(line, text)
         elif re.match(r"\s*%siddhi\b", line):
             if re.match(r"\s*%siddhi\s+query\s+\S+\s", line):
-                found = at_cursor(self._query_on_line(line))
-                if found.words:
-                    return _result(found.fragment, found.words)
+                completions = at_cursor(self._query_on_line(line))
+                if completions.words:
+                    return _result(completions.fragment, completions.words)
             column = _COLUMN.search(line) if re.match(r"\s*%siddhi\s+feed\s", line) else None
             if column is not None:
                 return self._columns(line, column["word"])
@@ -70,9 +70,9 @@ class Completer:
         else:
             return {"completions": []}
         prefix = _WORD.search(line)
-        fragment = prefix[0] if prefix else ""
-        fits = [c for c in words if c.lower().startswith(fragment.lower()) and c != fragment]
-        return _result(fragment, sorted(fits, key=lambda c: (c.lower(), c)), self._commands)
+        prefix_text = prefix[0] if prefix else ""
+        fits = [c for c in words if c.lower().startswith(prefix_text.lower()) and c != prefix_text]
+        return _result(prefix_text, sorted(fits, key=lambda c: (c.lower(), c)), self._commands)
 
     @staticmethod
     def _body(text: str, row: int, column: int) -> CompletionQuery:
@@ -130,8 +130,8 @@ class Completer:
                 return [*self._frames(), *_files(line, (".csv", ".parquet")), *options]
             return [*parts, *options, *(self._frames() if command == "feed" else [])]
         if command == "trace":
-            given = [*self._frames(), *_files(line, (".csv", ".parquet"))] if len(before) > 2 else traceable(apps)
-            return [*given, *options]
+            sources = [*self._frames(), *_files(line, (".csv", ".parquet"))] if len(before) > 2 else traceable(apps)
+            return [*sources, *options]
         if command == "test":
             return [*_files(line, (SUFFIX,)), *options]
         if command == "attach":
@@ -144,8 +144,8 @@ class Completer:
     def _attributes(stream: str, *, numeric: bool = False) -> list[str]:
         """The attributes of a stream that is written `App.Stream`; with `numeric` the numbers only."""
         schemas = {f"{n}.{s}": d.source.schema for n, a in api.apps().items() for s, d in a.plan.streams.items()}
-        found = schemas.get(stream, ())
-        return [a.name for a in found if a.type.numeric or not numeric]
+        attributes = schemas.get(stream, ())
+        return [a.name for a in attributes if a.type.numeric or not numeric]
 
     def _columns(self, line: str, word: str) -> dict[str, Any]:
         """The columns of the source of a feed whose option ends at the cursor with the beginning `word` of one."""
@@ -171,8 +171,8 @@ def _files(line: str, suffixes: tuple[str, ...]) -> list[str]:
     """The files with these suffixes, and the folders, where the path that ends `line` leads."""
     folder = Path((re.search(r"\S*$", line) or [""])[0].rpartition("/")[0] or ".")
     try:
-        found = [p for p in folder.iterdir() if not p.name.startswith(".") and _PLAIN.fullmatch(p.name)]
-        return [f"{p.name}/" if p.is_dir() else p.name for p in found if p.is_dir() or p.suffix in suffixes]
+        paths = [p for p in folder.iterdir() if not p.name.startswith(".") and _PLAIN.fullmatch(p.name)]
+        return [f"{p.name}/" if p.is_dir() else p.name for p in paths if p.is_dir() or p.suffix in suffixes]
     except OSError:
         return []
 
@@ -196,7 +196,7 @@ def _kind_of(word: str, commands: Collection[str]) -> str:
     return next((kind for kind, words in _KINDS if first in words or first.lower() in words), "name")
 
 
-def _result(fragment: str, words: Iterable[str], commands: Collection[str] = ()) -> dict[str, Any]:
+def _result(prefix: str, words: Iterable[str], commands: Collection[str] = ()) -> dict[str, Any]:
     """A matcher's answer: these words, in this order, and no others."""
     completions = [SimpleCompletion(w, type=_kind_of(w, commands)) for w in words]
-    return {"completions": completions, "matched_fragment": fragment, "suppress": True, "ordered": True}
+    return {"completions": completions, "matched_fragment": prefix, "suppress": True, "ordered": True}

@@ -30,23 +30,23 @@ class Form:
         self._name = name
         self._forms = singledispatch(self._load)
 
-    def __call__(self, shown: object) -> str:
-        return escape_controls(self._forms(shown))
+    def __call__(self, value: object) -> str:
+        return escape_controls(self._forms(value))
 
     @property
     def register(self) -> Callable[..., Any]:
         """`singledispatch`'s decorator."""
         return self._forms.register
 
-    def _load(self, shown: object) -> str:
+    def _load(self, value: object) -> str:
         """The form of a class that is not registered yet: loads one module after the other until it is."""
         none: Callable[[Any], str] = self._forms.dispatch(object)
         for module in _FORMS:
             import_module(f".{module}", __package__)
-            form: Callable[[Any], str] = self._forms.dispatch(type(shown))
+            form: Callable[[Any], str] = self._forms.dispatch(type(value))
             if form is not none:
-                return form(shown)
-        raise TypeError(f"{type(shown).__name__} has no {self._name}")
+                return form(value)
+        raise TypeError(f"{type(value).__name__} has no {self._name}")
 
 
 text = Form("plain text")
@@ -55,10 +55,10 @@ html = Form("HTML")
 """An app or a result as HTML."""
 
 
-def bundle(shown: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
+def bundle(value: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
     """Both forms by their MIME types, as IPython's formatter asks for them."""
-    shown = shown.still()  # the same in both
-    return {"text/plain": text(shown), "text/html": html(shown)}
+    value = value.still()  # the same in both
+    return {"text/plain": text(value), "text/html": html(value)}
 
 
 def register(shell: Any) -> None:

@@ -31,10 +31,10 @@ def install(kernel: Any) -> None:
 
 
 def _with_siddhi(python: Callable[..., Any]) -> Callable[..., Any]:
-    def do_inspect(code: str, cursor_pos: int, *rest: Any, **named: Any) -> Any:
+    def do_inspect(code: str, cursor_pos: int, *rest: Any, **kwargs: Any) -> Any:
         text = at_cursor(code, cursor_pos)
         if text is None:
-            return python(code, cursor_pos, *rest, **named)
+            return python(code, cursor_pos, *rest, **kwargs)
         return {"status": "ok", "found": True, "data": {"text/plain": text}, "metadata": {}}
 
     do_inspect.knows_siddhi = True  # type: ignore[attr-defined]
@@ -47,9 +47,9 @@ def at_cursor(code: str, position: int) -> str | None:
     if begin is None:
         return _magic_help(code, position)
     text, at = code[begin:], position - begin
-    named = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
-    known = _describe_name(named[1] or "", named[2], text, magic) if named else None
-    return known or _call_around(text, at)
+    match = next((m for m in _NAME.finditer(text) if m.start(2) <= at <= m.end(2)), None)
+    description = _describe_name(match[1] or "", match[2], text, magic) if match else None
+    return description or _call_around(text, at)
 
 
 def _magic_help(code: str, position: int) -> str | None:
@@ -81,9 +81,9 @@ def _describe_name(sign: str, name: str, text: str, magic: str) -> str | None:
         return _signatures("#", STREAM_FUNCTIONS[name].signature, "stream_functions")
     running = [a.plan.text for n, a in api.apps().items() if n in magic.split()]
     for source in (text, *running):
-        found = _definition(source, name)
-        if found:
-            return found
+        definition = _definition(source, name)
+        if definition:
+            return definition
     if name.lower() in _OPERATORS:
         return _OPERATORS[name.lower()]
     # `and` and `or` are operators wherever nothing is called.
@@ -114,15 +114,15 @@ def _definition(text: str, name: str) -> str | None:
 
 def _call_around(text: str, at: int) -> str | None:
     """The signatures of the call in whose brackets the cursor is."""
-    opened: list[int] = []
+    open_positions: list[int] = []
     for token in lex_text(text[:at]):
         if token.type == "LPAR":
-            opened.append(token.start_pos or 0)
-        elif token.type == "RPAR" and opened:
-            opened.pop()
-    for end in reversed(opened):
-        named = next((m for m in _NAME.finditer(text[:end]) if m.end(2) == end), None)
-        found = _describe_name(named[1] or "", named[2], "", "") if named else None
-        if found:
-            return found
+            open_positions.append(token.start_pos or 0)
+        elif token.type == "RPAR" and open_positions:
+            open_positions.pop()
+    for end in reversed(open_positions):
+        match = next((m for m in _NAME.finditer(text[:end]) if m.end(2) == end), None)
+        description = _describe_name(match[1] or "", match[2], "", "") if match else None
+        if description:
+            return description
     return None

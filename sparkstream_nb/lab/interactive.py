@@ -23,52 +23,52 @@ def register_interactive(shell: Any) -> None:
     formatter.for_type(Chart, _show_chart)
 
 
-def _show_feed(shown: Feed) -> None:
+def _show_feed(feed: Feed) -> None:
     view = _widget("feed", "FeedView")
     if view is None:
-        show_live(shown)
+        show_live(feed)
     else:
-        view(shown).display()
+        view(feed).display()
 
 
-def _show_timeline(shown: Divergence) -> None:
-    view = _widget("divergence_widget", "DivergenceView") if shown.matches else None
+def _show_timeline(divergence: Divergence) -> None:
+    view = _widget("divergence_widget", "DivergenceView") if divergence.matches else None
     if view is None:
-        _show_static(shown)
+        _show_static(divergence)
     else:
-        view(shown).display()
+        view(divergence).display()
 
 
-def _show_cluster(shown: Cluster) -> None:
+def _show_cluster(cluster: Cluster) -> None:
     view = _widget("cluster_widget", "ClusterView")
     if view is None:
-        _show_static(shown)
+        _show_static(cluster)
     else:
-        view(shown).display()
+        view(cluster).display()
 
 
-def _show_stats(shown: Stats) -> None:
-    view = None if shown.live is None else _widget("stats_widget", "StatsView")
+def _show_stats(stats: Stats) -> None:
+    view = None if stats.live is None else _widget("stats_widget", "StatsView")
     if view is None:
-        _show_static(shown)
+        _show_static(stats)
     else:
-        view(shown, shown.live).display()
+        view(stats, stats.live).display()
 
 
-def _show_tail(shown: Tail) -> None:
+def _show_tail(tail: Tail) -> None:
     view = _widget("tail", "TailView")
     if view is None:
-        _show_static(shown)
+        _show_static(tail)
     else:
-        view(shown).display()
+        view(tail).display()
 
 
-def _show_chart(shown: Chart) -> None:
+def _show_chart(chart: Chart) -> None:
     view = _widget("chart", "ChartView")
     if view is None:
-        _show_static(shown)
+        _show_static(chart)
     else:
-        view(shown).display()
+        view(chart).display()
 
 
 def _widget(module: str, name: str) -> Any:
@@ -79,5 +79,5 @@ def _widget(module: str, name: str) -> Any:
         return None
 
 
-def _show_static(shown: Displayed) -> None:
-    display(looks.bundle(shown), raw=True)
+def _show_static(value: Displayed) -> None:
+    display(looks.bundle(value), raw=True)

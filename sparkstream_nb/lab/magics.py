@@ -58,7 +58,7 @@ class SiddhiMagic(Magics):
         self._deploy_options = deploy_options()
         self._line_options = line_options()
         self._cell_text = ""
-        self._fed = FedBefore()
+        self._fed_before = FedBefore()
         # What `%siddhi?` and `%%siddhi?` show.
         type(self).siddhi.__doc__ = help_text(self._line_options, self._deploy_options)
 
@@ -71,8 +71,8 @@ class SiddhiMagic(Magics):
         try:
             with speak_of_options():
                 return self._line(line) if cell is None else self._cell(line, cell)
-        except HelpAsked as asked:
-            print(str(asked).rstrip())
+        except HelpAsked as help_request:
+            print(str(help_request).rstrip())
             return None
 
     # ---------------------------------------------------------------------------------------------------- the cell
@@ -93,24 +93,27 @@ class SiddhiMagic(Magics):
             return self._format_cell(line, cell)
         how, above = deployment_of(o), self._lines_above(cell)
         how["allow"] = [*self.allow, *how["allow"]]
-        around = {name: how[name] for name in ("variables", "conf", "allow_env")}
+        compile_options = {name: how[name] for name in ("variables", "conf", "allow_env")}
         if o.check:
-            return _check_text(cell, above, **around)
+            return _check_text(cell, above, **compile_options)
         if o.explain:
-            return api.explain(cell, lines_before=above, **around)
+            return api.explain(cell, lines_before=above, **compile_options)
         if o.repair:
-            return api.repair(cell, lines_before=above, **around)
+            return api.repair(cell, lines_before=above, **compile_options)
         if o.graph:
-            return api.graph(cell, lines_before=above, mode=how["mode"], **around)
+            return api.graph(cell, lines_before=above, mode=how["mode"], **compile_options)
         if o.changes:
             with _below(above):
                 print(api.changes(cell, name=o.name, **how))
             return None
         with _below(above):
             app = self._interruptible(lambda: api.deploy(cell, name=o.name, **how))
-        own = app.plan.name
-        if o.name and own and own != o.name:
-            print(f"The app is called {o.name}, as the line above says; @app:name('{own}') in the text has no effect.")
+        plan_name = app.plan.name
+        if o.name and plan_name and plan_name != o.name:
+            print(
+                f"The app is called {o.name}, as the line above says; @app:name('{plan_name}') in the text has no "
+                "effect."
+            )
         app.lines_before = above
         app.remember(variable=o.out, lines_before=above)
         self._keep(o, app)
@@ -126,8 +129,10 @@ class SiddhiMagic(Magics):
         name = "list" if words[0] == "apps" else words[0]  # as `sparkstream apps` in a shell
         if name not in self._line_options:
             if name == "deploy":
-                given = "".join(f" {word}" for word in line.split()[1:])
-                raise Misuse(f"a cell deploys an app: write %%siddhi{given} as its first line and the app's text below")
+                arguments = "".join(f" {word}" for word in line.split()[1:])
+                raise Misuse(
+                    f"a cell deploys an app: write %%siddhi{arguments} as its first line and the app's text below"
+                )
             if name.startswith("-"):
                 raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
             if name in _OTHER_NAMES:
@@ -138,9 +143,9 @@ class SiddhiMagic(Magics):
 
     def _do_feed(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, named = self._feed_sources(o)
+        app, stream_sources = self._feed_sources(o)
         sources: Any = {}
-        for stream, name in named:
+        for stream, name in stream_sources:
             sources.setdefault(stream, []).append(self._source(name))
         how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
         fed_with: tuple[Any, ...] = (sources,)
@@ -150,22 +155,22 @@ class SiddhiMagic(Magics):
             # --rate was the rate of the event times, and is not the pace.
             fed_with, how = (stream, events.frame), {**how, "time": events.time, "rate": None}
         elif not o.sources:
-            fed_with = (named[0][0], self._source(named[0][1]))
-        again = [(s, name) for s, name in named if self._fed.has(app.home, s, self._source(name))]
+            fed_with = (stream_sources[0][0], self._source(stream_sources[0][1]))
+        again = [(s, name) for s, name in stream_sources if self._fed_before.has(app.home, s, self._source(name))]
         background = o.background or o.paused or o.together
         if background:
             how |= {name: True for name in ("paused", "together") if getattr(o, name)}
-            fed: Any = app.feed(*fed_with, **how, background=True)
+            feed: Any = app.feed(*fed_with, **how, background=True)
         else:
-            fed = self._interruptible(lambda: app.feed(*fed_with, **how), app)
-        if (background or fed.events) and not isinstance(fed, api.FrameFeed):
-            for stream, name in named:
-                self._fed.add(app.home, stream, self._source(name))
+            feed = self._interruptible(lambda: app.feed(*fed_with, **how), app)
+        if (background or feed.events) and not isinstance(feed, api.FrameFeed):
+            for stream, name in stream_sources:
+                self._fed_before.add(app.home, stream, self._source(name))
             for stream, name in again:
                 twice = "its events are counted twice. %%siddhi --fresh starts from scratch."
                 print(f"{name} was fed to {app.name}.{stream} before: {twice}")
-        self._keep(o, fed)
-        return fed
+        self._keep(o, feed)
+        return feed
 
     def _feed_sources(self, o: Any) -> tuple[App, list[tuple[str, str]]]:
         """The app that is fed, and (stream, name of a source) pairs; none of events that are generated."""
@@ -264,18 +269,18 @@ class SiddhiMagic(Magics):
     def _do_divergence(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = api.get(o.app)
-        found = self._interruptible(lambda: app.divergence(o.nodes, o.routing), app)
+        divergence = self._interruptible(lambda: app.divergence(o.nodes, o.routing), app)
         if o.out:
-            self.shell.user_ns[o.out] = found.frame
-        return found
+            self.shell.user_ns[o.out] = divergence.frame
+        return divergence
 
     def _do_study(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = api.get(o.app)
-        found = self._interruptible(lambda: app.study(o.nodes, o.routing), app)
+        study = self._interruptible(lambda: app.study(o.nodes, o.routing), app)
         if o.out:
-            self.shell.user_ns[o.out] = found.frame
-        return found
+            self.shell.user_ns[o.out] = study.frame
+        return study
 
     def _do_failover(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -284,10 +289,10 @@ class SiddhiMagic(Magics):
         if figures and o.seeds is None:
             raise Misuse(f"%siddhi failover: --{next(iter(figures))} is for a study: add --seeds 1000")
         study = partial(app.failover_study, o.seeds, **figures)
-        found = self._interruptible(app.failover if o.seeds is None else study, app)
+        failover = self._interruptible(app.failover if o.seeds is None else study, app)
         if o.out:
-            self.shell.user_ns[o.out] = found.frame
-        return found
+            self.shell.user_ns[o.out] = failover.frame
+        return failover
 
     def _do_cluster(self, options: Options, rest: str) -> Any:
         return api.get(options.parse(split(rest)).app).cluster
@@ -324,27 +329,27 @@ class SiddhiMagic(Magics):
 
     def _do_trace(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        found = trace_feed(o, api.apps(), self._source)
-        self._keep(o, found)
-        return found
+        trace = trace_feed(o, api.apps(), self._source)
+        self._keep(o, trace)
+        return trace
 
     def _do_check(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        held = self._held_text(o.source)
-        text = read_text(o.source) if held is None else held
+        variable_text = self._held_text(o.source)
+        text = read_text(o.source) if variable_text is None else variable_text
         return _check_text(text, variables=dict(o.param), conf=o.conf, allow_env=o.allow_env)
 
     def _do_fmt(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        held = self._held_text(o.source)
-        if held is not None:
-            print(format_text(held), end="")
+        variable_text = self._held_text(o.source)
+        if variable_text is not None:
+            print(format_text(variable_text), end="")
             return
         text = read_text(o.source)
-        formatted = format_text(text)
-        if formatted != text:
-            write_text(o.source, formatted)
-        print(f"{o.source}: {'was formatted already' if formatted == text else 'formatted'}")
+        new_text = format_text(text)
+        if new_text != text:
+            write_text(o.source, new_text)
+        print(f"{o.source}: {'was formatted already' if new_text == text else 'formatted'}")
 
     def _do_test(self, options: Options, rest: str) -> Any:
         from ..testing.reporting import ReportOptions, run_paths
@@ -402,10 +407,10 @@ class SiddhiMagic(Magics):
 
     def _do_stats(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        found = api.get(o.app).stats()
+        stats = api.get(o.app).stats()
         if not o.prometheus:
-            return found
-        print(found.prometheus(), end="")
+            return stats
+        print(stats.prometheus(), end="")
         return None
 
     def _do_tb(self, options: Options, rest: str) -> Any:
@@ -426,25 +431,25 @@ class SiddhiMagic(Magics):
 
     def _lines_above(self, body: str) -> int:
         """The number of lines of the running cell above `body`: the magic's, and blank ones before it."""
-        shown, text = self._cell_text.rstrip(), body.rstrip()
-        return shown[: len(shown) - len(text)].count("\n") if shown.endswith(text) else 1
+        cell_text, text = self._cell_text.rstrip(), body.rstrip()
+        return cell_text[: len(cell_text) - len(text)].count("\n") if cell_text.endswith(text) else 1
 
     def _format_cell(self, line: str, body: str) -> None:
         """Puts the formatted text below the cell's magic line."""
         above = self._lines_above(body)
         with _below(above):
-            formatted = format_text(body).rstrip("\n")
-        if formatted == body.rstrip("\n"):
+            new_text = format_text(body).rstrip("\n")
+        if new_text == body.rstrip("\n"):
             print("The cell was formatted already.")
             return
-        shown = self._cell_text.splitlines()[:above] if self._cell_text else [f"%%siddhi {line}"]
-        self.shell.set_next_input("\n".join([*shown, formatted]), replace=True)
+        lines_before = self._cell_text.splitlines()[:above] if self._cell_text else [f"%%siddhi {line}"]
+        self.shell.set_next_input("\n".join([*lines_before, new_text]), replace=True)
 
     def _held_text(self, source: str) -> str | None:
         """The text of the variable `source`; None for a file. Raises `Misuse` if it is neither."""
-        held = self.shell.user_ns.get(source)
-        if isinstance(held, str):
-            return held
+        value = self.shell.user_ns.get(source)
+        if isinstance(value, str):
+            return value
         if not Path(source).exists():
             texts = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and isinstance(v, str)]
             hint = did_you_mean(source, texts) or ""
@@ -455,19 +460,19 @@ class SiddhiMagic(Magics):
         if o.out:
             self.shell.user_ns[o.out] = value
 
-    def _frame(self, o: Namespace, shown: T) -> T:
+    def _frame(self, o: Namespace, result: T) -> T:
         if o.out:
-            self.shell.user_ns[o.out] = shown.frame
-        return shown if o.limit is None else replace(shown, limit=o.limit)
+            self.shell.user_ns[o.out] = result.frame
+        return result if o.limit is None else replace(result, limit=o.limit)
 
-    def _part_of(self, dotted: str, what: str) -> tuple[App, str]:
+    def _part_of(self, full_name: str, what: str) -> tuple[App, str]:
         """`App.Stream` as the app and the stream's name."""
-        known = api.apps()
-        owner = next((n for n in sorted(known, key=len, reverse=True) if dotted.startswith(f"{n}.")), None)
-        name, dot, part = (owner, ".", dotted[len(owner) + 1 :]) if owner else dotted.partition(".")
+        apps = api.apps()
+        owner = next((n for n in sorted(apps, key=len, reverse=True) if full_name.startswith(f"{n}.")), None)
+        name, dot, part = (owner, ".", full_name[len(owner) + 1 :]) if owner else full_name.partition(".")
         if not dot or not part:
-            example = f"{dotted}.Stream" if dotted in known else f"NAME.{dotted}"
-            raise Misuse(f"'{dotted}' is not {what} of an app: write {example}, the app's name first")
+            example = f"{full_name}.Stream" if full_name in apps else f"NAME.{full_name}"
+            raise Misuse(f"'{full_name}' is not {what} of an app: write {example}, the app's name first")
         return api.get(name), part
 
     def _source(self, source: str) -> Any:
@@ -479,8 +484,8 @@ class SiddhiMagic(Magics):
         if source.isidentifier():
             frames = [n for n, v in self.shell.user_ns.items() if not n.startswith("_") and hasattr(v, "columns")]
             hint = did_you_mean(source, frames)
-            known = f"Data frames: {', '.join(sorted(frames))}" if frames else "No variable holds a data frame yet"
-            raise Misuse(f"there is no variable and no file called '{source}'. {hint or known}")
+            frame_list = f"Data frames: {', '.join(sorted(frames))}" if frames else "No variable holds a data frame yet"
+            raise Misuse(f"there is no variable and no file called '{source}'. {hint or frame_list}")
         if _CALL.fullmatch(source):
             raise Misuse(f"{source} is neither a variable nor a file: write frame = {source} first, and feed frame")
         raise Misuse(f"there is no file '{source}' in {Path.cwd()}")
@@ -491,8 +496,8 @@ class SiddhiMagic(Magics):
             return call()
         except KeyboardInterrupt as stop:
             state = "committed results stay" if app is None else describe_interrupted(app)
-            said = [state, *getattr(stop, "__notes__", ())]
-            raise Interrupted(". ".join(said).rstrip(".")) from None
+            sentences = [state, *getattr(stop, "__notes__", ())]
+            raise Interrupted(". ".join(sentences).rstrip(".")) from None
 
     def watch_cells(self) -> None:
         """Record the text of each cell that runs, for the lines' numbers: a magic gets only the text below it."""
@@ -567,26 +572,26 @@ def _below(lines: int) -> Iterator[None]:
         raise error.below(lines) from None
 
 
-def _check_text(text: str, lines_before: int = 0, **around: Any) -> Any:
+def _check_text(text: str, lines_before: int = 0, **compile_options: Any) -> Any:
     """Checks an app's text. Raises `SiddhiError` if something is wrong."""
-    checked = api.check(text, lines_before=lines_before, **around)
-    if checked.error is not None and not checked.ok:
-        raise checked.error
-    return checked
+    check = api.check(text, lines_before=lines_before, **compile_options)
+    if check.error is not None and not check.ok:
+        raise check.error
+    return check
 
 
 def literal(text: str) -> Any:
     """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    excerpt = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     try:
         values = json.loads(text)
     except json.JSONDecodeError as e:
         try:
             values = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {shown}") from None
+            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {excerpt}") from None
     if isinstance(values, tuple):
         return list(values)
     if isinstance(values, (list, dict)):
         return values
-    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {shown}""")
+    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {excerpt}""")

@@ -18,13 +18,13 @@ from .graph import graph_drawing
 
 
 @text.register
-def _(shown: PlanText) -> str:
-    return str(shown)
+def _(plan_text: PlanText) -> str:
+    return str(plan_text)
 
 
 @html.register
-def _(shown: PlanText) -> str:
-    return escaped_lines(str(shown))
+def _(plan_text: PlanText) -> str:
+    return escaped_lines(str(plan_text))
 
 
 _SIGNS = {
@@ -33,14 +33,14 @@ _SIGNS = {
 }  # fmt: skip
 
 
-def _audit_grid(shown: AppAudit) -> Grid:
+def _audit_grid(audit: AppAudit) -> Grid:
     rows = [
         [
             f.line, f"{_SIGNS['safe'] if f.accepted else _SIGNS[f.level]} {f.kind} {f.name}",
             WholeText(f.effect), WholeText(f.cause),
             WholeText(f.repair if f.accepted is None else f"accepted: {f.accepted}"),
         ]
-        for f in shown.findings
+        for f in audit.findings
     ]  # fmt: skip
     return Grid(["line", "element", "on several nodes", "cause", "repair"], rows, what="element")
 
@@ -51,24 +51,24 @@ _SPLIT = (
 )
 
 
-def _audit_said(shown: AppAudit) -> str:
-    n, keyed, routing = len(shown.failing), shown.keyed, shown.routing
+def _audit_said(audit: AppAudit) -> str:
+    n, keyed_queries, routing = len(audit.failing), audit.keyed, audit.routing
     if n:
-        said = f"{format_count(n, 'element')} depend{'s' if n == 1 else ''} on the node"
-        also = f"{len(keyed):,} more " + ("is" if len(keyed) == 1 else "are")
+        sentence = f"{format_count(n, 'element')} depend{'s' if n == 1 else ''} on the node"
+        also = f"{len(keyed_queries):,} more " + ("is" if len(keyed_queries) == 1 else "are")
     else:
-        said, also = "nothing depends on the node that is not accepted", "that"
+        sentence, also = "nothing depends on the node that is not accepted", "that"
     if routing is None:
-        said += f", but its queries need different routings: {describe_parts(shown.parts)}.\n{_SPLIT}"
+        sentence += f", but its queries need different routings: {describe_parts(audit.parts)}.\n{_SPLIT}"
     elif routing:
-        said += f", if events are routed {routes(routing.items())}" if not n else (
+        sentence += f", if events are routed {routes(routing.items())}" if not n else (
             f"; {also} right only if events are routed {routes(routing.items())}"
         )  # fmt: skip
-    return f"{shown.path}: {said}"
+    return f"{audit.path}: {sentence}"
 
 
-def _describe_measured(shown: AppAudit) -> list[str]:
-    m = shown.measured
+def _describe_measured(audit: AppAudit) -> list[str]:
+    m = audit.measured
     if m is None:
         return []
     lines = [measurement_text(way) for way in m.ways] if m.failure is None else [f"not possible: {m.failure}"]
@@ -76,30 +76,32 @@ def _describe_measured(shown: AppAudit) -> list[str]:
 
 
 @text.register
-def _(shown: AppAudit) -> str:
-    if shown.error is not None:
-        return f"{shown.path}: {shown.error}"
-    parts = [_audit_said(shown), _audit_grid(shown).text(footer=False)]
-    return "\n".join([*parts, *(f"measured: {line}" for line in _describe_measured(shown)), *_notes(shown.notes)])
+def _(audit: AppAudit) -> str:
+    if audit.error is not None:
+        return f"{audit.path}: {audit.error}"
+    parts = [_audit_said(audit), _audit_grid(audit).text(footer=False)]
+    return "\n".join([*parts, *(f"measured: {line}" for line in _describe_measured(audit)), *_notes(audit.notes)])
 
 
 @html.register
-def _(shown: AppAudit) -> str:
-    if shown.error is not None:
-        return paragraph(f"<b>{markup.escape(shown.path)}</b>") + escaped_lines(str(shown.error))
-    measured = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _describe_measured(shown))
-    found = f"<h2>{markup.escape(_audit_said(shown))}</h2>{_audit_grid(shown).html(footer=False)}{measured}"
-    return found + _notes_html(shown.notes)
+def _(audit: AppAudit) -> str:
+    if audit.error is not None:
+        return paragraph(f"<b>{markup.escape(audit.path)}</b>") + escaped_lines(str(audit.error))
+    measurement_html = "".join(paragraph(f"measured: {markup.escape(line)}") for line in _describe_measured(audit))
+    audit_html = (
+        f"<h2>{markup.escape(_audit_said(audit))}</h2>{_audit_grid(audit).html(footer=False)}{measurement_html}"
+    )
+    return audit_html + _notes_html(audit.notes)
 
 
 @text.register
-def _(shown: AuditReport) -> str:
-    return "\n\n".join(text(a) for a in shown.apps)
+def _(report: AuditReport) -> str:
+    return "\n\n".join(text(a) for a in report.apps)
 
 
 @html.register
-def _(shown: AuditReport) -> str:
-    return "".join(html(a) for a in shown.apps)
+def _(report: AuditReport) -> str:
+    return "".join(html(a) for a in report.apps)
 
 
 _PAGE = """<!DOCTYPE html>
@@ -129,60 +131,61 @@ def page_of(title: str, body: str) -> str:
     return f"{head}<h1>{markup.escape(title)}</h1>{body}</body></html>\n"
 
 
-def _repair_grid(shown: RepairList) -> Grid:
+def _repair_grid(repair_list: RepairList) -> Grid:
     rows = [
-        [query, line, f"{_SIGNS[level]} {level}", WholeText(advice)] for query, line, level, _, advice in shown.rows
-    ]  # fmt: skip
+        [query, line, f"{_SIGNS[level]} {level}", WholeText(advice)]
+        for query, line, level, _, advice in repair_list.rows
+    ]
     return Grid(["query", "line", "shard safety", "repair"], rows, what="query")
 
 
-def _rewritten(shown: RepairList) -> list[tuple[str, str]]:
+def _rewritten(repair_list: RepairList) -> list[tuple[str, str]]:
     """Texts with their headings: rewritten parts, and aggregations to take the place of queries."""
     parts = [
         (f"An aggregation in the place of {r.query}:", r.text)
-        for r in shown.repairs.repairs
+        for r in repair_list.repairs.repairs
         if r.kind == "aggregation" and r.text is not None
     ]
-    if shown.repairs.rewritten is not None:
-        parts.append(("The app, rewritten:", shown.repairs.rewritten.strip()))
+    if repair_list.repairs.rewritten is not None:
+        parts.append(("The app, rewritten:", repair_list.repairs.rewritten.strip()))
     return parts
 
 
 @text.register
-def _(shown: RepairList) -> str:
-    parts = [f"{head}\n{body}" for head, body in _rewritten(shown)]
-    return "\n\n".join([_repair_grid(shown).text(footer=False), *parts])
+def _(repair_list: RepairList) -> str:
+    parts = [f"{head}\n{body}" for head, body in _rewritten(repair_list)]
+    return "\n\n".join([_repair_grid(repair_list).text(footer=False), *parts])
 
 
 @html.register
-def _(shown: RepairList) -> str:
-    parts = [f"{paragraph(markup.escape(head))}{escaped_lines(body)}" for head, body in _rewritten(shown)]
-    return _repair_grid(shown).html(footer=False) + "".join(parts)
+def _(repair_list: RepairList) -> str:
+    parts = [f"{paragraph(markup.escape(head))}{escaped_lines(body)}" for head, body in _rewritten(repair_list)]
+    return _repair_grid(repair_list).html(footer=False) + "".join(parts)
 
 
 @text.register
-def _(shown: AppGraph) -> str:
-    return "\n".join([graph_drawing.text(shown.graph), *_notes(shown.notes)])
+def _(graph: AppGraph) -> str:
+    return "\n".join([graph_drawing.text(graph.graph), *_notes(graph.notes)])
 
 
 @html.register
-def _(shown: AppGraph) -> str:
-    return graph_drawing.image(shown.graph) + _notes_html(shown.notes)
+def _(graph: AppGraph) -> str:
+    return graph_drawing.image(graph.graph) + _notes_html(graph.notes)
 
 
 @text.register
-def _(shown: Check) -> str:
-    if shown.plan is None:
-        return shown.gaps if shown.ok else str(shown.error)
-    return "\n".join([_right(shown.plan) + _but(shown), *_notes(shown.notes)])
+def _(check: Check) -> str:
+    if check.plan is None:
+        return check.gaps if check.ok else str(check.error)
+    return "\n".join([_right(check.plan) + _but(check), *_notes(check.notes)])
 
 
 @html.register
-def _(shown: Check) -> str:
-    if shown.plan is None:
-        return paragraph(f"⚠ {markup.escape(shown.gaps)}") if shown.ok else escaped_lines(f"✗ {shown.error}")
-    sign = "⚠" if shown.gaps else "✓"
-    return paragraph(f"{sign} {markup.escape(_right(shown.plan) + _but(shown))}") + _notes_html(shown.notes)
+def _(check: Check) -> str:
+    if check.plan is None:
+        return paragraph(f"⚠ {markup.escape(check.gaps)}") if check.ok else escaped_lines(f"✗ {check.error}")
+    sign = "⚠" if check.gaps else "✓"
+    return paragraph(f"{sign} {markup.escape(_right(check.plan) + _but(check))}") + _notes_html(check.notes)
 
 
 def _notes(notes: Sequence[str]) -> list[str]:
@@ -193,8 +196,8 @@ def _notes_html(notes: Sequence[str]) -> str:
     return "".join(paragraph(markup.escape(line)) for line in _notes(notes))
 
 
-def _but(shown: Check) -> str:
-    return f", but this build cannot run {shown.gaps}" if shown.gaps else ""
+def _but(check: Check) -> str:
+    return f", but this build cannot run {check.gaps}" if check.gaps else ""
 
 
 def _right(plan: Plan) -> str:
@@ -207,5 +210,5 @@ def _right(plan: Plan) -> str:
         (len(plan.queries), "query", "queries"),
     ]
     words = [f"{n:,} {one if n == 1 else many}" for n, one, many in counts if n]
-    found = f"no mistakes found ({', '.join(words)})"
-    return f"{plan.name}: {found}" if plan.name else found
+    verdict = f"no mistakes found ({', '.join(words)})"
+    return f"{plan.name}: {verdict}" if plan.name else verdict

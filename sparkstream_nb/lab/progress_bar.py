@@ -23,18 +23,18 @@ class FeedBar:
 
     def __init__(self) -> None:
         self.handle: DisplayHandle | None = None
-        self.shown = 0.0
+        self.last_update = 0.0
 
     def __call__(self, progress: FeedProgress) -> None:
         now = time.monotonic()
         if self.handle is None:
             # Empty at first: comparisons of a notebook's outputs (nbval) use the first output, not its updates.
             self.handle = display({}, raw=True, display_id=True)
-        elif now - self.shown < UPDATE_SECONDS:
+        elif now - self.last_update < UPDATE_SECONDS:
             return
         if self.handle is not None:
             _update(self.handle, {"text/html": bar_html(progress)})
-        self.shown = now
+        self.last_update = now
 
     def close(self) -> None:
         """Leave an empty output, in the notebook and in its saved form."""

@@ -66,23 +66,23 @@ from .tail_shown import tail_html, tail_text
 
 
 @text.register
-def _(shown: App) -> str:
-    return card_text(shown)
+def _(app: App) -> str:
+    return card_text(app)
 
 
 @html.register
-def _(shown: App) -> str:
-    return card_html(shown)
+def _(app: App) -> str:
+    return card_html(app)
 
 
-def _apps_grid(shown: Apps) -> Grid:
-    rows = [(name, a.state, a.nodes, a.mode, ", ".join(a.shard_ids)) for name, a in sorted(shown.items())]
+def _apps_grid(apps: Apps) -> Grid:
+    rows = [(name, a.state, a.nodes, a.mode, ", ".join(a.shard_ids)) for name, a in sorted(apps.items())]
     return Grid(["app", "state", "nodes", "mode", "shards"], rows, what="app")
 
 
 @text.register
-def _(shown: Apps) -> str:
-    return _apps_grid(shown).text() if shown else _no_apps()
+def _(apps: Apps) -> str:
+    return _apps_grid(apps).text() if apps else _no_apps()
 
 
 def _no_apps() -> str:
@@ -90,86 +90,94 @@ def _no_apps() -> str:
     if not before:
         magic, call = "%%siddhi NAME deploys the text of a cell", "sparkstream_nb.deploy(text) deploys one"
         return f"No app yet. {magic if has_magics() else call}."
-    named = ", ".join(before[:5]) + (f" and {len(before) - 5:,} more" if len(before) > 5 else "")
+    names = ", ".join(before[:5]) + (f" and {len(before) - 5:,} more" if len(before) > 5 else "")
     here, attach = ("kernel", "%siddhi attach NAME") if has_magics() else ("process", "sparkstream_nb.attach(NAME)")
-    return f"No app in this {here}. Deployed before: {named}. {attach} continues one."
+    return f"No app in this {here}. Deployed before: {names}. {attach} continues one."
 
 
 @html.register
-def _(shown: Apps) -> str:
-    return _apps_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+def _(apps: Apps) -> str:
+    return _apps_grid(apps).html() if apps else paragraph(markup.escape(text(apps)))
 
 
 # --------------------------------------------------------------------------------------------------------------- feeds
 
 
-def _format_feed_rate(shown: FeedReport) -> str:
+def _format_feed_rate(report: FeedReport) -> str:
     """`336,776 events in 12.3 s elapsed, 27,380 events/s`."""
-    events = f"{shown.events:,} event{'' if shown.events == 1 else 's'}"
-    fed = f"{events} in {shown.seconds:.1f} s elapsed, {shown.events_per_second:,.0f} events/s"
-    fits = shown.rows - shown.rejected
-    return f"{fed}; stopped at {shown.events:,} of {fits:,}" if shown.not_fed else fed
+    events = f"{report.events:,} event{'' if report.events == 1 else 's'}"
+    rate_text = f"{events} in {report.seconds:.1f} s elapsed, {report.events_per_second:,.0f} events/s"
+    fits = report.rows - report.rejected
+    return f"{rate_text}; stopped at {report.events:,} of {fits:,}" if report.not_fed else rate_text
 
 
 _MOST_GROUPS = 5
 """Groups of reasons shown for a feed."""
 
 
-def _list_rejected(shown: FeedReport) -> list[str]:
-    if not shown.rejected:
+def _list_rejected(report: FeedReport) -> list[str]:
+    if not report.rejected:
         return []
-    known = sum(shown.reasons.values())
-    there = known if shown.kept is None else min(known, shown.kept)
-    kept = " and are kept" if there >= shown.rejected else f"; {there:,} of them {'is' if there == 1 else 'are'} kept"
-    where = "" if is_in_shell() else f": %siddhi errors {shown.app}" if has_magics() else ": app.errors"
-    kept = f"{shown.rejected:,} of {shown.rows:,} rows did not fit the stream{kept}{where}"
-    part = [f"of the first {known:,}:"] if known < shown.rejected else []
-    found = group_reasons(shown.reasons, shown.time)
-    more = [f"and {format_count(len(found) - _MOST_GROUPS, 'more reason')}"] if len(found) > _MOST_GROUPS else []
-    return [kept, *part, *(f"{k.count:,} × {k.words}" for k in found[:_MOST_GROUPS]), *more]
+    reason_count = sum(report.reasons.values())
+    kept_count = reason_count if report.kept is None else min(reason_count, report.kept)
+    kept_text = (
+        " and are kept"
+        if kept_count >= report.rejected
+        else f"; {kept_count:,} of them {'is' if kept_count == 1 else 'are'} kept"
+    )
+    where = "" if is_in_shell() else f": %siddhi errors {report.app}" if has_magics() else ": app.errors"
+    kept_text = f"{report.rejected:,} of {report.rows:,} rows did not fit the stream{kept_text}{where}"
+    part = [f"of the first {reason_count:,}:"] if reason_count < report.rejected else []
+    reason_groups = group_reasons(report.reasons, report.time)
+    more = (
+        [f"and {format_count(len(reason_groups) - _MOST_GROUPS, 'more reason')}"]
+        if len(reason_groups) > _MOST_GROUPS
+        else []
+    )
+    return [kept_text, *part, *(f"{k.count:,} × {k.words}" for k in reason_groups[:_MOST_GROUPS]), *more]
 
 
 @text.register
-def _(shown: FeedReport) -> str:
-    lines = [f"{shown.app}.{shown.stream}: {_format_feed_rate(shown)}"]
-    lines += [f"  → {stream}: {n:,}" for stream, n in sorted(shown.outputs.items())]
-    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_list_rejected(shown))]
-    lines += [f"  ! {note}" for note in shown.notes]
+def _(report: FeedReport) -> str:
+    lines = [f"{report.app}.{report.stream}: {_format_feed_rate(report)}"]
+    lines += [f"  → {stream}: {n:,}" for stream, n in sorted(report.outputs.items())]
+    lines += [f"  {'!' if i == 0 else ' '} {line}" for i, line in enumerate(_list_rejected(report))]
+    lines += [f"  ! {note}" for note in report.notes]
     return "\n".join(lines)
 
 
 @html.register
-def _(shown: FeedReport) -> str:
+def _(report: FeedReport) -> str:
     out = [
         paragraph(
-            f"<b>{markup.escape(shown.app)}.{markup.escape(shown.stream)}</b> "
-            f'<span style="{MUTED}">{markup.escape(_format_feed_rate(shown))}</span>'
+            f"<b>{markup.escape(report.app)}.{markup.escape(report.stream)}</b> "
+            f'<span style="{MUTED}">{markup.escape(_format_feed_rate(report))}</span>'
         )
     ]
-    out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(shown.outputs.items())]
-    if lines := _list_rejected(shown):
+    out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(report.outputs.items())]
+    if lines := _list_rejected(report):
         out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
-    out += [paragraph(f"⚠ {markup.escape(note)}") for note in shown.notes]
+    out += [paragraph(f"⚠ {markup.escape(note)}") for note in report.notes]
     return "".join(out)
 
 
-def _feed_words(shown: Feed) -> str:
+def _feed_words(feed: Feed) -> str:
     """`feed 1, running: Trades.S: 200 of 400 events · 1 s`."""
-    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
+    finishing = feed.under_way if feed.state in ("paused", "stopping") else 0
     under_way = f" ({format_count(finishing, 'event')} under way still)" if finishing else ""
-    where = f"feed {shown.id}, {shown.state}{under_way}: {shown.app}."
-    progress = shown.progress.describe(shown.state)
-    return f"{where}{shown.stream}: {shown.error}" if shown.error else f"{where}{progress}"
+    where = f"feed {feed.id}, {feed.state}{under_way}: {feed.app}."
+    progress = feed.progress.describe(feed.state)
+    return f"{where}{feed.stream}: {feed.error}" if feed.error else f"{where}{progress}"
 
 
 @text.register
-def _(shown: Feed) -> str:
-    return text(shown.report) if shown.report else _feed_words(shown)
+def _(feed: Feed) -> str:
+    return text(feed.report) if feed.report else _feed_words(feed)
 
 
 @html.register
-def _(shown: Feed) -> str:
-    return feed_bar(shown)
+def _(feed: Feed) -> str:
+    return feed_bar(feed)
 
 
 def position_words(feed: Feed) -> str:
@@ -180,20 +188,20 @@ def position_words(feed: Feed) -> str:
     return f"{feed.position}{pace}"
 
 
-def feed_bar(shown: Feed) -> str:
+def feed_bar(feed: Feed) -> str:
     """A feed's bar, report or error as HTML."""
-    if shown.report:
-        return html(shown.report)
-    if shown.error:
-        return paragraph(f"✗ {markup.escape(_feed_words(shown))}")
-    finishing = shown.under_way if shown.state in ("paused", "stopping") else 0
-    state = f"{shown.state}, {finishing:,} under way" if finishing else shown.state
-    return bar_html(shown.progress, before=f"feed {shown.id}", state=state)
+    if feed.report:
+        return html(feed.report)
+    if feed.error:
+        return paragraph(f"✗ {markup.escape(_feed_words(feed))}")
+    finishing = feed.under_way if feed.state in ("paused", "stopping") else 0
+    state = f"{feed.state}, {finishing:,} under way" if finishing else feed.state
+    return bar_html(feed.progress, before=f"feed {feed.id}", state=state)
 
 
-def _feeds_grid(shown: Feeds) -> Grid:
+def _feeds_grid(feeds: Feeds) -> Grid:
     rows = []
-    for f in shown.values():
+    for f in feeds.values():
         p = f.progress
         left = f"{span(p.seconds_left)} left" if f.state == "running" and p.seconds_left else ""
         total = Figure("" if p.total is None else f"{p.total:,}")
@@ -203,134 +211,134 @@ def _feeds_grid(shown: Feeds) -> Grid:
 
 
 @text.register
-def _(shown: Feeds) -> str:
-    return _feeds_grid(shown).text() if shown else "No feed in the background yet: %siddhi feed ... --background"
+def _(feeds: Feeds) -> str:
+    return _feeds_grid(feeds).text() if feeds else "No feed in the background yet: %siddhi feed ... --background"
 
 
 @html.register
-def _(shown: Feeds) -> str:
-    return _feeds_grid(shown).html() if shown else paragraph(markup.escape(text(shown)))
+def _(feeds: Feeds) -> str:
+    return _feeds_grid(feeds).html() if feeds else paragraph(markup.escape(text(feeds)))
 
 
 @text.register
-def _(shown: FrameFeed) -> str:
-    return shown.summary()
+def _(feed: FrameFeed) -> str:
+    return feed.summary()
 
 
 @html.register
-def _(shown: FrameFeed) -> str:
-    return paragraph(markup.escape(shown.summary()))
+def _(feed: FrameFeed) -> str:
+    return paragraph(markup.escape(feed.summary()))
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
 
 
-def _result_grid(shown: Result) -> Grid:
+def _result_grid(result: Result) -> Grid:
     return Grid(
-        [n for n, _ in shown.columns],
-        shown.rows[: limit_of(shown.limit)],
-        total=len(shown.rows),
-        notes=[t for _, t in shown.columns],
+        [n for n, _ in result.columns],
+        result.rows[: limit_of(result.limit)],
+        total=len(result.rows),
+        notes=[t for _, t in result.columns],
     )
 
 
 NO_SHARDS = "The rows belong to no shard: there is nothing to show by shard."
 
 
-def _shards_grid(shown: Result) -> Grid | None:
+def _shards_grid(result: Result) -> Grid | None:
     """The contents of each shard; None if the rows belong to no shard."""
-    frame = shown.by_shard
-    return None if frame is None else Grid.of_frame(frame, limit=limit_of(shown.limit))
+    frame = result.by_shard
+    return None if frame is None else Grid.of_frame(frame, limit=limit_of(result.limit))
 
 
 @text.register
-def _(shown: Result) -> str:
-    merged = _result_grid(shown).text() + (f"\n{shown.hint}" if shown.hint else "")
-    if not shown.beside:
-        return merged
-    shards = _shards_grid(shown)
-    return f"{merged}\n\n" + (NO_SHARDS if shards is None else f"by shard\n{shards.text()}")
+def _(result: Result) -> str:
+    rows_text = _result_grid(result).text() + (f"\n{result.hint}" if result.hint else "")
+    if not result.beside:
+        return rows_text
+    shards = _shards_grid(result)
+    return f"{rows_text}\n\n" + (NO_SHARDS if shards is None else f"by shard\n{shards.text()}")
 
 
 @html.register
-def _(shown: Result) -> str:
-    merged = _result_grid(shown).html() + (paragraph(markup.escape(shown.hint)) if shown.hint else "")
-    if not shown.beside:
-        return merged
-    shards = _shards_grid(shown)
-    return merged + (paragraph(NO_SHARDS) if shards is None else paragraph("by shard") + shards.html())
+def _(result: Result) -> str:
+    rows_text = _result_grid(result).html() + (paragraph(markup.escape(result.hint)) if result.hint else "")
+    if not result.beside:
+        return rows_text
+    shards = _shards_grid(result)
+    return rows_text + (paragraph(NO_SHARDS) if shards is None else paragraph("by shard") + shards.html())
 
 
-def _events_grid(shown: Events) -> Grid:
-    limit = limit_of(shown.limit)
-    if shown.came is None:
-        return Grid.of_frame(shown.frame, limit=limit, what="event")
-    grid = Grid.of_frame(shown.frame.tail(limit), what="event")
-    grid.total = shown.came.total
+def _events_grid(events: Events) -> Grid:
+    limit = limit_of(events.limit)
+    if events.came is None:
+        return Grid.of_frame(events.frame, limit=limit, what="event")
+    grid = Grid.of_frame(events.frame.tail(limit), what="event")
+    grid.total = events.came.total
     return grid
 
 
 NOT_KEPT = "not kept any more, as the retention of the app says."
 
 
-def _events_note(shown: Events) -> str:
+def _events_note(events: Events) -> str:
     """A note on events that are not shown, or on their absence."""
-    if shown.came is None and shown.dropped:
-        return f"{format_count(shown.dropped, 'earlier event')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
-    if shown.came is None:
-        return "" if len(shown) else f"{shown.stream} has put out nothing yet."
-    if not shown.came.total:
-        return f"No events on {shown.stream} yet."
-    if shown.came.gone:
-        earlier = format_count(shown.came.gone, "earlier event")
-        return f"{earlier} came in and cannot be shown: {'it is' if shown.came.gone == 1 else 'they are'} {NOT_KEPT}"
+    if events.came is None and events.dropped:
+        return f"{format_count(events.dropped, 'earlier event')} {'is' if events.dropped == 1 else 'are'} {NOT_KEPT}"
+    if events.came is None:
+        return "" if len(events) else f"{events.stream} has put out nothing yet."
+    if not events.came.total:
+        return f"No events on {events.stream} yet."
+    if events.came.gone:
+        earlier = format_count(events.came.gone, "earlier event")
+        return f"{earlier} came in and cannot be shown: {'it is' if events.came.gone == 1 else 'they are'} {NOT_KEPT}"
     return ""
 
 
-def _waiting_note(shown: Events) -> str:
+def _waiting_note(events: Events) -> str:
     """A note on events whose outputs are not computed yet."""
-    if not shown.waiting:
+    if not events.waiting:
         return ""
-    are, them = ("is", "it") if shown.waiting == 1 else ("are", "them")
-    return f"{format_count(shown.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
+    are, them = ("is", "it") if events.waiting == 1 else ("are", "them")
+    return f"{format_count(events.waiting, 'event')} that came in {are} not computed yet: flush() waits for {them}."
 
 
 @text.register
-def _(shown: Events) -> str:
-    table = _events_grid(shown).text() if len(shown) else ""
-    return "\n".join(t for t in (table, _events_note(shown), _waiting_note(shown)) if t)
+def _(events: Events) -> str:
+    table = _events_grid(events).text() if len(events) else ""
+    return "\n".join(t for t in (table, _events_note(events), _waiting_note(events)) if t)
 
 
 @html.register
-def _(shown: Events) -> str:
-    table = _events_grid(shown).html() if len(shown) else ""
-    notes = [n for n in (_events_note(shown), _waiting_note(shown)) if n]
+def _(events: Events) -> str:
+    table = _events_grid(events).html() if len(events) else ""
+    notes = [n for n in (_events_note(events), _waiting_note(events)) if n]
     return table + "".join(paragraph(markup.escape(note)) for note in notes)
 
 
-def _sent(shown: Sent) -> list[str]:
-    where = f" to {', '.join(shown.nodes)}" if shown.nodes else ""
-    head = f"{shown.app}.{shown.stream}: {format_count(shown.events, 'event')} sent{where}, at {when(shown.at)}"
-    if shown.outputs is not None:
-        put_out = ", ".join(f"{stream} {n:,}" for stream, n in sorted(shown.outputs.items()))
+def _sent(answer: Sent) -> list[str]:
+    where = f" to {', '.join(answer.nodes)}" if answer.nodes else ""
+    head = f"{answer.app}.{answer.stream}: {format_count(answer.events, 'event')} sent{where}, at {when(answer.at)}"
+    if answer.outputs is not None:
+        put_out = ", ".join(f"{stream} {n:,}" for stream, n in sorted(answer.outputs.items()))
         head += f" → {put_out or 'no outputs'}"
     lines = [head]
-    if shown.clock is not None:
-        clock = when(shown.clock)
+    if answer.clock is not None:
+        clock = when(answer.clock)
         lines.append(f"That is this machine's time; the app's clock was at {clock}. Another time: --at, at=.")
-    if shown.started:
-        lines.append(f"{shown.app} was stopped, and runs again.")
+    if answer.started:
+        lines.append(f"{answer.app} was stopped, and runs again.")
     return lines
 
 
 @text.register
-def _(shown: Sent) -> str:
-    return "\n".join(_sent(shown))
+def _(answer: Sent) -> str:
+    return "\n".join(_sent(answer))
 
 
 @html.register
-def _(shown: Sent) -> str:
-    return paragraph("<br>".join(markup.escape(line) for line in _sent(shown)))
+def _(answer: Sent) -> str:
+    return paragraph("<br>".join(markup.escape(line) for line in _sent(answer)))
 
 
 _ROW_SHOWN = 200
@@ -345,163 +353,165 @@ def _error_values(values: Any) -> Any:
     return WholeText(str(values[TEXT_OF_ROW])[:_ROW_SHOWN]) if TEXT_OF_ROW in values else values.get("message", "")
 
 
-def _errors_grids(shown: Errors) -> tuple[Grid, Grid]:
+def _errors_grids(errors: Errors) -> tuple[Grid, Grid]:
     """The number of errors for each reason, and the first of them."""
-    limit = limit_of(shown.limit)
-    reasons = [(CountCell(k.count), WholeText(k.words)) for k in group_reasons(shown.reasons)]
+    limit = limit_of(errors.limit)
+    reasons = [(CountCell(k.count), WholeText(k.words)) for k in group_reasons(errors.reasons)]
     counts = Grid(["count", "reason"], reasons, limit=limit, what="reason")
-    frame = shown.frame.reset_index(names="id")
+    frame = errors.frame.reset_index(names="id")
     frame["values"] = pd.Series([_error_values(v) for v in frame["values"]], frame.index, dtype=object)
     return counts, Grid.of_frame(frame, limit=limit, what="error")
 
 
 @text.register
-def _(shown: Errors) -> str:
-    grids = [g.text() for g in _errors_grids(shown)] if len(shown) else []
-    return "\n\n".join([*grids, *_errors_notes(shown)])
+def _(errors: Errors) -> str:
+    grids = [g.text() for g in _errors_grids(errors)] if len(errors) else []
+    return "\n\n".join([*grids, *_errors_notes(errors)])
 
 
-def _errors_notes(shown: Errors) -> list[str]:
+def _errors_notes(errors: Errors) -> list[str]:
     """A note on errors that are not shown, and on how to mend them."""
-    app = f"sparkstream_nb.get('{shown.app}')"
+    app = f"sparkstream_nb.get('{errors.app}')"
     if is_in_shell():
         mend = [
             "To send them again, correct the file and feed it, or in Python: "
-            f"app = sparkstream_nb.attach('{shown.app}'), then app.replay(), or app.replay(FRAME) with corrected rows "
+            f"app = sparkstream_nb.attach('{errors.app}'), then app.replay(), or app.replay(FRAME) with corrected rows "
             "of app.errors.frame; where --home was given, attach(..., home=FOLDER)."
         ]
     elif not has_magics():
         mend = ["app.replay() sends them again; app.replay(frame) sends mended rows of app.errors.frame."]
     else:
-        again = f"%siddhi errors {shown.app} --replay sends them again"
+        again = f"%siddhi errors {errors.app} --replay sends them again"
         mend = [f"{again}; mended rows of {app}.errors.frame: .replay(frame)."]
-    if shown.dropped:
-        kept = f"{format_count(shown.dropped, 'older error')} {'is' if shown.dropped == 1 else 'are'} {NOT_KEPT}"
-        return [kept, *shown.away, *mend]
-    if len(shown):
-        return [*shown.away, *mend]
-    if shown.away:
-        return [*shown.away]
-    return [f"{shown.app} has no errors: every row and event was accepted."]
+    if errors.dropped:
+        dropped_text = (
+            f"{format_count(errors.dropped, 'older error')} {'is' if errors.dropped == 1 else 'are'} {NOT_KEPT}"
+        )
+        return [dropped_text, *errors.away, *mend]
+    if len(errors):
+        return [*errors.away, *mend]
+    if errors.away:
+        return [*errors.away]
+    return [f"{errors.app} has no errors: every row and event was accepted."]
 
 
 @html.register
-def _(shown: Errors) -> str:
-    grids = [g.html() for g in _errors_grids(shown)] if len(shown) else []
-    return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(shown))])
+def _(errors: Errors) -> str:
+    grids = [g.html() for g in _errors_grids(errors)] if len(errors) else []
+    return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(errors))])
 
 
 @text.register
-def _(shown: Stats) -> str:
-    return stats_text(shown)
+def _(stats: Stats) -> str:
+    return stats_text(stats)
 
 
 @html.register
-def _(shown: Stats) -> str:
-    return stats_html(shown)
+def _(stats: Stats) -> str:
+    return stats_html(stats)
 
 
 @text.register
-def _(shown: Tail) -> str:
-    return tail_text(shown.snapshot())
+def _(tail: Tail) -> str:
+    return tail_text(tail.snapshot())
 
 
 @text.register
-def _(shown: TailSnapshot) -> str:
-    return tail_text(shown)
+def _(snapshot: TailSnapshot) -> str:
+    return tail_text(snapshot)
 
 
 @html.register
-def _(shown: Tail) -> str:
-    return tail_html(shown.snapshot())
+def _(tail: Tail) -> str:
+    return tail_html(tail.snapshot())
 
 
 @html.register
-def _(shown: TailSnapshot) -> str:
-    return tail_html(shown)
+def _(snapshot: TailSnapshot) -> str:
+    return tail_html(snapshot)
 
 
 @text.register
-def _(shown: Chart) -> str:
-    return chart_text(shown.snapshot())
+def _(chart: Chart) -> str:
+    return chart_text(chart.snapshot())
 
 
 @text.register
-def _(shown: ChartSnapshot) -> str:
-    return chart_text(shown)
+def _(snapshot: ChartSnapshot) -> str:
+    return chart_text(snapshot)
 
 
 @html.register
-def _(shown: Chart) -> str:
-    return chart_html(shown.snapshot())
+def _(chart: Chart) -> str:
+    return chart_html(chart.snapshot())
 
 
 @html.register
-def _(shown: ChartSnapshot) -> str:
-    return chart_html(shown)
+def _(snapshot: ChartSnapshot) -> str:
+    return chart_html(snapshot)
 
 
 # ---------------------------------------------------------------------------------------------------------- divergence
 
 
-def _divergence_grids(shown: Divergence, limit: int | None = None) -> list[Grid]:
+def _divergence_grids(divergence: Divergence, limit: int | None = None) -> list[Grid]:
     """Counts by query, the first outputs that differ, and the aggregations."""
     grids = []
-    if shown.matches:
-        counts = shown.counts.astype(object)
+    if divergence.matches:
+        counts = divergence.counts.astype(object)
         for verdict in VERDICTS:
             counts[verdict] = [CountCell(n) for n in counts[verdict]]
-        if repairs := {q: r for q, r in shown.repairs.items() if r is not None}:
+        if repairs := {q: r for q, r in divergence.repairs.items() if r is not None}:
             counts["repaired by"] = [repairs.get(q, "") for q in counts["query"]]
         grids.append(Grid.of_frame(counts, what="stream"))
-    if shown.differences:
-        first = shown.first_differences(limit_of(limit))
+    if divergence.differences:
+        first = divergence.first_differences(limit_of(limit))
         first["node"] = first["node"].fillna("")
         first["values"] = [", ".join(text_of(v) for v in row) for row in first["values"]]
-        grids.append(Grid(list(first.columns), first.values.tolist(), total=shown.differences, what="difference"))
-    if shown.merged:
-        rows = [[a, CountCell(c.rows), CountCell(len(c.differing))] for a, c in shown.merged.items()]
+        grids.append(Grid(list(first.columns), first.values.tolist(), total=divergence.differences, what="difference"))
+    if divergence.merged:
+        rows = [[a, CountCell(c.rows), CountCell(len(c.differing))] for a, c in divergence.merged.items()]
         grids.append(Grid(["aggregation", "merged rows", "differing"], rows, what="aggregation"))
     return grids
 
 
-def _divergence_head(shown: Divergence) -> str:
-    routed = "as the events came" if shown.way.route is None else f"under {shown.way.route}"
-    head = f"{shown.app} on {format_count(shown.nodes, 'node')}, {routed}, against one node"
-    if not shown.events:
+def _divergence_head(divergence: Divergence) -> str:
+    routing_text = "as the events came" if divergence.way.route is None else f"under {divergence.way.route}"
+    head = f"{divergence.app} on {format_count(divergence.nodes, 'node')}, {routing_text}, against one node"
+    if not divergence.events:
         return f"{head}: no events yet"
-    if not any(shown.matches.values()) and not shown.merged:
+    if not any(divergence.matches.values()) and not divergence.merged:
         return f"{head}: no query has an output, on one node or on several"
-    return head if shown.diverges else f"{head}: nothing differs"
+    return head if divergence.diverges else f"{head}: nothing differs"
 
 
 @text.register
-def _(shown: Divergence) -> str:
-    return divergence_text(shown, None)
+def _(divergence: Divergence) -> str:
+    return divergence_text(divergence, None)
 
 
-def divergence_text(shown: Divergence, limit: int | None) -> str:
+def divergence_text(divergence: Divergence, limit: int | None) -> str:
     """A divergence as text with the first `limit` outputs that differ (None: as many as tables show)."""
-    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(shown, limit)]
-    warning, advice = ([said] if said else [] for said in (shown.warning, shown.advice))
-    return "\n\n".join([_divergence_head(shown), *warning, *grids, *advice])
+    grids = [g.text(footer=g.what == "difference") for g in _divergence_grids(divergence, limit)]
+    warning, advice = ([sentence] if sentence else [] for sentence in (divergence.warning, divergence.advice))
+    return "\n\n".join([_divergence_head(divergence), *warning, *grids, *advice])
 
 
 @html.register
-def _(shown: Divergence) -> str:
-    return divergence_html(shown, None)
+def _(divergence: Divergence) -> str:
+    return divergence_html(divergence, None)
 
 
-def divergence_html(shown: Divergence, drawn: Timeline | None, limit: int | None = None) -> str:
-    """A divergence as HTML with the time line `drawn`; None: of the query that lost most. `limit` as in
+def divergence_html(divergence: Divergence, timeline: Timeline | None, limit: int | None = None) -> str:
+    """A divergence as HTML with its `timeline`; None: of the query that lost most. `limit` as in
     `divergence_text`."""
-    if drawn is None and shown.matches:
-        drawn = whole(shown, worst(shown))
-    out = [paragraph(f"<b>{markup.escape(_divergence_head(shown))}</b>")]
-    out += [paragraph(markup.escape(shown.warning))] if shown.warning else []
-    out += [paragraph(markup.escape(shown.advice))] if shown.advice else []
-    out += [timeline_image(drawn)] if drawn is not None else []
-    grids = _divergence_grids(shown, limit)
+    if timeline is None and divergence.matches:
+        timeline = whole(divergence, worst(divergence))
+    out = [paragraph(f"<b>{markup.escape(_divergence_head(divergence))}</b>")]
+    out += [paragraph(markup.escape(divergence.warning))] if divergence.warning else []
+    out += [paragraph(markup.escape(divergence.advice))] if divergence.advice else []
+    out += [timeline_image(timeline)] if timeline is not None else []
+    grids = _divergence_grids(divergence, limit)
     out += [g.html(footer=False) for g in grids if g.what != "difference"]
     out += [
         f"<details><summary>{markup.escape(g.footer)}</summary>{g.html()}</details>"
@@ -515,88 +525,88 @@ def divergence_html(shown: Divergence, drawn: Timeline | None, limit: int | None
 
 
 @text.register
-def _(shown: Cluster) -> str:
-    return cluster_text(shown.snapshot(), limit_of())
+def _(cluster: Cluster) -> str:
+    return cluster_text(cluster.snapshot(), limit_of())
 
 
 @html.register
-def _(shown: Cluster) -> str:
-    return cluster_html(shown.snapshot(), limit_of())
+def _(cluster: Cluster) -> str:
+    return cluster_html(cluster.snapshot(), limit_of())
 
 
 @text.register
-def _(shown: ClusterSnapshot) -> str:
-    return cluster_text(shown, limit_of())
+def _(snapshot: ClusterSnapshot) -> str:
+    return cluster_text(snapshot, limit_of())
 
 
 @html.register
-def _(shown: ClusterSnapshot) -> str:
-    return cluster_html(shown, limit_of())
+def _(snapshot: ClusterSnapshot) -> str:
+    return cluster_html(snapshot, limit_of())
 
 
 @text.register
-def _(shown: Failover) -> str:
-    return failover_text(shown, limit_of())
+def _(failover: Failover) -> str:
+    return failover_text(failover, limit_of())
 
 
 @html.register
-def _(shown: Failover) -> str:
-    return failover_html(shown, limit_of())
+def _(failover: Failover) -> str:
+    return failover_html(failover, limit_of())
 
 
 @text.register
-def _(shown: FailoverStudy) -> str:
-    return study_text(shown, limit_of())
+def _(study: FailoverStudy) -> str:
+    return study_text(study, limit_of())
 
 
 @html.register
-def _(shown: FailoverStudy) -> str:
-    return study_html(shown, limit_of())
+def _(study: FailoverStudy) -> str:
+    return study_html(study, limit_of())
 
 
-def _study_grid(shown: Study, limit: int | None = None) -> Grid:
-    named = [[r.disorder] if shown.disordered else [] for r in shown.frame.itertuples()]
+def _study_grid(study: Study, limit: int | None = None) -> Grid:
+    routing_cells = [[r.disorder] if study.disordered else [] for r in study.frame.itertuples()]
     rows = [
         [*name, r.nodes, r.routing, *map(CountCell, (r.same, r.lost, r.spurious, n)), Figure(f"{r.skew:.2f}")]
-        for name, r, n in zip(named, shown.frame.itertuples(), shown.frame["duplicated"], strict=True)
+        for name, r, n in zip(routing_cells, study.frame.itertuples(), study.frame["duplicated"], strict=True)
     ]
-    return Grid(list(shown.frame.columns), rows[:limit_of(limit)], total=len(rows), what="combination")
+    return Grid(list(study.frame.columns), rows[:limit_of(limit)], total=len(rows), what="combination")
 
 
 @text.register
-def _(shown: Study) -> str:
-    return count_text(shown, None)
+def _(study: Study) -> str:
+    return count_text(study, None)
 
 
-def count_text(shown: Study, limit: int | None) -> str:
+def count_text(study: Study, limit: int | None) -> str:
     """A study as text with the first `limit` combinations (None: as many as tables show)."""
-    return f"{shown.app}: {shown.recommendation}\n\n{_study_grid(shown, limit).text()}"
+    return f"{study.app}: {study.recommendation}\n\n{_study_grid(study, limit).text()}"
 
 
 @html.register
-def _(shown: Study) -> str:
-    table = f"<details><summary>table</summary>{_study_grid(shown).html()}</details>"
-    said = paragraph(f"<b>{markup.escape(shown.app)}</b>: {markup.escape(shown.recommendation)}")
-    return f"{said}{study_image(shown)}{table}"
+def _(study: Study) -> str:
+    table = f"<details><summary>table</summary>{_study_grid(study).html()}</details>"
+    summary = paragraph(f"<b>{markup.escape(study.app)}</b>: {markup.escape(study.recommendation)}")
+    return f"{summary}{study_image(study)}{table}"
 
 
 @text.register
-def _(shown: AppRecording) -> str:
-    events = format_count(shown.events, "event")
-    recording = f"sparkstream_nb.get('{shown.app}').recording"
-    return f"{shown.app}: {events} came in. {recording}.save('FILE.parquet') writes them."
+def _(recording: AppRecording) -> str:
+    events = format_count(recording.events, "event")
+    attribute = f"sparkstream_nb.get('{recording.app}').recording"
+    return f"{recording.app}: {events} came in. {attribute}.save('FILE.parquet') writes them."
 
 
 @html.register
-def _(shown: AppRecording) -> str:
-    return paragraph(markup.escape(text(shown)))
+def _(recording: AppRecording) -> str:
+    return paragraph(markup.escape(text(recording)))
 
 
 @text.register
-def _(shown: SplitApp) -> str:
-    return str(shown)
+def _(split_app: SplitApp) -> str:
+    return str(split_app)
 
 
 @html.register
-def _(shown: SplitApp) -> str:
-    return escaped_lines(str(shown))
+def _(split_app: SplitApp) -> str:
+    return escaped_lines(str(split_app))

@@ -24,9 +24,9 @@ class Screen:
         """A line in a notebook's output; elsewhere on standard error, apart from a command's output."""
         print(text, file=sys.stderr if getattr(shell(), "kernel", None) is None else sys.stdout, flush=True)
 
-    def text(self, shown: Displayed) -> str:
+    def text(self, value: Displayed) -> str:
         """A result, or an app, as plain text."""
-        return display.text(shown)
+        return display.text(value)
 
     def document(self) -> Path | None:
         """The notebook that runs here: VS Code names its file in a variable, Jupyter's server in the environment."""

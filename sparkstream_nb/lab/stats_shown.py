@@ -25,44 +25,44 @@ class Tile:
     values: Sequence[float] = ()
 
 
-def stats_text(shown: Stats) -> str:
+def stats_text(stats: Stats) -> str:
     """The figures as lines and tables."""
-    head = [f"{shown.app}: {_headline(shown)}", *([_speed_line(shown)] if shown.times.count else []), _disk_line(shown)]
-    return "\n\n".join(["\n".join(head), *(g.text(footer=False) for g in _grids(shown))])
+    head = [f"{stats.app}: {_headline(stats)}", *([_speed_line(stats)] if stats.times.count else []), _disk_line(stats)]
+    return "\n\n".join(["\n".join(head), *(g.text(footer=False) for g in _grids(stats))])
 
 
-def stats_html(shown: Stats) -> str:
+def stats_html(stats: Stats) -> str:
     """The same, with the speed as tiles."""
-    return f"{head_html(shown)}{tiles_html(shown)}{tables_html(shown)}"
+    return f"{head_html(stats)}{tiles_html(stats)}{tables_html(stats)}"
 
 
-def head_html(shown: Stats) -> str:
+def head_html(stats: Stats) -> str:
     """The app's state, as a badge."""
     return paragraph(
-        f'<b>{html.escape(shown.app)}</b> <span style="{MUTED}">{html.escape(_headline(shown))}</span>'
-    ) + paragraph(f'<span style="{MUTED}">{html.escape(_disk_line(shown))}</span>')
+        f'<b>{html.escape(stats.app)}</b> <span style="{MUTED}">{html.escape(_headline(stats))}</span>'
+    ) + paragraph(f'<span style="{MUTED}">{html.escape(_disk_line(stats))}</span>')
 
 
-def tables_html(shown: Stats) -> str:
+def tables_html(stats: Stats) -> str:
     """The tables of nodes, queries, state and sinks."""
-    return "".join(g.html(footer=False) for g in _grids(shown))
+    return "".join(g.html(footer=False) for g in _grids(stats))
 
 
-def tiles_html(shown: Stats) -> str:
+def tiles_html(stats: Stats) -> str:
     """The speed of the app as numbers with sparklines; nothing before its first micro-batch."""
-    if not shown.times.count:
+    if not stats.times.count:
         return ""
     return (
-        f'<div style="display:flex;flex-wrap:wrap;gap:8px;margin:.5em 0">{"".join(map(_tile_html, tiles(shown)))}</div>'
+        f'<div style="display:flex;flex-wrap:wrap;gap:8px;margin:.5em 0">{"".join(map(_tile_html, tiles(stats)))}</div>'
     )
 
 
-def tiles(shown: Stats) -> list[Tile]:
+def tiles(stats: Stats) -> list[Tile]:
     """The speed of the app: its rates, the time of its micro-batches, and how far it is behind."""
-    rates, times = shown.rates, shown.times
-    both = steps(shown.recent)
-    state = sum(n.state_bytes for n in shown.nodes.values())
-    dropped = sum(shown.disk.dropped.values()) + sum(s.dropped for s in shown.sinks)
+    rates, times = stats.rates, stats.times
+    both = steps(stats.recent)
+    state = sum(n.state_bytes for n in stats.nodes.values())
+    dropped_events = sum(stats.disk.dropped.values()) + sum(s.dropped for s in stats.sinks)
     return [
         Tile(
             "input", _rate(rates.input), f"{_rate(rates.input_since_start)} since the deployment", [a for a, _ in both]
@@ -77,16 +77,16 @@ def tiles(shown: Stats) -> list[Tile]:
             "micro-batch",
             _ms(times.last_ms),
             f"median {_ms(times.median_ms)}, p99 {_ms(times.p99_ms)}",
-            [b.ms for b in shown.recent],
+            [b.ms for b in stats.recent],
         ),
         Tile(
             "lag",
-            format_count(shown.lag, "event"),
-            f"{format_count(shown.waiting, 'entry', 'entries')} waiting",
-            [b.arrived - b.committed for b in shown.recent],
+            format_count(stats.lag, "event"),
+            f"{format_count(stats.waiting, 'entry', 'entries')} waiting",
+            [b.arrived - b.committed for b in stats.recent],
         ),
-        Tile("state", size(state), f"on {format_count(len(shown.nodes), 'node')}"),
-        Tile("rejected", format_count(shown.errors, "error"), f"{format_count(dropped, 'event')} dropped"),
+        Tile("state", size(state), f"on {format_count(len(stats.nodes), 'node')}"),
+        Tile("rejected", format_count(stats.errors, "error"), f"{format_count(dropped_events, 'event')} dropped"),
     ]
 
 
@@ -127,27 +127,27 @@ def _ms(ms: float | None) -> str:
     return "–" if ms is None else f"{ms / 1000:,.1f} s" if ms >= 10_000 else f"{ms:,.0f} ms"
 
 
-def _headline(shown: Stats) -> str:
+def _headline(stats: Stats) -> str:
     """`running · clock 2024-06-01 10:00:00 UTC · 1,200 events sent · 0 entries waiting · ...`."""
-    of = "wall " if shown.clock_kind == "wall" else ""
+    of = "wall " if stats.clock_kind == "wall" else ""
     words = [
-        shown.state,
-        *([f"{of}clock {when(shown.clock)} UTC"] if shown.clock is not None else []),
-        format_count(shown.events, "event") + " sent",
-        format_count(shown.waiting, "entry", "entries") + " waiting",
-        format_count(shown.micro_batches, "micro-batch", "micro-batches"),
-        format_count(shown.errors, "error"),
-        *sorted({f"runs {n.runs}" for n in shown.nodes.values() if n.runs.startswith("by chunk")}),
+        stats.state,
+        *([f"{of}clock {when(stats.clock)} UTC"] if stats.clock is not None else []),
+        format_count(stats.events, "event") + " sent",
+        format_count(stats.waiting, "entry", "entries") + " waiting",
+        format_count(stats.micro_batches, "micro-batch", "micro-batches"),
+        format_count(stats.errors, "error"),
+        *sorted({f"runs {n.runs}" for n in stats.nodes.values() if n.runs.startswith("by chunk")}),
     ]
     return " · ".join(words)
 
 
-def _speed_line(shown: Stats) -> str:
+def _speed_line(stats: Stats) -> str:
     """`input 1,200 events/s (900 events/s since the deployment) · ... · lag 0 events (0 entries waiting)`."""
-    return " · ".join(f"{t.name} {t.value} ({t.more})" for t in tiles(shown)[:4])
+    return " · ".join(f"{t.name} {t.value} ({t.more})" for t in tiles(stats)[:4])
 
 
-def _grids(shown: Stats) -> list[Grid]:
+def _grids(stats: Stats) -> list[Grid]:
     """Tables of the nodes, of the app's parts, of the parts' state on each node, and of sources and sinks."""
     nodes = [
         (
@@ -158,7 +158,7 @@ def _grids(shown: Stats) -> list[Grid]:
             Figure(size(n.state_bytes)),
             "" if n.clock is None else when(n.clock),
         )
-        for n in shown.nodes.values()
+        for n in stats.nodes.values()
     ]
     sources = [
         (
@@ -170,7 +170,7 @@ def _grids(shown: Stats) -> list[Grid]:
             _behind(s),
             s.last_error or "",
         )
-        for s in shown.sources
+        for s in stats.sources
     ]
     sinks = [
         (
@@ -183,13 +183,13 @@ def _grids(shown: Stats) -> list[Grid]:
             Figure(f"{s.dropped:,}"),
             s.last_error or "",
         )
-        for s in shown.sinks
+        for s in stats.sinks
     ]
     grids = [
         Grid(["node", "events", "events/s", "last micro-batch", "state", "clock (UTC)"], nodes),
-        _parts_grid(shown),
-        _state_grid(list(shown.nodes.values())),
-        Grid(["errors of", "count"], [(name, Figure(f"{n:,}")) for name, n in shown.faulty.items()]),
+        _parts_grid(stats),
+        _state_grid(list(stats.nodes.values())),
+        Grid(["errors of", "count"], [(name, Figure(f"{n:,}")) for name, n in stats.faulty.items()]),
         Grid(["source", "reads", "messages", "events", "rejected", "not read yet", "last error"], sources),
         Grid(["sink", "target", "delivers", "sent", "pending", "failed", "dropped", "last error"], sinks),
     ]
@@ -208,8 +208,8 @@ def _behind(source: SourceFigures) -> str:
     return f"{source.lag:,}" + (f" ({parts}{more})" if len(source.behind) > 1 and most else "")
 
 
-def _parts_grid(shown: Stats) -> Grid:
-    counts = any(p.state_rows is not None for p in shown.parts)
+def _parts_grid(stats: Stats) -> Grid:
+    counts = any(p.state_rows is not None for p in stats.parts)
     rows = [
         (
             p.kind,
@@ -219,7 +219,7 @@ def _parts_grid(shown: Stats) -> Grid:
             Figure(size(p.state_bytes) if p.state_bytes else ""),
             *([Figure("" if p.state_rows is None else f"{p.state_rows:,}")] if counts else []),
         )
-        for p in shown.parts
+        for p in stats.parts
     ]
     return Grid(["kind", "name", "output", "events out", "state", *(["rows held"] if counts else [])], rows)
 
@@ -229,21 +229,21 @@ def _state_grid(nodes: Sequence[NodeStats]) -> Grid:
     names = dict.fromkeys(name for n in nodes for name in n.held) if len(nodes) > 1 else {}
 
     def cell(node: NodeStats, name: str) -> Figure:
-        held = node.held.get(name)
-        if held is None:
+        state_size = node.held.get(name)
+        if state_size is None:
             return Figure("")
-        bytes_ = size(held.bytes)
-        return Figure(bytes_ if held.rows is None else f"{bytes_}, {format_count(held.rows, 'row')}")
+        bytes_ = size(state_size.bytes)
+        return Figure(bytes_ if state_size.rows is None else f"{bytes_}, {format_count(state_size.rows, 'row')}")
 
     return Grid(["state of", *(n.shard for n in nodes)], [(name, *(cell(n, name) for n in nodes)) for name in names])
 
 
-def _disk_line(shown: Stats) -> str:
+def _disk_line(stats: Stats) -> str:
     """`disk: recording 3.1 MB of 1.0 GB · outputs 12.0 MB of 10.0 GB · state 1.0 MB · store 0 B`."""
-    disk, most = shown.disk, shown.disk.retention
+    disk, most = stats.disk, stats.disk.retention
 
-    def of(kept: int, limit: int | None) -> str:
-        return size(kept) if limit is None else f"{size(kept)} of {size(limit)}"
+    def of(used_bytes: int, limit: int | None) -> str:
+        return size(used_bytes) if limit is None else f"{size(used_bytes)} of {size(limit)}"
 
     words = [
         f"recording {of(disk.recording, most.recording)}",
@@ -252,6 +252,6 @@ def _disk_line(shown: Stats) -> str:
         f"store {size(disk.store)}",
         *([f"kept for {most.days:g} days"] if most.days is not None else []),
         *([f"{format_count(sum(disk.dropped.values()), 'output')} dropped"] if disk.dropped else []),
-        *([f"{format_count(shown.dropped_errors, 'error')} dropped"] if shown.dropped_errors else []),
+        *([f"{format_count(stats.dropped_errors, 'error')} dropped"] if stats.dropped_errors else []),
     ]
     return "disk: " + " · ".join(words)

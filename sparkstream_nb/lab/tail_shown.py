@@ -9,72 +9,74 @@ from ..app.results.stream_tail import TailSnapshot
 from .drawings.text_tables import MUTED, CountCell, Grid, format_count, is_missing, paragraph, text_of
 
 
-def tail_text(shown: TailSnapshot) -> str:
+def tail_text(snapshot: TailSnapshot) -> str:
     """The rows as a table, or the number, with a note below."""
-    head = f"{shown.app}.{shown.stream}: {headline(shown)}"
-    if shown.shape.number is not None:
-        body = f"{shown.shape.number} = {number_text(shown)}" if shown.rows else ""
+    head = f"{snapshot.app}.{snapshot.stream}: {headline(snapshot)}"
+    if snapshot.shape.number is not None:
+        body = f"{snapshot.shape.number} = {number_text(snapshot)}" if snapshot.rows else ""
     else:
-        body = grid(shown).text(footer=False) if shown.rows else ""
-    return "\n".join(line for line in (head, body, note(shown)) if line)
+        body = grid(snapshot).text(footer=False) if snapshot.rows else ""
+    return "\n".join(line for line in (head, body, note(snapshot)) if line)
 
 
-def tail_html(shown: TailSnapshot) -> str:
+def tail_html(snapshot: TailSnapshot) -> str:
     """The same as HTML."""
     head = paragraph(
-        f"<b>{html.escape(shown.app)}.{html.escape(shown.stream)}</b> "
-        f'<span style="{MUTED}">{html.escape(headline(shown))}</span>'
+        f"<b>{html.escape(snapshot.app)}.{html.escape(snapshot.stream)}</b> "
+        f'<span style="{MUTED}">{html.escape(headline(snapshot))}</span>'
     )
-    if not shown.rows:
+    if not snapshot.rows:
         body = ""
-    elif shown.shape.number is not None:
+    elif snapshot.shape.number is not None:
         body = (
-            f'<div style="{MUTED}">{html.escape(shown.shape.number)}</div>'
+            f'<div style="{MUTED}">{html.escape(snapshot.shape.number)}</div>'
             f'<div style="font-size:300%;line-height:1.2;font-variant-numeric:tabular-nums">'
-            f"{html.escape(number_text(shown))}</div>"
+            f"{html.escape(number_text(snapshot))}</div>"
         )
     else:
-        body = grid(shown).html(footer=False)
-    said = note(shown)
-    return head + body + (paragraph(f'<span style="{MUTED}">{html.escape(said)}</span>') if said else "")
+        body = grid(snapshot).html(footer=False)
+    remark = note(snapshot)
+    return head + body + (paragraph(f'<span style="{MUTED}">{html.escape(remark)}</span>') if remark else "")
 
 
-def grid(shown: TailSnapshot) -> Grid:
+def grid(snapshot: TailSnapshot) -> Grid:
     """The rows."""
-    return Grid(shown.columns, shown.rows, total=shown.total, what="event")
+    return Grid(snapshot.columns, snapshot.rows, total=snapshot.total, what="event")
 
 
-def number_text(shown: TailSnapshot) -> str:
+def number_text(snapshot: TailSnapshot) -> str:
     """The number as it is shown; whole numbers with separators."""
-    value = shown.number
-    whole = not isinstance(value, (bool, str)) and not is_missing(value) and isinstance(value, int)
-    return text_of(CountCell(value) if whole else value)
+    value = snapshot.number
+    is_integer = not isinstance(value, (bool, str)) and not is_missing(value) and isinstance(value, int)
+    return text_of(CountCell(value) if is_integer else value)
 
 
-def headline(shown: TailSnapshot) -> str:
+def headline(snapshot: TailSnapshot) -> str:
     """`the last 20 of 1,200 events · the newest first · times in UTC`."""
-    shape = shown.shape
-    if not shown.rows:
+    shape = snapshot.shape
+    if not snapshot.rows:
         return "no event yet"
-    total = format_count(shown.total, "event")
+    total = format_count(snapshot.total, "event")
     if shape.number is not None:
         return f"{shape.number} of the newest of {total}"
     if shape.latest is not None:
         values = (
-            f"{shape.latest}, {len(shown.rows):,} of {shown.keys:,}" if shown.keys > len(shown.rows) else shape.latest
+            f"{shape.latest}, {len(snapshot.rows):,} of {snapshot.keys:,}"
+            if snapshot.keys > len(snapshot.rows)
+            else shape.latest
         )
         return f"the latest event by {values} · {total} · times in UTC"
-    return f"the last {len(shown.rows):,} of {total} · the newest {shape.newest} · times in UTC"
+    return f"the last {len(snapshot.rows):,} of {total} · the newest {shape.newest} · times in UTC"
 
 
-def note(shown: TailSnapshot) -> str:
+def note(snapshot: TailSnapshot) -> str:
     """`12,345 more since 10:31:02 UTC not shown`, and since when it is paused."""
-    said = []
-    if shown.paused is not None:
-        said.append(f"paused at {_time(shown.paused)}: {shown.waiting:,} more since then")
-    if shown.not_shown:
-        said.append(f"{shown.not_shown:,} more since {_time(shown.since)} not shown")
-    return " · ".join(said)
+    sentences = []
+    if snapshot.paused is not None:
+        sentences.append(f"paused at {_time(snapshot.paused)}: {snapshot.waiting:,} more since then")
+    if snapshot.not_shown:
+        sentences.append(f"{snapshot.not_shown:,} more since {_time(snapshot.since)} not shown")
+    return " · ".join(sentences)
 
 
 def _time(seconds: float) -> str:

@@ -12,25 +12,25 @@ _COLORS = {"-": "#c62828", "+": "#2e7d32", " ": "inherit"}
 
 
 @text.register
-def _(shown: AppTestReport) -> str:
-    return "\n".join(shown.lines())
+def _(report: AppTestReport) -> str:
+    return "\n".join(report.lines())
 
 
 @html.register
-def _(shown: AppTestReport) -> str:
-    parts = [paragraph(f"<b>{markup.escape(shown.headline())}</b>")]
-    listed = [r for r in shown.results if not (shown.quiet and r.has_passed)]
-    if listed:
-        rows = [[_state(r), str(r.file), r.name, f"{r.seconds * 1000:.0f} ms"] for r in listed]
+def _(report: AppTestReport) -> str:
+    parts = [paragraph(f"<b>{markup.escape(report.headline())}</b>")]
+    results = [r for r in report.results if not (report.quiet and r.has_passed)]
+    if results:
+        rows = [[_state(r), str(r.file), r.name, f"{r.seconds * 1000:.0f} ms"] for r in results]
         parts.append(Grid(["", "file", "test", "time"], rows, what="test").html(footer=False))
-    for result in shown.problems:
+    for result in report.problems:
         parts += [_failure(f) for f in result.failures]
         if result.error is not None:
             parts.append(escaped_lines("\n".join(describe_test_error(result.error, result.file, result.line))))
-    parts += [escaped_lines("\n".join(describe_test_error(f.error, f.file, 1))) for f in shown.wrong_files]
-    parts += [paragraph(markup.escape(f"{path}: updated")) for path in shown.updated]
-    if shown.coverage is not None:
-        parts.append(_coverage(shown.coverage.parts))
+    parts += [escaped_lines("\n".join(describe_test_error(f.error, f.file, 1))) for f in report.wrong_files]
+    parts += [paragraph(markup.escape(f"{path}: updated")) for path in report.updated]
+    if report.coverage is not None:
+        parts.append(_coverage(report.coverage.parts))
     return "".join(parts)
 
 
@@ -50,7 +50,7 @@ def _failure(failure: Failure) -> str:
 
 
 def _coverage(parts: tuple[CoveredPart, ...]) -> str:
-    reached = sum(p.reached for p in parts)
+    reached_parts = sum(p.reached for p in parts)
     rows = [[p.app, p.line, WholeText(p.name)] for p in parts if not p.reached]
-    head = paragraph(f"{reached} of {len(parts)} parts of the apps reached")
+    head = paragraph(f"{reached_parts} of {len(parts)} parts of the apps reached")
     return head + (Grid(["app", "line", "not reached"], rows, what="part").html(footer=False) if rows else "")

@@ -29,13 +29,13 @@ def trace_feed(o: Namespace, apps: Mapping[str, App], source_of: Callable[[str],
     return trace_plan(app.plan, query, feed, options)
 
 
-def split_name(dotted: str, apps: Mapping[str, App]) -> tuple[str, str | None]:
+def split_name(full_name: str, apps: Mapping[str, App]) -> tuple[str, str | None]:
     """`App.query` as the app's name and the query's; the query is None where only an app is named."""
-    owner = next((n for n in sorted(apps, key=len, reverse=True) if f"{dotted}.".startswith(f"{n}.")), None)
+    owner = next((n for n in sorted(apps, key=len, reverse=True) if f"{full_name}.".startswith(f"{n}.")), None)
     if owner is None:
-        name, _, query = dotted.partition(".")
+        name, _, query = full_name.partition(".")
         return name, query or None
-    return owner, dotted[len(owner) + 1 :] or None
+    return owner, full_name[len(owner) + 1 :] or None
 
 
 def traceable(apps: Mapping[str, App]) -> list[str]:

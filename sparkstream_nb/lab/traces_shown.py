@@ -8,20 +8,20 @@ from .drawings import pattern_trace_drawing, window_trace_drawing
 
 
 @text.register
-def _(shown: WindowTrace) -> str:
-    return window_trace_drawing.text(shown)
+def _(trace: WindowTrace) -> str:
+    return window_trace_drawing.text(trace)
 
 
 @html.register
-def _(shown: WindowTrace) -> str:
-    return window_trace_drawing.image(shown)
+def _(trace: WindowTrace) -> str:
+    return window_trace_drawing.image(trace)
 
 
 @text.register
-def _(shown: PatternTrace) -> str:
-    return pattern_trace_drawing.text(shown)
+def _(trace: PatternTrace) -> str:
+    return pattern_trace_drawing.text(trace)
 
 
 @html.register
-def _(shown: PatternTrace) -> str:
-    return pattern_trace_drawing.image(shown)
+def _(trace: PatternTrace) -> str:
+    return pattern_trace_drawing.image(trace)

@@ -239,7 +239,7 @@ class KeyValueBodyWriter(BodyWriter):
         super().__init__(mapping, schema)
         assert isinstance(mapping.format, KeyValueSink)
         whole = tuple((n, Template((i,), i)) for i, n in enumerate(schema.names))
-        self.items = [(key, t.whole, filler(t, schema)) for key, t in mapping.payload or whole]
+        self.items = [(key, t.column, filler(t, schema)) for key, t in mapping.payload or whole]
         self.payload = self.filled = None  # it has several
 
     def default(self, row: Row) -> str:

@@ -180,7 +180,7 @@ def _template(option: str, value: str, schema: Schema) -> Template:
         name = str(e.args[0])
         raise Misuse(nearest(f"'{option}': the stream has no attribute '{name}'", name, schema.names)) from None
     # An option that is called as an attribute is a text all the same.
-    return Template((value,)) if found.whole is not None else found
+    return Template((value,)) if found.column is not None else found
 
 
 def _bytes(text: str, encoding: str = "utf-8") -> bytes:

@@ -14,14 +14,14 @@ def cycles(plan: n.Plan) -> tuple[tuple[str, ...], ...]:
     """Cycles of streams, each as the names of its queries."""
     flow = Dataflow(plan)
     after = {q.name: [r.name for r in flow.readers(q.output.target.id)] for q in flow.queries}
-    found: list[tuple[str, ...]] = []
-    seen: set[frozenset[str]] = set()
+    ways: list[tuple[str, ...]] = []
+    node_sets: set[frozenset[str]] = set()
     for name in _on_cycles(after):
         way = _way_round(name, after)
-        if way is not None and frozenset(way) not in seen:
-            seen.add(frozenset(way))
-            found.append(way)
-    return tuple(found)
+        if way is not None and frozenset(way) not in node_sets:
+            node_sets.add(frozenset(way))
+            ways.append(way)
+    return tuple(ways)
 
 
 def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
@@ -33,13 +33,13 @@ def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
     for name, following in after.items():
         for other in following:
             before[other].append(name)
-    for ahead, behind in ((after, before), (before, after)):
-        open_ = {name: sum(other in left for other in ahead[name]) for name in left}
+    for next_nodes, previous_nodes in ((after, before), (before, after)):
+        open_ = {name: sum(other in left for other in next_nodes[name]) for name in left}
         todo = [name for name, n_ in open_.items() if n_ == 0]
         while todo:
             name = todo.pop()
             del left[name]
-            for other in behind[name]:
+            for other in previous_nodes[name]:
                 if other in left:
                     open_[other] -= 1
                     if open_[other] == 0:
@@ -49,7 +49,7 @@ def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
 
 def _way_round(start: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | None:
     """The shortest way from a query back to itself, or None."""
-    came: dict[str, str] = {}
+    previous: dict[str, str] = {}
     todo = deque([start])
     while todo:
         name = todo.popleft()
@@ -57,10 +57,10 @@ def _way_round(start: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | 
             if following == start:
                 way = [name]
                 while way[-1] != start:
-                    way.append(came[way[-1]])
+                    way.append(previous[way[-1]])
                 return tuple(reversed(way))
-            if following not in came:
-                came[following] = name
+            if following not in previous:
+                previous[following] = name
                 todo.append(following)
     return None
 
@@ -95,7 +95,7 @@ def serial_tables(plan: n.Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 def _way_to(start: str, end: str, after: Mapping[str, list[str]]) -> tuple[str, ...] | None:
     """The shortest way from a query to another, both included, or None."""
-    came: dict[str, str | None] = {start: None}
+    previous: dict[str, str | None] = {start: None}
     todo = deque([start])
     while todo:
         name = todo.popleft()
@@ -104,11 +104,11 @@ def _way_to(start: str, end: str, after: Mapping[str, list[str]]) -> tuple[str, 
             at: str | None = name
             while at is not None:
                 way.append(at)
-                at = came[at]
+                at = previous[at]
             return tuple(reversed(way))
         for following in after[name]:
-            if following not in came:
-                came[following] = name
+            if following not in previous:
+                previous[following] = name
                 todo.append(following)
     return None
 

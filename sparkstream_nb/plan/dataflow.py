@@ -49,14 +49,16 @@ class Dataflow:
         writers.
         """
         q = self.queries[k]
-        found: set[int] = set()
+        queries_before: set[int] = set()
         for s in sources(q):
-            found.update(self._inserting.get(s.id, ()))
+            queries_before.update(self._inserting.get(s.id, ()))
             if s.id.startswith("!"):
-                found.update(self._reading.get(s.id[1:], ()))
-        for table in tables_of(q, written=False):
-            found.update(w for w in self._writing.get(table, ()) if self.queries[w].output.target.kind == "table")
-        return sorted(found - {k})
+                queries_before.update(self._reading.get(s.id[1:], ()))
+        for table in tables_of(q, with_target=False):
+            queries_before.update(
+                w for w in self._writing.get(table, ()) if self.queries[w].output.target.kind == "table"
+            )
+        return sorted(queries_before - {k})
 
     def _of(self, numbers: Mapping[str, list[int]], id_: str) -> list[n.Query]:
         return [self.queries[k] for k in numbers.get(id_, ())]
@@ -65,7 +67,7 @@ class Dataflow:
 def _by(ids: Iterable[Iterable[str]]) -> dict[str, list[int]]:
     """Invert lists of ids: the positions of each id."""
     out: dict[str, list[int]] = {}
-    for k, own in enumerate(ids):
-        for id_ in own:
+    for k, query_ids in enumerate(ids):
+        for id_ in query_ids:
             out.setdefault(id_, []).append(k)
     return out

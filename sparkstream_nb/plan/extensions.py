@@ -39,11 +39,11 @@ class Extensions:
 @cache
 def extensions() -> Extensions:
     """The catalogue of the package."""
-    loaded = tomllib.loads(resources.files(__package__).joinpath("extensions.toml").read_text("utf-8"))
+    document = tomllib.loads(resources.files(__package__).joinpath("extensions.toml").read_text("utf-8"))
     names: dict[str, str] = {}
     namespaces: dict[str, tuple[str, ...]] = {}
     connectors: dict[Kind, dict[str, Connector]] = {}
-    for extension, tables in loaded.items():
+    for extension, tables in document.items():
         for kind, entries in tables.items():
             for key, words in entries.items():
                 if kind != "names":
@@ -57,11 +57,11 @@ def extensions() -> Extensions:
 def owner_of(key: str) -> str | None:
     """The extension of WSO2's that has a function, window or stream processor; of a namespace of which it has others,
     too; None for a name of none."""
-    found = extensions()
+    table = extensions()
     namespace = key.partition(":")[0] if ":" in key else ""
-    if key in found.names:
-        return found.names[key]
-    return " or ".join(found.namespaces[namespace]) if namespace in found.namespaces else None
+    if key in table.names:
+        return table.names[key]
+    return " or ".join(table.namespaces[namespace]) if namespace in table.namespaces else None
 
 
 def types(kind: Kind) -> Mapping[str, Connector]:

@@ -60,8 +60,8 @@ def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> S
     near = any(name.split(":")[-1] == key for name in by_kind[what])  # of this kind, in a namespace: str:length
     for kind, names in by_kind.items():
         if kind != what and key in names and not near:
-            said = f"'{key}' is a {kind}: {_CALLS[kind].format(key)}"
-            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
+            message = f"'{key}' is a {kind}: {_CALLS[kind].format(key)}"
+            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=message, kind="ExtensionNotFoundException")
     hint: str | None = None
     if what == "window" and key.lower() in _FORMER_WINDOWS:
         hint = f"That is Siddhi 3. It is called '{_FORMER_WINDOWS[key.lower()]}' now."
@@ -69,4 +69,4 @@ def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> S
         hint = "Name the window: #window.time(1 min), #window.length(100) or another."
     elif ":" in key and problems():
         hint = " ".join(problems())
-    return unknown_name(what, key, (*by_kind[what], *others), span, hint=hint, included=_NAMESPACES)
+    return unknown_name(what, key, (*by_kind[what], *others), span, hint=hint, included_namespaces=_NAMESPACES)

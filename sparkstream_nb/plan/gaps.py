@@ -54,8 +54,8 @@ class GapUse:
 
 def find_gaps(plan: n.Plan) -> tuple[GapUse, ...]:
     """The gaps that `plan` needs, in the order of the text, each place once."""
-    found = {(u.name, u.span): u for u in _uses(plan) if u.name in GAPS}
-    return tuple(sorted(found.values(), key=lambda u: (u.span.start, u.name)))
+    uses = {(u.name, u.span): u for u in _uses(plan) if u.name in GAPS}
+    return tuple(sorted(uses.values(), key=lambda u: (u.span.start, u.name)))
 
 
 def refuse(plan: n.Plan) -> None:
@@ -147,8 +147,8 @@ def _connector_gap(a: tree.Annotation, gap: str, what: str) -> GapUse:
 
 
 def _extension(kind: Kind, type_: str) -> str | None:
-    found = types(kind).get(type_)
-    return None if found is None else found.extension
+    extension_type = types(kind).get(type_)
+    return None if extension_type is None else extension_type.extension
 
 
 def _place(annotations: tuple[tree.Annotation, ...]) -> Span:

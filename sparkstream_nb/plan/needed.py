@@ -18,11 +18,11 @@ from .signatures.windows import DECLARATIONS
 
 def needed_attributes(plan: n.Plan) -> Mapping[str, frozenset[int]]:
     """The numbers of the attributes that `plan` reads of each of its streams."""
-    found: dict[str, set[int]] = {s: set() for s in plan.streams}
+    attributes_by_stream: dict[str, set[int]] = {s: set() for s in plan.streams}
     for stream, attrs in _reads(plan):
-        if stream in found:
-            found[stream].update(attrs)
-    return {s: frozenset(attrs) for s, attrs in found.items()}
+        if stream in attributes_by_stream:
+            attributes_by_stream[stream].update(attrs)
+    return {s: frozenset(attrs) for s, attrs in attributes_by_stream.items()}
 
 
 def _reads(plan: n.Plan) -> Iterator[tuple[str, Iterable[int]]]:
@@ -40,9 +40,9 @@ def _reads(plan: n.Plan) -> Iterator[tuple[str, Iterable[int]]]:
             yield key.stream, _named_attributes(of_key, 0, plan.schema(key.stream))
     for a in plan.aggregations.values():
         # An event without a time to aggregate by is an error, with its values.
-        whole = a.by is not None
+        reads_all = a.by is not None
         exprs = [*_of_steps(a.input), *a.select.group_by, *(c.arg for c in a.base if c.arg is not None)]
-        yield a.input.source.id, _all(a.input.source.schema) if whole else _of_input(a.input, 0, exprs)
+        yield a.input.source.id, _all(a.input.source.schema) if reads_all else _of_input(a.input, 0, exprs)
 
 
 def _inputs(i: n.Input) -> Iterator[tuple[int, n.StreamInput]]:

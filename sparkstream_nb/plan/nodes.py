@@ -563,8 +563,8 @@ class PurgeRule:
 
     def begins(self, duration: AggDuration, due: int) -> int | None:
         """The time (ms) before which the purge of time `due` deletes buckets of `duration`; None: it deletes none."""
-        kept = self.kept.get(duration)
-        return None if kept is None else due - kept
+        kept_ms = self.kept.get(duration)
+        return None if kept_ms is None else due - kept_ms
 
 
 @dataclass(frozen=True)
@@ -647,8 +647,8 @@ class Plan:
     @property
     def input_streams(self) -> tuple[str, ...]:
         """The streams whose events come from outside alone: the text defines them, and no query writes to them."""
-        written = {q.output.target.id for q in self.queries}
-        return tuple(s for s, d in self.streams.items() if d.kind == "defined" and s not in written)
+        written_streams = {q.output.target.id for q in self.queries}
+        return tuple(s for s, d in self.streams.items() if d.kind == "defined" and s not in written_streams)
 
     @property
     def aggregation_zone(self) -> str:

@@ -42,21 +42,21 @@ def compile_open(
     """The plan of a text, as `compile_app`, and its names without a value, in the order of the text. Raises as
     `compile_app`; where the text is wrong at a `${NAME}` without a value, the error asks for the value."""
     values = {name: span for name, span in reversed(variables_in(text)) if name not in variables}
-    given = {**variables, **dict.fromkeys(values, _TAKEN)}
+    all_variables = {**variables, **dict.fromkeys(values, _TAKEN)}
     try:
-        refs = _refs(parse(text, given), properties)
-        marked = {f"{name}.{UNKNOWN_REF}": "" for name in refs}
-        plan = compile_app(text, {**properties, **marked}, given)
+        refs = _refs(parse(text, all_variables), properties)
+        placeholder_properties = {f"{name}.{UNKNOWN_REF}": "" for name in refs}
+        plan = compile_app(text, {**properties, **placeholder_properties}, all_variables)
     except SiddhiError as error:
         if any(_overlap(error.span, span) for name, span in variables_in(text) if name in values):
             parse(text, variables)  # raises
         raise error.with_source(text) from None
-    found = [OpenName("variable", name, span) for name, span in values.items()]
-    found += [OpenName("ref", name, span) for name, span in refs.items()]
+    open_names = [OpenName("variable", name, span) for name, span in values.items()]
+    open_names += [OpenName("ref", name, span) for name, span in refs.items()]
     for store, source in _data_sources(plan):
-        if not any(x.kind == "data source" and x.name == source for x in found):
-            found.append(OpenName("data source", source, store.span))
-    return plan, tuple(sorted(found, key=lambda x: x.span.start))
+        if not any(x.kind == "data source" and x.name == source for x in open_names):
+            open_names.append(OpenName("data source", source, store.span))
+    return plan, tuple(sorted(open_names, key=lambda x: x.span.start))
 
 
 def taken(variables: Mapping[str, str], names: Collection[OpenName]) -> dict[str, str]:
@@ -64,12 +64,12 @@ def taken(variables: Mapping[str, str], names: Collection[OpenName]) -> dict[str
     return {**variables, **{x.name: _TAKEN for x in names if x.kind == "variable"}}
 
 
-def check_data_sources(plan: n.Plan, known: Collection[str]) -> None:
-    """Raises SiddhiBindError, with the text, for a `@store` whose data source is not among the `known`."""
+def check_data_sources(plan: n.Plan, defined_sources: Collection[str]) -> None:
+    """Raises SiddhiBindError, with the text, for a `@store` whose data source is not among the `defined_sources`."""
     for store, source in _data_sources(plan):
-        if source not in known:
+        if source not in defined_sources:
             e = next((e for e in store.elements if (e.key or "").lower() == "datasource"), None)
-            message = nearest(f"the deployment file has no data source '{source}'", source, known)
+            message = nearest(f"the deployment file has no data source '{source}'", source, defined_sources)
             raise SiddhiBindError(message, store.span if e is None else e.span).with_source(plan.text)
 
 

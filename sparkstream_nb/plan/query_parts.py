@@ -17,8 +17,8 @@ def inputs(i: n.Input) -> tuple[n.StreamInput, ...]:
         case n.JoinInput():
             return (i.left, i.right)
         case n.StateInput():
-            found = {s.slot: s.input for s in stream_states(i.state)}
-            return tuple(found[k] for k in sorted(found))
+            input_by_slot = {s.slot: s.input for s in stream_states(i.state)}
+            return tuple(input_by_slot[k] for k in sorted(input_by_slot))
     raise TypeError(type(i))
 
 
@@ -65,15 +65,15 @@ def is_open(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
 def connector_options(connector: tree.Annotation, properties: Mapping[str, str]) -> dict[str, str]:
     """The options of a `@source`, `@sink` or `@destination`: as its `ref` has them, and over these as written."""
     ref = connector.get("ref")
-    found = {} if ref is None else configured_options(ref, properties)
-    found.pop(UNKNOWN_REF, None)
-    return found | {e.key: e.value for e in connector.elements if e.key is not None and e.key.lower() != "ref"}
+    ref_options = {} if ref is None else configured_options(ref, properties)
+    ref_options.pop(UNKNOWN_REF, None)
+    return ref_options | {e.key: e.value for e in connector.elements if e.key is not None and e.key.lower() != "ref"}
 
 
 def connector_type(connector: tree.Annotation, properties: Mapping[str, str]) -> str:
     """The type of a `@source` or `@sink`; empty if none is given."""
-    found = connector_options(connector, properties)
-    return next((v for k, v in found.items() if k.lower() == "type"), "")
+    options = connector_options(connector, properties)
+    return next((v for k, v in options.items() if k.lower() == "type"), "")
 
 
 _TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
@@ -174,15 +174,15 @@ def inserts_into(q: n.Query, id_: str) -> bool:
     return isinstance(q.output, n.Insert) and q.output.target.id == id_ and q.output.target.kind in ("stream", "window")
 
 
-def tables_of(q: n.Query, *, written: bool = True) -> tuple[str, ...]:
-    """Tables that the query reads or, with `written`, changes."""
-    found = [s.id for s in sources(q) if s.kind == "table"]
-    found += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
-    if written and q.output.target.kind == "table":
-        found.append(q.output.target.id)
-    return tuple(dict.fromkeys(found))
+def tables_of(q: n.Query, *, with_target: bool = True) -> tuple[str, ...]:
+    """Tables that the query reads or, `with_target`, changes."""
+    table_ids = [s.id for s in sources(q) if s.kind == "table"]
+    table_ids += [e.table for top in expressions(q) for e in n.walk(top) if isinstance(e, n.InTable)]
+    if with_target and q.output.target.kind == "table":
+        table_ids.append(q.output.target.id)
+    return tuple(dict.fromkeys(table_ids))
 
 
 def only_adds(q: n.Query, table: str) -> bool:
     """True if a query inserts into a table and looks into none."""
-    return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, written=False)
+    return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, with_target=False)

@@ -32,8 +32,8 @@ class Remark:
 def notes(plan: n.Plan, open_names: Sequence[OpenName], lines_before: int = 0) -> tuple[str, ...]:
     """The notes on an app, in the order of its text: names that are left open, and remarks."""
     all_: list[OpenName | Remark] = [*open_names, *remarks(plan)]
-    found = sorted(all_, key=lambda x: x.span.start)
-    return tuple(x.note(lines_before) for x in found)
+    sorted_remarks = sorted(all_, key=lambda x: x.span.start)
+    return tuple(x.note(lines_before) for x in sorted_remarks)
 
 
 def remarks(plan: n.Plan) -> Iterator[Remark]:
@@ -112,8 +112,8 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
             yield Remark(what, f"is refused when it is deployed: {elsewhere}", a.span)
     for part, key, near in list_ignored_options(a, plan.properties):
         of = f"@{part.name.lower()}(type='{type_ if part is a else part.get('type') or type_}')"
-        meant = f"did you mean '{near}'?" if near else "leave it out"
-        says = f"has no effect, as WSO2 ignores it: {meant}"
+        advice = f"did you mean '{near}'?" if near else "leave it out"
+        says = f"has no effect, as WSO2 ignores it: {advice}"
         yield Remark(f"option '{key}' of {of} of stream '{stream}'", says, part.span)
     if end == "sink" and options.get("follow.redirect", "").lower() == "true":
         says = "does not follow redirects: an event that a server redirects is an error of the sink"
@@ -123,10 +123,10 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
 def _listens_elsewhere(url: str) -> str | None:
     """Why an http source cannot listen at a `receiver.url`; None if it can, and for a text that is not an address."""
     try:
-        found = urlsplit(url.strip())
-        port = found.port
+        parts = urlsplit(url.strip())
+        port = parts.port
     except ValueError:
         return None
-    if not found.scheme or not found.hostname:
+    if not parts.scheme or not parts.hostname:
         return None
-    return refused_place(found.scheme, found.hostname.rstrip("."), port or 80)
+    return refused_place(parts.scheme, parts.hostname.rstrip("."), port or 80)

@@ -30,19 +30,19 @@ def check_options(plan: n.Plan) -> None:
     """Raises SiddhiBindError for the first option whose name is nearly one that its connector needs, or nearly one of
     its `@store`'s, or whose value is none."""
     for a, kind, type_ in _connectors(plan):
-        found = types(kind).get(type_)
-        if found is None or not found.options:
+        extension = types(kind).get(type_)
+        if extension is None or not extension.options:
             continue
-        known = found.options | _OF_ALL | (_OF_STORES if kind == "store" else frozenset())
-        lowered = {k.lower() for k in known}
+        option_names = extension.options | _OF_ALL | (_OF_STORES if kind == "store" else frozenset())
+        lower_names = {k.lower() for k in option_names}
         for e in a.elements:
             if e.key is None:
                 continue
-            if e.key.lower() in lowered:
+            if e.key.lower() in lower_names:
                 _check_value(plan, a, e, kind, type_)
                 continue
             if kind == "store":
-                hint = did_you_mean(e.key, known)
+                hint = did_you_mean(e.key, option_names)
             else:
                 hint = _describe_meant(a, kind, type_, e.key, connector_options(a, plan.properties))
             if hint is not None:
@@ -54,9 +54,9 @@ def _describe_meant(a: Annotation, kind: Kind, type_: str, key: str, options: Ma
     """The hint for an option that Siddhi ignores, where a source or sink lacks one that it needs; else None."""
     if kind not in ("source", "sink") or a.name.lower() == "destination" or not option_names(kind, type_):
         return None
-    meant = find_meant_option(kind, type_, key, options.keys())
-    if meant is not None:
-        return f"Did you mean '{meant}'?"
+    option = find_meant_option(kind, type_, key, options.keys())
+    if option is not None:
+        return f"Did you mean '{option}'?"
     is_divided = any(inner.name.lower() == "distribution" for inner in a.nested)  # its destinations may have it
     return None if is_divided or find_missing_option(kind, type_, options) is None else list_options(kind, type_)
 
@@ -75,8 +75,10 @@ def list_ignored_options(a: Annotation, properties: Mapping[str, str]) -> Iterat
     for part, kind, of in parts:
         for e in part.elements:
             if e.key is not None and is_ignored(kind, of, e.key):
-                known = types(kind).get(of)
-                near = near_to(e.key, option_names(kind, of) | (known.options if known is not None else frozenset()))
+                extension = types(kind).get(of)
+                near = near_to(
+                    e.key, option_names(kind, of) | (extension.options if extension is not None else frozenset())
+                )
                 yield part, e.key, near[0] if near else None
 
 
@@ -96,8 +98,8 @@ def _connectors(plan: n.Plan) -> Iterator[tuple[Annotation, Kind, str]]:
         for a in stream.annotations:
             yield from _of_stream(a, plan.properties)
     holders = [t.annotations for t in plan.tables.values()] + [x.annotations for x in plan.aggregations.values()]
-    for found in holders:
-        for a in found:
+    for of_definition in holders:
+        for a in of_definition:
             if a.name.lower() == "store":
                 yield a, "store", connector_type(a, plan.properties)
 
@@ -111,7 +113,7 @@ def _of_stream(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[A
     yield a, kind, type_
     for inner in a.nested:
         if inner.name.lower() == "map" and inner.get("type") not in MAPPED:
-            mapped: Kind = "source-mapping" if kind == "source" else "sink-mapping"
-            yield inner, mapped, inner.get("type") or ""
+            mapping_kind: Kind = "source-mapping" if kind == "source" else "sink-mapping"
+            yield inner, mapping_kind, inner.get("type") or ""
         elif inner.name.lower() == "distribution":
             yield from ((d, kind, type_) for d in inner.nested if d.name.lower() == "destination")

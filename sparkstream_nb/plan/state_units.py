@@ -44,15 +44,15 @@ FORMER_FORMS = (
 @dataclass(frozen=True)
 class StateUnit:
     """A unit by its `kind` (query, partition, table, window, trigger, aggregation) and name. `keeps`: whether it has
-    state at all. `named`: whether the app's text gives the name; other queries and partitions are numbered. `former`:
-    digests in the forms of earlier versions, if they differ."""
+    state at all. `named`: whether the app's text gives the name; other queries and partitions are numbered.
+    `former_digests`: digests in the forms of earlier versions, if they differ."""
 
     kind: str
     name: str
     digest: str
     keeps: bool = True
     named: bool = True
-    former: tuple[str, ...] = ()
+    former_digests: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -66,10 +66,12 @@ def relevant(value: Any, form: DigestForm = _PRESENT) -> Any:
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         kind = type(value).__name__
-        kept = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
+        fields = [f for f in dataclasses.fields(value) if f.compare and f.name not in _IGNORED]
         if form.unknown:
-            kept = [f for f in kept if f"{kind}.{f.name}" not in form.unknown or getattr(value, f.name) != f.default]
-        return form.names.get(kind, kind), [(f.name, relevant(getattr(value, f.name), form)) for f in kept]
+            fields = [
+                f for f in fields if f"{kind}.{f.name}" not in form.unknown or getattr(value, f.name) != f.default
+            ]
+        return form.names.get(kind, kind), [(f.name, relevant(getattr(value, f.name), form)) for f in fields]
     if isinstance(value, Mapping):
         return [(k, relevant(v, form)) for k, v in sorted(value.items())]
     if isinstance(value, tuple | list):
@@ -80,14 +82,14 @@ def relevant(value: Any, form: DigestForm = _PRESENT) -> Any:
 def state_units(plan: n.Plan) -> tuple[StateUnit, ...]:
     """The units of an app, in the order of the text within each kind."""
     out = [
-        StateUnit("table", t, _digest(d, d.is_stored), not d.is_stored, former=_former_digests(d, d.is_stored))
+        StateUnit("table", t, _digest(d, d.is_stored), not d.is_stored, former_digests=_former_digests(d, d.is_stored))
         for t, d in plan.tables.items()
     ]
     out += [StateUnit("window", w, _digest(d)) for w, d in plan.windows.items()]
     out += [StateUnit("trigger", t.id, _digest(t), not t.start) for t in plan.triggers.values()]
     for a in plan.aggregations.values():
         names = [*(c.name for c in a.base), *a.source.schema.names]  # the store has them
-        out.append(StateUnit("aggregation", a.id, _digest(a, names), former=_former_digests(a, names)))
+        out.append(StateUnit("aggregation", a.id, _digest(a, names), former_digests=_former_digests(a, names)))
     for e in plan.elements:
         if isinstance(e, n.Partition):
             out.append(StateUnit("partition", e.id, _of_partition(e), named=False))
@@ -141,8 +143,8 @@ def _of_query(query: n.Query) -> str:
 
 
 def _of_partition(partition: n.Partition) -> str:
-    own = [(q.input, q.select, q.rate, q.output) for q in partition.queries]
-    return _digest(partition.keys, partition.purge, partition.inner, own, without=f"{partition.id}#")
+    query_parts = [(q.input, q.select, q.rate, q.output) for q in partition.queries]
+    return _digest(partition.keys, partition.purge, partition.inner, query_parts, without=f"{partition.id}#")
 
 
 def _former_digests(*parts: Any) -> tuple[str, ...]:
@@ -201,54 +203,58 @@ def units_of(plan: n.Plan) -> dict[str, KeptUnit]:
     return {u.key: KeptUnit(u.digest, 0, u.named, u.keeps) for u in state_units(plan)}
 
 
-def unit_changes(former: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
-    """Fate of the units `former` when the app is `plan` from its change number `change` on.
+def unit_changes(previous_units: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
+    """Fate of the units `previous_units` when the app is `plan` from its change number `change` on.
 
     Units are matched by their names, if the text gives them; other queries and partitions by their digests, in the
     order of the text.
     """
     units = state_units(plan)
-    matched = _match_units(former, units)
-    anew = {u.key for u in units if u.key not in matched}
+    key_matches = _match_units(previous_units, units)
+    new_keys = {u.key for u in units if u.key not in key_matches}
     bound: set[str] = set()
     groups = bound_units(plan)
-    while more := [g - anew - bound for g in groups if g & (anew | bound) and g - anew - bound]:
+    while more := [g - new_keys - bound for g in groups if g & (new_keys | bound) and g - new_keys - bound]:
         bound |= frozenset().union(*more)
     out = {}
     for u in units:
-        if u.key in anew | bound:
+        if u.key in new_keys | bound:
             out[u.key] = KeptUnit(u.digest, change, u.named, u.keeps)
         else:  # the digest names its state in snapshots, also one of an earlier version
-            out[u.key] = dataclasses.replace(former[matched[u.key]], named=u.named, keeps=u.keeps)
-    gone = set(former) - set(matched.values())
-    changed = [u.key for u in units if u.key in anew and u.key in gone and (u.named or not former[u.key].named)]
+            out[u.key] = dataclasses.replace(previous_units[key_matches[u.key]], named=u.named, keeps=u.keeps)
+    removed_keys = set(previous_units) - set(key_matches.values())
+    changed_keys = [
+        u.key
+        for u in units
+        if u.key in new_keys and u.key in removed_keys and (u.named or not previous_units[u.key].named)
+    ]
     return UnitChanges(
         out,
-        kept=tuple(u.key for u in units if u.key not in anew | bound),
-        added=tuple(u.key for u in units if u.key in anew and u.key not in changed),
-        changed=tuple(changed),
+        kept=tuple(u.key for u in units if u.key not in new_keys | bound),
+        added=tuple(u.key for u in units if u.key in new_keys and u.key not in changed_keys),
+        changed=tuple(changed_keys),
         bound=tuple(u.key for u in units if u.key in bound),
-        removed=tuple(key for key in former if key in gone and key not in changed),
+        removed=tuple(key for key in previous_units if key in removed_keys and key not in changed_keys),
     )
 
 
-def _match_units(former: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> dict[str, str]:
+def _match_units(previous_units: Mapping[str, KeptUnit], units: Sequence[StateUnit]) -> dict[str, str]:
     """The former key of each unit whose state fits, by its key now."""
-    out = {u.key: u.key for u in units if u.named and u.key in former and _same(former[u.key], u)}
-    taken: Collection[str] = set(out.values())
-    left = [key for key in former if key not in taken]
+    out = {u.key: u.key for u in units if u.named and u.key in previous_units and _same(previous_units[u.key], u)}
+    matched_keys: Collection[str] = set(out.values())
+    left = [key for key in previous_units if key not in matched_keys]
     for u in units:
         if u.key in out or (u.named and u.kind != "query"):
             continue
-        found = next((key for key in left if key.startswith(f"{u.kind} ") and _same(former[key], u)), None)
-        if found is not None:
-            out[u.key] = found
-            left.remove(found)
+        match_key = next((key for key in left if key.startswith(f"{u.kind} ") and _same(previous_units[key], u)), None)
+        if match_key is not None:
+            out[u.key] = match_key
+            left.remove(match_key)
     return out
 
 
-def _same(former: KeptUnit, unit: StateUnit) -> bool:
-    return former.digest == unit.digest or former.digest in unit.former
+def _same(previous_unit: KeptUnit, unit: StateUnit) -> bool:
+    return previous_unit.digest == unit.digest or previous_unit.digest in unit.former_digests
 
 
 def state_tokens(plan: n.Plan, units: Mapping[str, KeptUnit]) -> dict[str, str]:
@@ -258,12 +264,12 @@ def state_tokens(plan: n.Plan, units: Mapping[str, KeptUnit]) -> dict[str, str]:
 
 def content_tokens(plan: n.Plan) -> dict[str, str]:
     """The same by the content of each part alone, where no earlier app is known: equal parts get numbers."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     out = {}
     for unit in state_units(plan):
         content = f"{unit.name if unit.named else ''}.{unit.digest}"
-        seen[content] += 1
-        out[unit.key] = f"{content}.{seen[content]}"
+        counts[content] += 1
+        out[unit.key] = f"{content}.{counts[content]}"
     return _with_partitions(plan, out)
 
 

@@ -32,20 +32,20 @@ Terms = tuple[Term, ...]
 
 @dataclass(frozen=True)
 class TableChanges:
-    """Changes of a table by a batch. With a primary key `gone` are keys, and `new` rows that replace the rows with
-    their key, or come in addition; without one `gone` are rows of which no copy stays, and `new` come in addition.
+    """Changes of a table by a batch. With a primary key `removals` are keys, and `new` rows that replace the rows with
+    their key, or come in addition; without one `removals` are rows of which no copy stays, and `new` come in addition.
     """
 
     table: str
-    gone: Sequence[Values]
+    removals: Sequence[Values]
     new: Sequence[Values]
 
 
 class RowSource(Protocol):
     """The rows of tables in a database."""
 
-    def fetch(self, table: str, wanted: Sequence[Terms] | None) -> Sequence[Values]:
-        """The rows that fulfil any of `wanted`, perhaps others too; all for None. As they were when the batch began."""
+    def fetch(self, table: str, terms: Sequence[Terms] | None) -> Sequence[Values]:
+        """The rows that fulfil any of `terms`, perhaps others too; all for None. As they were when the batch began."""
 
     def unfit(self, table: str, row: Values) -> str | None:
         """Why the database cannot hold a row; None if it can."""

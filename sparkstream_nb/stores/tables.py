@@ -230,14 +230,14 @@ class Turn:
     def _write(self, layout: StoredTableLayout, changes: TableChanges) -> None:
         d, q, c = self._dialect, self._dialect.quote_name, self._connection
         table = q(layout.name)
-        if changes.gone and layout.key:
+        if changes.removals and layout.key:
             where = " AND ".join(f"{q(layout.schema[a].name)} = :k{i}" for i, a in enumerate(layout.key))
             c.execute(
                 sa.text(f"DELETE FROM {table} WHERE {where}"),
-                [{f"k{i}": v for i, v in enumerate(k)} for k in changes.gone],
+                [{f"k{i}": v for i, v in enumerate(k)} for k in changes.removals],
             )
-        elif changes.gone:
-            for row in changes.gone:
+        elif changes.removals:
+            for row in changes.removals:
                 same = [
                     f"{d.read(q(a.name), a.type)} = {d.given(f':v{i}', a.type)}" if row[i] is not None
                     else f"{q(a.name)} IS NULL"

@@ -29,7 +29,7 @@ def test_what_an_app_holds_does_not_grow(spark: Any, tmp_path: Path, monkeypatch
     def tell(sample: Sample) -> None:
         samples.append(sample)
         disk = app.stats().disk
-        folder = app.home / f"life-{app.runtime.life.run}"
+        folder = app.home / f"life-{app.runtime.app_run.run}"
         files = [f for part in ("inbox", "outputs") for f in (folder / part).rglob("*")]
         kept.append((disk.recording + disk.outputs, len(files)))
 

@@ -28,7 +28,7 @@ def test_digests_of_earlier_versions_are_known(case: dict) -> None:  # type: ign
     assert set(units) == set(digests)
     for key, former in digests.items():
         for digest in former:
-            assert digest in (units[key].digest, *units[key].former)
+            assert digest in (units[key].digest, *units[key].former_digests)
             kept = {key: KeptUnit(digest, 3)}
             changes = unit_changes(kept, plan, 4)
             if key not in changes.bound:
@@ -41,4 +41,4 @@ def test_an_attribute_that_an_earlier_version_did_not_know_counts() -> None:
     plain = f"define stream S (k string, v int); {store} @index('k') define table T (k string, v int);"
     joint = plain.replace("'k')", "'k', 'v')")
     a, b = (state_units(compile_app(text, {"shardId": "node-1"}))[0] for text in (plain, joint))
-    assert not {a.digest, *a.former} & {b.digest, *b.former}
+    assert not {a.digest, *a.former_digests} & {b.digest, *b.former_digests}

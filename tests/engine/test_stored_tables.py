@@ -59,10 +59,10 @@ class Rows:
     def apply(self, changes: Sequence[TableChanges]) -> None:
         for c in changes:
             if self.keyed:
-                keys = {*c.gone, *((r[0],) for r in c.new)}
+                keys = {*c.removals, *((r[0],) for r in c.new)}
                 self.rows = [r for r in self.rows if (r[0],) not in keys]
             else:
-                self.rows = [r for r in self.rows if r not in c.gone]
+                self.rows = [r for r in self.rows if r not in c.removals]
             self.rows += c.new
 
 

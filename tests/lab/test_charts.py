@@ -73,7 +73,7 @@ def test_grid() -> None:
 
 # ----------------------------------------------------------------------------------------------------------- charts
 
-TOTAL = Measure("total", "sum(quantity)", True, whole=True)
+TOTAL = Measure("total", "sum(quantity)", True, is_integer=True)
 NAN = float("nan")
 AVERAGE = Measure("avg", "avg(x)", False)
 
@@ -112,7 +112,7 @@ def bars(s: Series) -> list[list[tuple[float, ...]]]:
 def test_what_adds_up(app: StandIn) -> None:
     found = measures(app.plan.aggregations["TradeAggregation"])
     assert found == [
-        Measure("avgPrice", "avg(price)", False), Measure("total", "sum(quantity)", True, whole=True),
+        Measure("avgPrice", "avg(price)", False), Measure("total", "sum(quantity)", True, is_integer=True),
     ]  # fmt: skip
     assert [m.label for m in found] == ["avgPrice = avg(price)", "total = sum(quantity)"]
 

@@ -64,7 +64,7 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
     far = replace(whole(divergence, "O"), end=int(SECONDS[-1]) + 10_000_000)
     lost = next(m for m in far.marks if m.verdict == "lost")
     assert len(lost.matches) == 5
-    assert far.describe_mark(lost, listed=1) == (
+    assert far.describe_mark(lost, limit=1) == (
         "5 × lost: one node has it, no node of these\n2024-06-01 00:00:01 to 2024-06-01 00:00:05\ns 3\n"
         "  split over 2 nodes: S[1] on a, S[2] on <b>\nand 4 more"
     )

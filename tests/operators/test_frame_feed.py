@@ -133,7 +133,7 @@ def test_many_micro_batches_are_compacted(app: Callable[[], App], source: Source
         source.add(3)
     feed.resume()
     check_outputs(running, source)
-    rows = running.runtime.life.folder(running.home) / "frames" / "Payments" / "rows"
+    rows = running.runtime.app_run.folder(running.home) / "frames" / "Payments" / "rows"
     wait_for(lambda: not list(rows.glob("*.parquet")))
 
 

@@ -105,7 +105,7 @@ class Rows:
             def key_of(row: Values, key: tuple[int, ...] = key) -> Values:
                 return tuple(row[a] for a in key) if key else row
 
-            gone = {*c.gone, *((key_of(r) for r in c.new) if key else ())}
+            gone = {*c.removals, *((key_of(r) for r in c.new) if key else ())}
             self.rows[c.table] = [r for r in self.rows[c.table] if key_of(r) not in gone] + list(c.new)
 
 

@@ -95,7 +95,7 @@ def names_read(name: str) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in CALLS:
             continue
-        if not isinstance(node.func.value, ast.Name) or node.func.value.id not in ("o", "given", "options"):
+        if not isinstance(node.func.value, ast.Name) or node.func.value.id not in ("o", "option_values", "options"):
             continue
         for argument in node.args:
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str) and argument.value:
@@ -138,7 +138,7 @@ def test_rows_are_consistent(end: End, type_: str, spec: OptionSpec) -> None:
         return
     assert spec.meaning.endswith((".", ")"))
     assert (spec.kind == "choice") <= bool(spec.values)
-    assert not (spec.secret and (spec.shown or spec.default))
+    assert not (spec.secret and (spec.is_shown or spec.default))
     assert not (spec.default and spec.required)
     assert not spec.required or spec.required.startswith(f"{spec.name}='")
     assert not spec.alternative or (spec.required and spec.alternative in options_of(end, type_))
@@ -163,9 +163,9 @@ def test_values_of_secrets_are_not_shown() -> None:
 def test_options_are_of_wso2s_extension_or_of_this_build(end: End, type_: str) -> None:
     listed = types(end)[type_].options | {"type", "ref", "on.error"} | NOT_LISTED.get((end, type_), set())
     specs = [spec for spec in options_of(end, type_).values() if spec.runs and not spec.prefix]
-    assert [spec.name for spec in specs if not spec.own and spec.name not in listed] == []
+    assert [spec.name for spec in specs if not spec.is_extra and spec.name not in listed] == []
     listed -= {"headers"} if (end, type_) == ("sink", "kafka") else {"port"} if type_ == "tcp" else set()
-    assert [spec.name for spec in specs if spec.own and spec.name in listed] == []
+    assert [spec.name for spec in specs if spec.is_extra and spec.name in listed] == []
 
 
 FLAGS = [(e, t, s.name) for e, t, s in every_option() if e.endswith("mapping") and s.runs and s.kind == "bool"]

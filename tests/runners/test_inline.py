@@ -255,7 +255,7 @@ def test_what_a_process_keeps_of_an_app_goes_with_it(run: Run) -> None:
     app = run(APP, nodes=3)
     app.send("S", ["a", 1])
     app.flush()
-    life = app.runtime.life.run
+    life = app.runtime.app_run.run
     assert any(kept == life for kept, _ in HostedNode._in_memory)
     app.stop()
     app.close()
@@ -317,7 +317,7 @@ def _seen(app: App, frame: pd.DataFrame, cut: int) -> dict[str, Any]:
         "errors": errors.sort_values(list(errors.columns), ignore_index=True),
         "table": sorted(row for row in app.query("from T select k, total").rows if row[0] != "query"),
         "journal": (sum(e.steps for e in entries), entries[-1].clock),
-        "ledger": app.store.last_committed(app.name, app.runtime.life.run) == app.runtime.progress.batch,
+        "ledger": app.store.last_committed(app.name, app.runtime.app_run.run) == app.runtime.progress.batch,
         "counts": (app.stats().events, {s: n for s, n in app.runtime.progress.rows.items() if n} != {}),
     }
 

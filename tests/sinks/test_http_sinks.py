@@ -126,7 +126,7 @@ def test_a_server_that_comes_later(run: Callable[..., App]) -> None:
     app.flush()
     app.stop()
     assert app.stats().sinks[0].pending == 2
-    assert unsent(app.runtime.life.folder(app.home)) == 2
+    assert unsent(app.runtime.app_run.folder(app.home)) == 2
     with receiver(port=int(url.rpartition(":")[2])) as server:
         app = run(sink, allow=[f"http={url}"])
         assert app.redeployed is not None

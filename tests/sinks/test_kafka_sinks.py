@@ -48,7 +48,7 @@ def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker
     assert any(f"topic '{one}' has no partition 7: it has 2" in line for line in app.logs)
     assert any("'no topic' is not the name of a topic" in line for line in app.logs)
     keys = [dict(r.headers)["Idempotency-Key"].decode() for r in broker.records(other)]
-    assert keys == [f"{app.runtime.life.run}-Alerts-kafka-2-0-{i}" for i in range(5)]
+    assert keys == [f"{app.runtime.app_run.run}-Alerts-kafka-2-0-{i}" for i in range(5)]
     assert "each record has an Idempotency-Key" in str(app.explain())
 
 

@@ -58,7 +58,7 @@ def traces(case: dict[str, Any]) -> Iterator[tuple[Plan, str, Any]]:
     plan = compile_app(case["app"], properties=case.get("properties", {}))
     steps = steps_of(case, plan)
     for name, subject in subjects(plan).items() if steps else ():
-        node = TracedNode(plan, subject.watched, name, start=case.get("start", 0))
+        node = TracedNode(plan, subject.operator, name, start=case.get("start", 0))
         run = trace_pattern if subject.is_pattern else trace_windows
         yield plan, name, run(node, name, TraceFeed(steps, len(steps)))
 

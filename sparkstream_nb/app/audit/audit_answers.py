@@ -32,8 +32,8 @@ class Measured:
     @property
     def differences(self) -> int:
         """The number of outputs and merged rows that differ."""
-        lost = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
-        return lost + sum(self.aggregations.values())
+        differing_outputs = sum(n for v in self.queries.values() for verdict, n in v.items() if verdict != "same")
+        return differing_outputs + sum(self.aggregations.values())
 
 
 @dataclass(frozen=True)

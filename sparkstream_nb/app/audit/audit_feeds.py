@@ -49,7 +49,7 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
     shapes = [
         check_feed(plan, stream, Path(path), readings.get(stream, AS_IT_IS)) for stream, path in feeds.files if stream
     ]
-    batch, rejected, notes = (
+    batch, rejected_rows, notes = (
         (InputBatch(np.empty(0, np.int64)), 0, []) if recordings else _read_files(plan, feeds, shapes)
     )
     with temporary_folder("audit") as home:
@@ -61,13 +61,13 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
             inbox.append([inbox.batch(batch, "round_robin")])
         inbox.close()
         if not inbox.position.step:
-            return Measurement(failure="no row of the feeds fits its stream", rejected=rejected, notes=notes)
+            return Measurement(failure="no row of the feeds fits its stream", rejected=rejected_rows, notes=notes)
         try:
             ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
             ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
-            return Measurement(failure=str(e), rejected=rejected, notes=notes)
-    return Measurement(ways, rejected=rejected, notes=notes)
+            return Measurement(failure=str(e), rejected=rejected_rows, notes=notes)
+    return Measurement(ways, rejected=rejected_rows, notes=notes)
 
 
 def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, str]) -> list[Measured]:
@@ -79,16 +79,16 @@ def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, 
     if not parts:
         return []
     ways = [Way(NODES[-1], p.routing) for p in parts]
-    measured = _replays(name, better, ways, folder, repaired=True)
+    measurements = _replays(name, better, ways, folder, repaired=True)
     if len(parts) == 1:
-        return measured
-    return [_only(m, p.queries) for m, p in zip(measured, parts, strict=True)]
+        return measurements
+    return [_only(m, p.queries) for m, p in zip(measurements, parts, strict=True)]
 
 
-def _only(measured: Measured, queries: Sequence[str]) -> Measured:
+def _only(measurement: Measured, queries: Sequence[str]) -> Measured:
     """The measurement of a part of an app: its queries alone. Queries that write no stream have no outputs."""
-    own = {q: c for q, c in measured.queries.items() if q in queries}
-    return replace(measured, queries=own, aggregations={}, part=list(queries))
+    queries_of_part = {q: c for q, c in measurement.queries.items() if q in queries}
+    return replace(measurement, queries=queries_of_part, aggregations={}, part=list(queries))
 
 
 def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
@@ -96,7 +96,7 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
     source = Input(str(Path(folder) / "inbox"), schemas, 1, sys.maxsize)
     # A table in a database takes no batches: in memory, the engine runs whole ones.
     truth = Truth(name, source, Nodes(move_stores_to_memory(disconnect_streams(plan))), ["node-1"])
-    found = []
+    measurements = []
     for way, divergence in zip(ways, truth.against_each(ways), strict=True):
         queries: dict[str, Counter[str]] = {}
         for row in divergence.counts.to_dict("records"):
@@ -104,27 +104,27 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
             counts.update({v: int(row[v]) for v in VERDICTS})
         differing = {a: len(check.differing) for a, check in divergence.merged.items()}
         by_query = {q: dict(c) for q, c in queries.items()}
-        found.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
-    return found
+        measurements.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
+    return measurements
 
 
 def _read_files(plan: Plan, feeds: FeedFiles, shapes: Sequence[Shape]) -> tuple[InputBatch, int, list[str]]:
     """The events of all feeds in order of time, a step each; the number of rows that do not fit; and notes: why they do
     not, and which columns were guessed. `shapes`: how each file is read."""
-    typed: list[tuple[str, StreamRows]] = []
-    rejected, notes = 0, []
+    batches: list[tuple[str, StreamRows]] = []
+    rejected_rows, notes = 0, []
     for (stream, path), shape in zip(feeds.files, shapes, strict=True):
         schema = plan.schema(stream)
         tables = list(tables_of(Path(path), shape.names))
         table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
-        found = type_rows(
+        stream_rows = type_rows(
             table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
         )
-        rejected += len(found.rejected)
+        rejected_rows += len(stream_rows.rejected)
         notes += shape.describe_guesses()
-        if found.rejected:
-            notes.append(f"{stream}: {describe_reasons(found.rejected, shape)}")
-        times = np.arange(len(found), dtype=np.int64) if found.ts is None else found.ts
-        rows = StreamRows(np.arange(len(found)), times, found.columns)
-        typed.append((stream, rows.taken(np.argsort(times, kind="stable"))))
-    return merge(typed), rejected, notes
+        if stream_rows.rejected:
+            notes.append(f"{stream}: {describe_reasons(stream_rows.rejected, shape)}")
+        times = np.arange(len(stream_rows), dtype=np.int64) if stream_rows.ts is None else stream_rows.ts
+        rows = StreamRows(np.arange(len(stream_rows)), times, stream_rows.columns)
+        batches.append((stream, rows.taken(np.argsort(times, kind="stable"))))
+    return merge(batches), rejected_rows, notes

@@ -53,8 +53,8 @@ class AppAudit(Displayed):
         """By stream, the attribute by which it must be routed for all that is keyed; None if that contradicts
         itself."""
         keys = {key for f in self.keyed for key in f.keys}
-        found = dict(sorted(keys))
-        return found if len(found) == len(keys) else None
+        routing_keys = dict(sorted(keys))
+        return routing_keys if len(routing_keys) == len(keys) else None
 
     @property
     def exit_code(self) -> int:
@@ -99,15 +99,15 @@ def audit_text(
         return AppAudit(path, error=e)
     values = taken(variables or {}, open_)
     plan = _as_deployed(plan, text, files, values)
-    own = [] if feeds is None else [(s, p) for s, p in feeds.files if not s or s in plan.streams]
-    measured = None
-    if feeds is not None and own:
+    feed_files = [] if feeds is None else [(s, p) for s, p in feeds.files if not s or s in plan.streams]
+    measurement = None
+    if feeds is not None and feed_files:
         from .audit_feeds import measure  # it loads the engine
 
-        measured = measure(path, plan, replace(feeds, files=own), values)
-    said = [*_other_kind(files), *notes(plan, open_)]
-    fed, parts = [s for s, _ in own], routed_parts(plan)
-    return AppAudit(path, audit(plan, text, values), measured=measured, fed=fed, notes=said, parts=parts)
+        measurement = measure(path, plan, replace(feeds, files=feed_files), values)
+    remarks = [*_other_kind(files), *notes(plan, open_)]
+    fed, parts = [s for s, _ in feed_files], routed_parts(plan)
+    return AppAudit(path, audit(plan, text, values), measured=measurement, fed=fed, notes=remarks, parts=parts)
 
 
 def _other_kind(files: Sequence[NodeFile]) -> list[str]:
@@ -167,18 +167,18 @@ def as_sarif(report: AuditReport) -> str:
         path = Path(a.path)
         uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
         if a.error is not None:
-            said = str(a.error).splitlines()[0]
-            results.append(_result("scale-out/error", "error", said, uri, _line(a.error)))
+            message = str(a.error).splitlines()[0]
+            results.append(_result("scale-out/error", "error", message, uri, _line(a.error)))
         for f in a.findings:
             if f.level == "safe":
                 continue
             if f.level == "known-fault":
-                said = f"{f.kind} {f.name}: {f.effect}. It is {f.cause}."
-                results.append(_result("known-fault", "note", said, uri, f.line))
+                message = f"{f.kind} {f.name}: {f.effect}. It is {f.cause}."
+                results.append(_result("known-fault", "note", message, uri, f.line))
                 continue
             level = "note" if f.accepted is not None else _LEVELS[f.level]
-            said = f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}."
-            result = _result(f"scale-out/{f.kind}", level, said, uri, f.line)
+            message = f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}."
+            result = _result(f"scale-out/{f.kind}", level, message, uri, f.line)
             if f.accepted is not None:
                 result["suppressions"] = [{"kind": "inSource", "justification": f.accepted}]
             results.append(result)

@@ -84,9 +84,9 @@ def check(
     nodes' deployment files, a `ref`, a data source or a `${NAME}` without a value is a note (`Check.notes`); with it,
     an error. A part that does less than it seems to is a note. Numbers of lines count the `lines_before` the text.
     """
-    around = Surroundings.of(variables, conf, allow_env)
+    surroundings = Surroundings.of(variables, conf, allow_env)
     try:
-        plan, open_ = around.compile_text(text)
+        plan, open_ = surroundings.compile_text(text)
         return Check(plan, None, lines_before, notes(plan, open_, lines_before))
     except SiddhiError as error:
         return Check(None, error.below(lines_before), lines_before)
@@ -106,8 +106,8 @@ def explain(
     """
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
-        said = "".join(f"note: {note}\n" for note in notes(plan, open_, lines_before))
-        return PlanText(explain_plan(plan, lines_before) + said)
+        remarks = "".join(f"note: {note}\n" for note in notes(plan, open_, lines_before))
+        return PlanText(explain_plan(plan, lines_before) + remarks)
 
 
 @explain_arguments
@@ -123,10 +123,10 @@ def repair(
     the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with _below(lines_before):
-        around = Surroundings.of(variables, conf, allow_env)
-        plan, open_ = around.compile_text(text)
-        found = repairs(plan, text, taken(around.variables, open_))
-        return RepairList(found, lines_before, notes(plan, open_, lines_before))
+        surroundings = Surroundings.of(variables, conf, allow_env)
+        plan, open_ = surroundings.compile_text(text)
+        repair_list = repairs(plan, text, taken(surroundings.variables, open_))
+        return RepairList(repair_list, lines_before, notes(plan, open_, lines_before))
 
 
 @explain_arguments
@@ -143,8 +143,8 @@ def graph(
     Raises `SiddhiError` if the text is wrong, as `explain` does. `conf` as in `check`."""
     with _below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
-        found = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
-        return AppGraph(found, notes(plan, open_, lines_before))
+        app_graph = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
+        return AppGraph(app_graph, notes(plan, open_, lines_before))
 
 
 @contextlib.contextmanager

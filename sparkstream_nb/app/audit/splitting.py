@@ -81,9 +81,9 @@ class SplitApp(Displayed):
         out: dict[str, App] = {}
         try:
             for app in self.apps:
-                own = None if home is None else Path(home) / quote(app.name, safe=" ")
+                app_home = None if home is None else Path(home) / quote(app.name, safe=" ")
                 out[app.name] = deploy(
-                    app.text, name=app.name, shard_ids=[app.name], allow=allow, home=own, **arguments
+                    app.text, name=app.name, shard_ids=[app.name], allow=allow, home=app_home, **arguments
                 )  # fmt: skip
         except BaseException:
             for name in out:
@@ -131,11 +131,11 @@ def split(
     try:
         plan = compile_app(text, _ONE_NODE, values)
         tree = parse(text, values)
-        found = distribute(plan, name)
-        apps = partial_texts(tree, plan, found, ",".join(brokers))
+        app_split = distribute(plan, name)
+        apps = partial_texts(tree, plan, app_split, ",".join(brokers))
     except SiddhiError as error:
         raise error.with_source(text) from None
-    for topic in found.topics:
+    for topic in app_split.topics:
         if not TOPIC.fullmatch(topic.name):
             raise Misuse(
                 f"Kafka has no topic '{topic.name}', as names have up to 249 letters, digits, '.', '_' and '-': "
@@ -143,7 +143,7 @@ def split(
             )
     channels = find_annotation(tree.annotations, _CHANNELS)
     makes = channels is None or (channels.get(None) or "").strip().lower() != "false"
-    return SplitApp(found.app, ",".join(brokers), apps, found.topics, found.notes, makes)
+    return SplitApp(app_split.app, ",".join(brokers), apps, app_split.topics, app_split.notes, makes)
 
 
 def _many(count: int, thing: str) -> str:

@@ -95,15 +95,15 @@ def node_files(
     Raises `Misuse` if there are none, if two have one shard id, for a file that is not one of these, and if they are of
     another kind than `kinds`, or of several.
     """
-    given = [Path(conf)] if isinstance(conf, str | Path) else [Path(p) for p in conf]
+    file_list = [Path(conf)] if isinstance(conf, str | Path) else [Path(p) for p in conf]
     paths: list[Path] = []
-    for path in given:
+    for path in file_list:
         if path.is_dir():
             paths += sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml"))
         else:
             paths.append(path)
     if not paths:
-        raise Misuse(f"there is no .yaml file in {', '.join(map(str, given)) or 'the list of deployment files'}")
+        raise Misuse(f"there is no .yaml file in {', '.join(map(str, file_list)) or 'the list of deployment files'}")
     nodes = [read_node(path, references) for path in paths]
     first: dict[str, NodeFile] = {}
     for node in nodes:
@@ -131,16 +131,16 @@ def read_node(path: Path, references: References | None = None) -> NodeFile:
     """One deployment file, whose ids may be `${...}` of `references`. Raises `Misuse`, with file and line where they
     are known, for a file that cannot be read.
     """
-    loaded = load_yaml(path)
-    if not isinstance(loaded, dict):
+    document = load_yaml(path)
+    if not isinstance(document, dict):
         raise Misuse(f"{path} is not a deployment file: it has no sections such as wso2.carbon")
-    return _node(path, loaded, references or References())
+    return _node(path, document, references or References())
 
 
-def _node(path: Path, loaded: Mapping[str, Any], references: References) -> NodeFile:
-    siddhi = _section(path, loaded, "siddhi")
+def _node(path: Path, document: Mapping[str, Any], references: References) -> NodeFile:
+    siddhi = _section(path, document, "siddhi")
     properties: dict[str, str] = {}
-    for within, section in (("siddhi", siddhi), ("", loaded)):
+    for within, section in (("siddhi", siddhi), ("", document)):
         for key, value in _section(path, section, "properties", within).items():
             properties[str(key)] = _text(path, value, f"{_path(within, 'properties')}: {key}")
     shard = properties.get("shardId")
@@ -148,25 +148,25 @@ def _node(path: Path, loaded: Mapping[str, Any], references: References) -> Node
         properties["shardId"] = references.resolve(shard, f"{path}: shardId")
     if properties.get("partitionById", "false").lower() not in ("true", "false"):
         raise Misuse(f"{path}: siddhi: properties: partitionById is true or false, not '{properties['partitionById']}'")
-    for within, section in (("siddhi", siddhi), ("", loaded)):
+    for within, section in (("siddhi", siddhi), ("", document)):
         properties |= _refs(path, section, _path(within, "refs"))
-    kind = _kind(path, loaded)
-    sections = loaded
-    if "statePersistence" in loaded and "state.persistence" not in loaded:
-        sections = {**loaded, "state.persistence": _section(path, loaded, "statePersistence")}
-    id_ = _id(path, loaded, properties.get("shardId"), references)
-    return NodeFile(path, id_, properties, _sources(path, loaded), kind, tuple(_unknown(loaded, kind)), sections)
+    kind = _kind(path, document)
+    sections = document
+    if "statePersistence" in document and "state.persistence" not in document:
+        sections = {**document, "state.persistence": _section(path, document, "statePersistence")}
+    id_ = _id(path, document, properties.get("shardId"), references)
+    return NodeFile(path, id_, properties, _sources(path, document), kind, tuple(_unknown(document, kind)), sections)
 
 
-def _id(path: Path, loaded: Mapping[str, Any], shard: str | None, references: References) -> str:
+def _id(path: Path, document: Mapping[str, Any], shard: str | None, references: References) -> str:
     """The node's id; of a file of Siddhi Runner without one the shard's, or the file's name."""
-    carbon = _section(path, loaded, "wso2.carbon")
-    given = carbon.get("id")
-    if given is None and not carbon and any(key in loaded for key in _RUNNER):
+    carbon = _section(path, document, "wso2.carbon")
+    carbon_id = carbon.get("id")
+    if carbon_id is None and not carbon and any(key in document for key in _RUNNER):
         return shard or path.stem
-    if given is None or not str(given).strip():
+    if carbon_id is None or not str(carbon_id).strip():
         raise Misuse(f"{path}: wso2.carbon: id is missing; it names the node")
-    return references.resolve(_text(path, given, "wso2.carbon: id"), f"{path}: wso2.carbon: id")
+    return references.resolve(_text(path, carbon_id, "wso2.carbon: id"), f"{path}: wso2.carbon: id")
 
 
 def _refs(path: Path, section: Mapping[str, Any], place: str) -> dict[str, str]:
@@ -185,29 +185,29 @@ def _refs(path: Path, section: Mapping[str, Any], place: str) -> dict[str, str]:
     return properties
 
 
-def _kind(path: Path, loaded: Mapping[str, Any]) -> str:
-    found = _section(path, loaded, "deployment.config").get("type")
-    return "" if found is None else _text(path, found, "deployment.config: type")
+def _kind(path: Path, document: Mapping[str, Any]) -> str:
+    kind = _section(path, document, "deployment.config").get("type")
+    return "" if kind is None else _text(path, kind, "deployment.config: type")
 
 
-def _sources(path: Path, loaded: Mapping[str, Any]) -> dict[str, DataSource]:
+def _sources(path: Path, document: Mapping[str, Any]) -> dict[str, DataSource]:
     out: dict[str, DataSource] = {}
-    for within, section in (("wso2.datasources", _section(path, loaded, "wso2.datasources")), ("", loaded)):
+    for within, section in (("wso2.datasources", _section(path, document, "wso2.datasources")), ("", document)):
         place = _path(within, "dataSources")
         for i, item in enumerate(_list(path, section.get("dataSources"), place)):
             name = item.get("name") if isinstance(item, dict) else None
             if not name:
                 raise Misuse(f"{path}: entry {i + 1} of {place} has no name")
             name = _text(path, name, f"name of entry {i + 1} of {place}")
-            found = _source(path, name, item.get("definition"))
-            if found is not None:
-                out[name] = found
+            source = _source(path, name, item.get("definition"))
+            if source is not None:
+                out[name] = source
     return out
 
 
-def _source(path: Path, name: str, given: Any) -> DataSource | None:
+def _source(path: Path, name: str, value: Any) -> DataSource | None:
     """A data source by its definition; None if it is of another kind than databases."""
-    definition = _require_mapping(path, given, f"definition of {name}")
+    definition = _require_mapping(path, value, f"definition of {name}")
     options = _require_mapping(path, definition.get("configuration"), f"configuration of {name}")
     if not options.get("jdbcUrl"):
         return None
@@ -223,19 +223,19 @@ def _source(path: Path, name: str, given: Any) -> DataSource | None:
 
 def data_source(node: NodeFile, name: str) -> DataSource:
     """A data source of a node by its name. Raises SparkStreamError if the file has none of this name."""
-    found = node.sources.get(name)
-    if found is None:
+    source = node.sources.get(name)
+    if source is None:
         raise SparkStreamError(nearest(f"{node.path} has no data source '{name}'", name, node.sources))
-    return found
+    return source
 
 
-def _section(path: Path, loaded: Mapping[str, Any], name: str, within: str = "") -> Mapping[str, Any]:
-    found = loaded.get(name)
-    if found is None:
+def _section(path: Path, document: Mapping[str, Any], name: str, within: str = "") -> Mapping[str, Any]:
+    section = document.get(name)
+    if section is None:
         return {}
-    if not isinstance(found, dict):
-        raise Misuse(f"{path}: {_path(within, name)} has no keys: it is '{_short(found)}'")
-    return found
+    if not isinstance(section, dict):
+        raise Misuse(f"{path}: {_path(within, name)} has no keys: it is '{_short(section)}'")
+    return section
 
 
 def _path(within: str, name: str) -> str:
@@ -281,16 +281,16 @@ def _short(value: Any) -> str:
 _SHOWN = 60
 
 
-def _unknown(loaded: Mapping[str, Any], kind: str) -> list[str]:
+def _unknown(document: Mapping[str, Any], kind: str) -> list[str]:
     out = []
-    for name, section in loaded.items():
-        known = _DEPLOYMENT.get(kind, ()) if name == "deployment.config" else _KNOWN.get(name, ())
-        if known is None:
+    for name, section in document.items():
+        known_keys = _DEPLOYMENT.get(kind, ()) if name == "deployment.config" else _KNOWN.get(name, ())
+        if known_keys is None:
             continue
         if name not in _KNOWN and name != "deployment.config":
             out.append(str(name))
         elif isinstance(section, dict):
-            out += [f"{name}: {key}" for key in section if key not in known]
+            out += [f"{name}: {key}" for key in section if key not in known_keys]
             strategy = section.get("strategyConfig")
             if isinstance(strategy, dict) and name == "cluster.config":
                 out += [f"{name}: strategyConfig: {key}" for key in strategy if key not in _STRATEGY]

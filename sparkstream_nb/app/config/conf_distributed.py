@@ -49,8 +49,10 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
     if not workers:
         count = max(2, minimum) if nodes is None else nodes
         plain = [ResourceNode(f"worker-{i + 1}") for i in range(count)]
-        made = (ResourceNode("receiver-1", receiver=True), *plain)
-        return ResourceCluster(made, names, coordination, heartbeat=beat, retries=retries, minimum=minimum)
+        workers_with_receiver = (ResourceNode("receiver-1", receiver=True), *plain)
+        return ResourceCluster(
+            workers_with_receiver, names, coordination, heartbeat=beat, retries=retries, minimum=minimum
+        )
     return ResourceCluster(
         tuple(ResourceNode(f.shard_id, at_keys(f.sections, _RECEIVER) is True) for f in workers),
         names,
@@ -81,11 +83,11 @@ def _check_addresses(files: Sequence[NodeFile]) -> None:
 
 def _persist(workers: Sequence[NodeFile]) -> int | None:
     """The interval at which nodes persist (ms; None: they do not)."""
-    enabled = [at_keys(f.sections, ("state.persistence", "enabled")) is True for f in workers]
-    if len(set(enabled)) > 1:
-        file = workers[enabled.index(not enabled[0])]
+    persistence_flags = [at_keys(f.sections, ("state.persistence", "enabled")) is True for f in workers]
+    if len(set(persistence_flags)) > 1:
+        file = workers[persistence_flags.index(not persistence_flags[0])]
         raise wrong_key(file, ("state.persistence", "enabled"), f"is not what it is in {workers[0].path}")
-    return _require_same(workers, _PERSIST, 1) * 60_000 if enabled[0] else None
+    return _require_same(workers, _PERSIST, 1) * 60_000 if persistence_flags[0] else None
 
 
 def _require_same(files: Sequence[NodeFile], keys: tuple[str, ...], default: int) -> int:

@@ -25,7 +25,7 @@ def pairs_of(files: Sequence[NodeFile]) -> list[Pair]:
             if other is not file:
                 keys = ("deployment.config", "eventSyncServer", "port")
                 raise wrong_key(file, keys, f"is {server['port']}, at which the node of {other.path} listens")
-    return [pair_of(own) for own in by_group.values()]
+    return [pair_of(group_files) for group_files in by_group.values()]
 
 
 def pair_of(files: Sequence[NodeFile]) -> Pair:
@@ -84,9 +84,9 @@ def _one(file: NodeFile) -> tuple[Any, int, int, int, int, int, int]:
 
 def at_keys(sections: Mapping[str, Any], keys: Sequence[str]) -> Any:
     """The value at a path of keys. Keys of `strategyConfig` may be beside it, as in WSO2's examples."""
-    found: Any = sections
+    value: Any = sections
     for key in keys:
-        if key == "strategyConfig" and isinstance(found, Mapping) and key not in found:
+        if key == "strategyConfig" and isinstance(value, Mapping) and key not in value:
             continue
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value

@@ -50,8 +50,8 @@ def load_yaml(path: Path) -> Any:
 
 def _without_values(problem: str | None) -> str:
     """A problem of PyYAML's without the alias or tag that it quotes: a secret may begin with `*` or `!`."""
-    text, hidden = re.subn(r" ['\"][^'\"]{2,}['\"]", "", problem or "")
-    return f"{text}: a text is in quotes" if hidden else text
+    text, quoted_count = re.subn(r" ['\"][^'\"]{2,}['\"]", "", problem or "")
+    return f"{text}: a text is in quotes" if quoted_count else text
 
 
 def _check_size(path: Path, text: str) -> None:

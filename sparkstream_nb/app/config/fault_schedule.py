@@ -27,20 +27,20 @@ def plan_faults(
 ) -> tuple[Sequence[Pair], tuple[Fault, ...], float]:
     """Pairs, the faults that happen to them (ms from the start on), and how many random ones come in ten minutes. An
     incident happens to the first pair, which it may change. Raises `Misuse` for faults that are none of these."""
-    name, listed, rate = _meant(faults)
+    name, listed_faults, rate = _meant(faults)
     if name is None:
-        return pairs, listed, rate
-    first, made = incident(name, pairs[0])
-    return (first, *pairs[1:]), made, 0.0
+        return pairs, listed_faults, rate
+    first, incident_faults = incident(name, pairs[0])
+    return (first, *pairs[1:]), incident_faults, 0.0
 
 
 def planned_for_resources(
     cluster: ResourceCluster, apps: Sequence[PartialApp], faults: str | Path | Sequence[Fault] | None, seed: int
 ) -> tuple[ResourceCluster, tuple[Fault, ...], float]:
     """The same for a fully distributed deployment, which an incident may change."""
-    name, listed, rate = _meant(faults)
+    name, listed_faults, rate = _meant(faults)
     if name is None:
-        return cluster, listed, rate
+        return cluster, listed_faults, rate
     return (*resource_incident(name, cluster, apps, seed), 0.0)
 
 
@@ -48,8 +48,8 @@ def _meant(faults: str | Path | Sequence[Fault] | None) -> tuple[str | None, tup
     """The name of an incident; or faults; or how many random ones come in ten minutes."""
     if faults is None:
         return None, (), 0.0
-    if isinstance(faults, str) and (found := re.fullmatch(r"random(?::(\d+(?:\.\d+)?))?", faults)):
-        rate = RATE if found[1] is None else float(found[1])
+    if isinstance(faults, str) and (match := re.fullmatch(r"random(?::(\d+(?:\.\d+)?))?", faults)):
+        rate = RATE if match[1] is None else float(match[1])
         if rate <= 0:
             raise Misuse(f"faults='{faults}': the number of faults for each ten minutes is above 0")
         return None, (), rate
@@ -57,11 +57,11 @@ def _meant(faults: str | Path | Sequence[Fault] | None) -> tuple[str | None, tup
         return None, schedule_of(Path(faults)), 0.0
     if isinstance(faults, str):
         return faults, (), 0.0
-    listed = [f for f in faults if isinstance(f, Fault)] if isinstance(faults, Sequence) else []
-    if not isinstance(faults, Sequence) or len(listed) < len(faults):
+    listed_faults = [f for f in faults if isinstance(f, Fault)] if isinstance(faults, Sequence) else []
+    if not isinstance(faults, Sequence) or len(listed_faults) < len(faults):
         what = "'random', an incident's name, a schedule file or a list of faults"
         raise Misuse(f"faults is {what}, not {shown(faults)}")
-    return None, tuple(listed), 0.0
+    return None, tuple(listed_faults), 0.0
 
 
 def schedule_of(path: Path) -> tuple[Fault, ...]:
@@ -92,8 +92,8 @@ def _fault(entry: Mapping[str, Any], where: str) -> Fault:
         raise Misuse(f"{where}: a fault has a time `at`, and one of {', '.join(_KINDS)}")
     kind = kinds[0]
     lasting = kind in ("pause", "cut", "slow")
-    known = ("at", kind, *(["for"] if lasting else []), *(["by"] if kind == "slow" else []))
-    unknown = [str(k) for k in entry if k not in known]
+    known_keys = ("at", kind, *(["for"] if lasting else []), *(["by"] if kind == "slow" else []))
+    unknown = [str(k) for k in entry if k not in known_keys]
     if unknown:
         raise Misuse(f"{where}: a fault of kind '{kind}' has no {', '.join(unknown)}")
     if lasting and "for" not in entry:

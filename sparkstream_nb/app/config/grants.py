@@ -38,8 +38,8 @@ class NotAllowed(Misuse):
     def __init__(self, target: str, option: str) -> None:
         self.option = option
         is_not = " is not" if target.startswith("what ") else ", which is not"  # "what X stands for" is no sentence
-        added = f"Add --allow {shlex.quote(option)}, or allow=[{option!r}]"
-        super().__init__(f"{mask_passwords(target)}{is_not} allowed. {added}")
+        remedy = f"Add --allow {shlex.quote(option)}, or allow=[{option!r}]"
+        super().__init__(f"{mask_passwords(target)}{is_not} allowed. {remedy}")
 
 
 @dataclass(frozen=True)
@@ -62,23 +62,23 @@ class Url:
         if _UNSAFE.search(text):
             raise Misuse(f"{wrong} has a blank, a backslash or a control character in it")
         try:
-            found = urlsplit(text)
-            port = found.port
+            parts = urlsplit(text)
+            port = parts.port
         except ValueError:
             raise Misuse(f"{wrong} is not an address such as http://host:8080/path") from None
-        if found.scheme not in _PORTS or not found.hostname:
+        if parts.scheme not in _PORTS or not parts.hostname:
             raise Misuse(f"{wrong} is not an address such as http://host:8080/path")
-        if "@" in found.netloc:
+        if "@" in parts.netloc:
             raise Misuse(f"{wrong} has a user in front of its host: give user and password as options of their own")
-        if found.fragment or "#" in text:
+        if parts.fragment or "#" in text:
             raise Misuse(f"{wrong} has a fragment (#...): leave it out")
-        host = found.hostname.rstrip(".").lower()
+        host = parts.hostname.rstrip(".").lower()
         if not host.isascii():
             try:
                 host = host.encode("idna").decode()
             except UnicodeError:
                 raise Misuse(f"{wrong} has no valid host") from None
-        return Url(found.scheme, host, port or _PORTS[found.scheme], _segments(found, wrong), text)
+        return Url(parts.scheme, host, port or _PORTS[parts.scheme], _segments(parts, wrong), text)
 
     @property
     def base(self) -> str:
@@ -94,10 +94,10 @@ class Url:
 
 
 def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
-    written = url.path.split("/")[1:]
-    if any(map(_leads_elsewhere, written)):
+    raw_segments = url.path.split("/")[1:]
+    if any(map(_leads_elsewhere, raw_segments)):
         raise Misuse(f"{wrong} has '.', '..' or an encoded separator in its path: write the path in full")
-    segments = [unquote(s, errors="replace") for s in written]
+    segments = [unquote(s, errors="replace") for s in raw_segments]
     while segments and segments[-1] == "":
         segments.pop()
     return tuple(segments)
@@ -106,9 +106,9 @@ def _segments(url: SplitResult, wrong: str) -> tuple[str, ...]:
 def _leads_elsewhere(segment: str) -> bool:
     """True if a segment of a path is `.` or `..`, or several segments, to a server that decodes it once, again, or in a
     way of its own."""
-    seen = set()
-    while segment not in seen:
-        seen.add(segment)
+    decodings = set()
+    while segment not in decodings:
+        decodings.add(segment)
         plain = unicodedata.normalize("NFKC", segment)
         dots = plain.split(";")[0].strip(" ") in (".", "..")
         if dots or re.search(r"[/\\\x00-\x1f\x7f]", plain) or _OVERLONG.search(segment):
@@ -163,25 +163,25 @@ class Grants:
         """The granted folder that `path` is in, or is, after symbolic links and `..`; `file`: it is a file. Raises
         NotAllowed, and `Misuse` if the file itself was granted.
         """
-        found = _resolve_path(path, what)
+        real_path = _resolve_path(path, what)
         for folder in self.folders:
-            if found == folder and file:
-                granted = f"file={found} allows a folder of that name, not a file"
-                raise Misuse(f"{what} {found}, and {granted}. Write file={found.parent}")
-            if found == folder or folder in found.parents:
+            if real_path == folder and file:
+                limitation = f"file={real_path} allows a folder of that name, not a file"
+                raise Misuse(f"{what} {real_path}, and {limitation}. Write file={real_path.parent}")
+            if real_path == folder or folder in real_path.parents:
                 return folder
-        place = found if found.is_dir() else found.parent
-        raise NotAllowed(f"{what} {found}", f"file={place}")
+        place = real_path if real_path.is_dir() else real_path.parent
+        raise NotAllowed(f"{what} {real_path}", f"file={place}")
 
     def check_url(self, text: str, what: str) -> Url:
         """The address in `text`. Raises NotAllowed if no granted prefix covers it, and `Misuse` if it is not an
         address.
         """
-        found = Url.of(text, what)
-        if not any(prefix.covers(found) for prefix in self.urls):
+        url = Url.of(text, what)
+        if not any(prefix.covers(url) for prefix in self.urls):
             # The query, or the path, may hold a key: the message names the server alone.
-            raise NotAllowed(f"{what} {found.base}", f"http={found.base}")
-        return found
+            raise NotAllowed(f"{what} {url.base}", f"http={url.base}")
+        return url
 
     def check_broker(self, text: str, what: str) -> tuple[str, int]:
         """Host and port of the Kafka server `text`. Raises NotAllowed if it is not granted."""
@@ -197,8 +197,8 @@ class Grants:
     def check_database(self, database: Database, what: str) -> None:
         """Raises NotAllowed if a database of a server is not granted, or a file that its address names."""
         if _identity(database) not in self.databases:
-            granted = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
-            raise NotAllowed(f"{what} {database}", f"jdbc={granted}")
+            address = f"{database.kind}://{_host(database)}:{database.port}/{quote(database.name, safe='')}"
+            raise NotAllowed(f"{what} {database}", f"jdbc={address}")
         self.check_options(database.options, f"{what} {database} with")
 
     def check_options(self, options: Iterable[tuple[str, str]], what: str) -> None:
@@ -220,14 +220,14 @@ def _database(text: str) -> Database:
     """The database of a grant. Raises `Misuse` for anything else."""
     wrong = f"allow: jdbc={shown(mask_passwords(text))} is not {_JDBC}, or one of mysql or mariadb"
     try:
-        found = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
+        database = from_jdbc(f"jdbc:{text.removeprefix('jdbc:')}")
     except StoreError:
         raise Misuse(wrong) from None
-    if found.is_file:
+    if database.is_file:
         raise Misuse(f"{wrong}; a file is granted by file=DIR")
     if "?" in text or "@" in text:
         raise Misuse(wrong)
-    return found
+    return database
 
 
 def _identity(database: Database) -> tuple[str, ...]:
@@ -249,7 +249,7 @@ def _resolve_path(path: Path, what: str) -> Path:
 
 def server_of(text: str, what: str) -> tuple[str, int]:
     """Host and port of a server. Raises `Misuse`, naming `what`, for anything else."""
-    found = _HOST_PORT.fullmatch(text)
-    if found is None or not 0 < int(found["port"]) < 65_536:
+    match = _HOST_PORT.fullmatch(text)
+    if match is None or not 0 < int(match["port"]) < 65_536:
         raise Misuse(f"{what}: {shown(mask_server(text))} is not HOST:PORT, such as localhost:9092")
-    return found["host"].lower(), int(found["port"])
+    return match["host"].lower(), int(match["port"])

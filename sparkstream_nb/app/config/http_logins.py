@@ -29,35 +29,35 @@ def logins_of(options: Mapping[str, str], files: Sequence[NodeFile], references:
         if not user or not password:
             raise Misuse(f"{what}: {' and '.join(_OPTIONS)} go together: give both")
         check_password(password, what, f"basic.auth.{KEPT_ELSEWHERE}")
-        found = [(references.resolve(user, what), references.resolve(password, what))]
+        logins = [(references.resolve(user, what), references.resolve(password, what))]
     else:
-        found = [pair for file in files for pair in _users(file, references)]
-    if not found:
+        logins = [pair for file in files for pair in _users(file, references)]
+    if not logins:
         raise Misuse(
             f"{what}: basic.auth.enabled='true' needs users: write basic.auth.username='me', "
             f"basic.auth.{KEPT_ELSEWHERE}; or deploy with a file that has them: {': '.join(_USERS)}"
         )
-    if any(":" in name for name, _ in found):
+    if any(":" in name for name, _ in logins):
         raise Misuse(f"{what}: the name of a user has a colon, which basic authentication has not")
-    return Logins(found)
+    return Logins(logins)
 
 
 def _users(file: NodeFile, references: References) -> Iterator[tuple[str, str]]:
     """(name, password) of the users of a deployment file."""
-    found: Any = file.sections
+    section: Any = file.sections
     for key in _USERS:
-        found = found.get(key) if isinstance(found, Mapping) else None
-    for item in found if isinstance(found, list) else []:
+        section = section.get(key) if isinstance(section, Mapping) else None
+    for item in section if isinstance(section, list) else []:
         user = item.get("user", item) if isinstance(item, Mapping) else None
         if not isinstance(user, Mapping) or not user.get("username") or user.get("password") is None:
             raise wrong_key(file, _USERS, "has a user without username or password")
         yield str(user["username"]), _password(file, str(user["password"]), references)
 
 
-def _password(file: NodeFile, written: str, references: References) -> str:
-    if "${" in written:
-        return references.resolve(written, str(file.path))
+def _password(file: NodeFile, password_text: str, references: References) -> str:
+    if "${" in password_text:
+        return references.resolve(password_text, str(file.path))
     try:
-        return base64.b64decode(written, validate=True).decode()
+        return base64.b64decode(password_text, validate=True).decode()
     except (binascii.Error, ValueError):
         raise wrong_key(file, _USERS, "has a password that is neither base64 nor a reference (${sec:NAME})") from None

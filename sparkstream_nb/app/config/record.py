@@ -50,13 +50,13 @@ class DeploymentRecord:
     def of(name: str, request: DeployRequest) -> DeploymentRecord:
         """The record of a deployment under `name`; `start` of the request is in ms."""
         r, variables = request, dict(request.variables or {})
-        kept = {v: value for v, value in variables.items() if not _may_be_secret(v, r.text)}
+        public_variables = {v: value for v, value in variables.items() if not _may_be_secret(v, r.text)}
         arguments = {
             **{p.name: _plain(getattr(r, p.name)) for p in parameters() if p.recorded is Recorded.PLAIN},
             "master": None if r.master is None else _TOKEN.sub("", r.master),
             "conf": _paths(r.conf),
             "store": _path(r.store),
-            "variables": kept,
+            "variables": public_variables,
             "allow": [_grant(text) for text in r.allow or ()],
             "pair": None if r.pair is None else asdict(r.pair),
             "resources": None if r.resources is None else asdict(r.resources),
@@ -64,14 +64,14 @@ class DeploymentRecord:
             "retention": asdict(Retention.of(r.retention)),
             "limits": str(Limits.of(r.limits)),
         }
-        withheld = tuple(v for v in variables if v not in kept)
-        return DeploymentRecord(name, r.text, arguments, int(time.time() * 1000), withheld)
+        secret_variables = tuple(v for v in variables if v not in public_variables)
+        return DeploymentRecord(name, r.text, arguments, int(time.time() * 1000), secret_variables)
 
     @staticmethod
-    def read(found: Mapping[str, Any]) -> DeploymentRecord:
+    def read(stored_record: Mapping[str, Any]) -> DeploymentRecord:
         """The record in the members of an `app.json`. Raises KeyError and TypeError for other members."""
-        lists = {k: None if found[k] is None else tuple(found[k]) for k in ("withheld", "scaled")}
-        return DeploymentRecord(**{**found, **lists})
+        lists = {k: None if stored_record[k] is None else tuple(stored_record[k]) for k in ("withheld", "scaled")}
+        return DeploymentRecord(**{**stored_record, **lists})
 
     def request(self, home: Path) -> DeployRequest:
         """The request that deploys the same again in `home`, without the variables that are withheld.
@@ -80,13 +80,13 @@ class DeploymentRecord:
         """
         a = dict(self.arguments)
         faults = a["faults"]
-        converted = {
+        typed_arguments = {
             "pair": None if a["pair"] is None else _pair(a["pair"]),
             "resources": None if a["resources"] is None else _resources(a["resources"]),
             "faults": [fault_of(f) for f in faults] if isinstance(faults, list) else faults,
             "retention": Retention(**a["retention"]),
         }
-        return DeployRequest(**{**a, **converted, "text": self.text, "name": self.name, "home": home})
+        return DeployRequest(**{**a, **typed_arguments, "text": self.text, "name": self.name, "home": home})
 
     def describe_grants(self) -> list[str]:
         """The app's permissions, in words that show no passwords."""
@@ -101,8 +101,8 @@ class DeploymentRecord:
             return replace(self, arguments={**self.arguments, "nodes": None, "conf": _paths(conf)}, scaled=None)
         if self.arguments["conf"] is not None:
             return replace(self, scaled=tuple(shard_ids))
-        changed = {"nodes": len(shard_ids), "shard_ids": list(shard_ids), "mode": "active-active"}
-        return replace(self, arguments={**self.arguments, **changed})
+        node_arguments = {"nodes": len(shard_ids), "shard_ids": list(shard_ids), "mode": "active-active"}
+        return replace(self, arguments={**self.arguments, **node_arguments})
 
 
 def _plain(value: Any) -> Any:
@@ -116,12 +116,12 @@ def _may_be_secret(variable: str, text: str) -> bool:
     if _SECRET_NAME.search(variable):
         return True
     mark = f"value-of-{variable}"
-    shown = mask_passwords(text.replace(f"${{{variable}}}", mark))
-    return shown.count(mark) < max(1, text.count(f"${{{variable}}}"))
+    masked_text = mask_passwords(text.replace(f"${{{variable}}}", mark))
+    return masked_text.count(mark) < max(1, text.count(f"${{{variable}}}"))
 
 
-def _path(given: Any) -> str | None:
-    return None if given is None else str(given) if str(given) == MEMORY else str(Path(given).absolute())
+def _path(value: Any) -> str | None:
+    return None if value is None else str(value) if str(value) == MEMORY else str(Path(value).absolute())
 
 
 def _paths(conf: Any) -> list[str] | None:
@@ -144,14 +144,20 @@ def _faults(faults: Any) -> Any:
     return [members_of(f) for f in faults if isinstance(f, Fault)]
 
 
-def _pair(found: Mapping[str, Any]) -> Pair:
-    return Pair(**{**found, "nodes": tuple(found["nodes"]), "coordination": Coordination(**found["coordination"])})
+def _pair(stored_pair: Mapping[str, Any]) -> Pair:
+    return Pair(
+        **{
+            **stored_pair,
+            "nodes": tuple(stored_pair["nodes"]),
+            "coordination": Coordination(**stored_pair["coordination"]),
+        }
+    )
 
 
-def _resources(found: Mapping[str, Any]) -> ResourceCluster:
-    made = {
-        "workers": tuple(ResourceNode(**w) for w in found["workers"]),
-        "managers": tuple(found["managers"]),
-        "coordination": Coordination(**found["coordination"]),
+def _resources(stored_cluster: Mapping[str, Any]) -> ResourceCluster:
+    members = {
+        "workers": tuple(ResourceNode(**w) for w in stored_cluster["workers"]),
+        "managers": tuple(stored_cluster["managers"]),
+        "coordination": Coordination(**stored_cluster["coordination"]),
     }
-    return ResourceCluster(**{**found, **made})
+    return ResourceCluster(**{**stored_cluster, **members})

@@ -54,9 +54,9 @@ class References:
         if variable in self.allowed and variable in os.environ:
             return os.environ[variable]
         if kind == "sec":
-            found = _from_keyring(name)
-            if found is not None:
-                return found
+            secret = _from_keyring(name)
+            if secret is not None:
+                return secret
         if kind not in (None, "env", "sec"):
             raise Misuse(f"{place}: ${{{kind}:{name}}} is not a known reference; use ${{sec:...}} or ${{env:...}}")
         allow = f"allow_env=['{variable}'], or --allow-env {variable}"
@@ -65,8 +65,8 @@ class References:
             ways.append(f"store it in the keyring: keyring set {KEYRING_SERVICE} {name}")
         if kind is None:
             ways.append(f"give it (variables={{'{name}': ...}})")
-        shown = f"{kind}:{name}" if kind else name
-        raise Misuse(f"{place}: ${{{shown}}} has no value. Either {'; or '.join(ways)}")
+        reference = f"{kind}:{name}" if kind else name
+        raise Misuse(f"{place}: ${{{reference}}} has no value. Either {'; or '.join(ways)}")
 
 
 def _from_keyring(alias: str) -> str | None:

@@ -16,24 +16,24 @@ from .typed_options import OptionValues
 def desks_of(plan: Plan) -> Desks:
     """The desks of the sources of responses in `plan`. Raises SiddhiBindError, at the annotation, for one whose
     `sink.id` no sink has, or whose `http.status.code` is no pattern."""
-    known = {sink.destinations[0][SINK_ID].strip() for sink in outside_sinks(plan) if sink.type in CALLS}
+    sink_ids = {sink.destinations[0][SINK_ID].strip() for sink in outside_sinks(plan) if sink.type in CALLS}
     sources: dict[str, list[ResponseSource]] = {}
     for source in incoming_sources(plan):
         if source.type in RESPONSES:
             sink_id = source.options[SINK_ID].strip()
-            if sink_id not in known:
-                has = f"there are {', '.join(sorted(known))}" if known else "there is none"
+            if sink_id not in sink_ids:
+                has = f"there are {', '.join(sorted(sink_ids))}" if sink_ids else "there is none"
                 raise _at(plan, source, f"no sink of type 'http-call' has {SINK_ID}={shown(sink_id)}; {has}")
             headers = frozenset(h for h in source.mapping.headers if h is not None)
             pattern = _pattern(plan, source)
             sources.setdefault(sink_id, []).append(ResponseSource(quote(source.name, safe=""), pattern, headers))
-    return Desks({sink_id: Desk(found) for sink_id, found in sources.items()})
+    return Desks({sink_id: Desk(desk_sources) for sink_id, desk_sources in sources.items()})
 
 
 def _pattern(plan: Plan, source: IncomingSource) -> re.Pattern[str]:
     """`http.status.code`, a regular expression. Examples of siddhi-io-http have its backslashes twice."""
-    given = OptionValues.of("source", source.type, source.options, f"the source of stream '{source.stream}'")
-    text = given.trim("http.status.code").replace(r"\\", "\\")
+    option_values = OptionValues.of("source", source.type, source.options, f"the source of stream '{source.stream}'")
+    text = option_values.trim("http.status.code").replace(r"\\", "\\")
     try:
         return re.compile(text)
     except re.error:

@@ -36,15 +36,15 @@ def make_cdc_reader(
     """(the table or the polled column as it may be shown, its reader), as far as `grants` allow. Raises `Misuse` for
     options that are wrong, or have a password that is no reference."""
     database, table = _granted_database(o, grants), o.text("table.name")
-    written = o.trim("password")
+    password = o.trim("password")
     place, _, name = table.rpartition(".")
     if place and database.kind != "postgresql" and place != database.name:
         raise Misuse(f"{o.what}: '{place}' is another database than {database}: write table.name='{name}'")
     every = o.number("polling.interval")
     # No secret is looked up for a database that is not allowed.
     user = references.resolve(o.trim("username"), o.what)
-    database = replace(database, user=user, password=Secret(references.resolve(written, o.what)), pool=1)
-    if is_listening(o.given):
+    database = replace(database, user=user, password=Secret(references.resolve(password, o.what)), pool=1)
+    if is_listening(o.raw_values):
         return f"changes of {table} in {database}", _make_listening_reader(o, database, mapping, schema)
     from ...sources.cdc import CdcReader  # they load SQLAlchemy
     from ...stores.polling import PolledTable
@@ -57,7 +57,7 @@ def make_cdc_reader(
 def _granted_database(o: OptionValues, grants: Grants) -> Database:
     """The database of the address, without user and password, which are options of their own."""
     database = from_jdbc(o.text("url"))
-    does = "listened to" if is_listening(o.given) else "polled"
+    does = "listened to" if is_listening(o.raw_values) else "polled"
     if database.is_file:
         raise Misuse(f"{o.what}: {database} is a file, and servers are {does}: PostgreSQL, MySQL or MariaDB")
     grants.check_database(database, f"{o.what} reads from")
@@ -72,8 +72,8 @@ def _make_listening_reader(o: OptionValues, database: Database, mapping: SourceM
     from ...sources.listening import ListeningReader
 
     properties = connector_properties(o.raw(PROPERTIES))
-    named = listened_operations(o.given)
-    operations = frozenset(operation for operation in OPERATIONS if operation in named)
+    operation_names = listened_operations(o.raw_values)
+    operations = frozenset(operation for operation in OPERATIONS if operation in operation_names)
     log = (_make_postgres_log if database.kind == "postgresql" else _make_mysql_log)(
         o, database, operations, properties
     )
@@ -102,10 +102,10 @@ def _make_mysql_log(
 ) -> ChangeLog:
     from ...stores.mysql_log import BinlogPlace, MySqlLog
 
-    given = properties.get(SERVER_ID)
-    if given is not None and not (given.isdecimal() and len(given) < 11 and 0 < int(given) < 1 << 32):
-        raise Misuse(f"{o.what}: {SERVER_ID} is a whole number from 1 to 4,294,967,295, not {shown(given)}")
-    server_id = int(given) if given is not None else o.number("database.server.id") if o.has(SERVER_ID) else None
+    id_text = properties.get(SERVER_ID)
+    if id_text is not None and not (id_text.isdecimal() and len(id_text) < 11 and 0 < int(id_text) < 1 << 32):
+        raise Misuse(f"{o.what}: {SERVER_ID} is a whole number from 1 to 4,294,967,295, not {shown(id_text)}")
+    server_id = int(id_text) if id_text is not None else o.number("database.server.id") if o.has(SERVER_ID) else None
     if find_spec("pymysqlreplication") is None:
         raise Misuse(f"{o.what} needs mysql-replication: {_INSTALL}")
     name = o.text("database.server.name")

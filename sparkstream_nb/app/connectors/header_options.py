@@ -31,15 +31,15 @@ class Header:
         return re.sub(r"\{\{[^{}]*\}\}", "", self.value)
 
 
-def headers_of(text: str, own: Collection[str], references: References, what: str) -> Iterator[Header]:
+def headers_of(text: str, reserved_names: Collection[str], references: References, what: str) -> Iterator[Header]:
     """The headers that `text`, an option of `what`, a sink in words, gives; one without quotes is one header. Raises
-    `Misuse` for a name that is wrong or one of the sink's `own` (in small letters), and for a secret in the text."""
+    `Misuse` for a name that is wrong or one of the `reserved_names` (in small letters), and for a secret in text."""
     for one in _QUOTED.findall(text) or ([text] if text.strip() else []):
         name, colon, value = one.partition(":")
         name, value = name.strip(), value.strip()
         if not colon or not _NAME.fullmatch(name):
             raise Misuse(f"{what}: headers has {shown(one)}: write headers=\"'Name:value','Name:value'\"")
-        if name.lower() in own:
+        if name.lower() in reserved_names:
             raise Misuse(f"{what}: the header {name} is not an app's to set: leave it out")
         if _SECRET_NAME.search(name) and "${" not in value:
             raise Misuse(

@@ -37,21 +37,21 @@ class HttpGate:
         """(the server as it may be shown, the target for messages of this MIME type). Raises `Misuse` for options that
         are wrong, or have a secret that is no reference, and NotAllowed where the address is not granted."""
         o = OptionValues.of("sink", "http", options, self.what)
-        written = o.raw("publisher.url")
-        if "${" in urlsplit(written).netloc or written.startswith("${"):
+        address = o.raw("publisher.url")
+        if "${" in urlsplit(address).netloc or address.startswith("${"):
             raise Misuse(f"{self.what}: the server in publisher.url cannot be a reference such as ${{sec:...}}")
         # No secret is looked up for an address that is not allowed.
-        self.grants.check_url(written, f"{self.what} posts to")
-        url = self.grants.check_url(self._resolve_url(written), f"{self.what} posts to")
-        found = urlsplit(url.text)
-        path = (found.path or "/") + (f"?{found.query}" if found.query else "")
+        self.grants.check_url(address, f"{self.what} posts to")
+        url = self.grants.check_url(self._resolve_url(address), f"{self.what} posts to")
+        url_parts = urlsplit(url.text)
+        path = (url_parts.path or "/") + (f"?{url_parts.query}" if url_parts.query else "")
         if not path.isascii():
             raise Misuse(f"{self.what}: write the path of publisher.url percent-encoded")
         oauth = self._oauth(o)
-        given = list(self._headers(o.raw("headers")))
-        headers = {h.name: h.value for h in given if not h.dynamic} | self._login(o)
-        templates = {h.name: h.value for h in given if h.dynamic}
-        if not any(h.name.lower() == "content-type" for h in given):
+        header_list = list(self._headers(o.raw("headers")))
+        headers = {h.name: h.value for h in header_list if not h.dynamic} | self._login(o)
+        templates = {h.name: h.value for h in header_list if h.dynamic}
+        if not any(h.name.lower() == "content-type" for h in header_list):
             headers["Content-Type"] = content_type
         method = o.raw("method")
         if not template_attributes(method) and method.upper() not in METHODS:
@@ -61,7 +61,7 @@ class HttpGate:
             self._timeout(o), self.key, oauth,
         )  # fmt: skip
         # The query may hold a key, and so may a path that has a reference.
-        return url.base if "${" in written else url.base + (found.path or "/"), HttpTarget(place, self.calls)
+        return url.base if "${" in address else url.base + (url_parts.path or "/"), HttpTarget(place, self.calls)
 
     def _resolve_url(self, text: str) -> str:
         return self.references.resolve(text, self.what)
@@ -91,20 +91,20 @@ class HttpGate:
         client = self._pair(o, "consumer.key", "consumer.secret")
         in_body = self._pair(o, "body.consumer.key", "body.consumer.secret")
         user = self._pair(o, "oauth.username", "oauth.password")
-        written = o.trim("token.url")
+        address = o.trim("token.url")
         if client is None and in_body is None and user is None:
-            if written:
+            if address:
                 raise Misuse(f"{self.what}: token.url needs {' or '.join(_CLIENTS)}: give both of a pair")
             return None
-        if not written:
+        if not address:
             raise Misuse(f"{self.what}: {' or '.join(_CLIENTS)} need a token.url, where access tokens come from")
         if o.raw("basic.auth.username"):
             raise Misuse(f"{self.what}: basic.auth.username and token.url do not go together: keep one")
-        if "${" in written:
+        if "${" in address:
             raise Misuse(f"{self.what}: token.url cannot have a reference such as ${{sec:...}} in it")
-        url = self.grants.check_url(written, f"{self.what} asks for access tokens at")
-        found = urlsplit(url.text)
-        path = (found.path or "/") + (f"?{found.query}" if found.query else "")
+        url = self.grants.check_url(address, f"{self.what} asks for access tokens at")
+        url_parts = urlsplit(url.text)
+        path = (url_parts.path or "/") + (f"?{url_parts.query}" if url_parts.query else "")
         refresh = o.trim("refresh.token")
         if refresh:
             check_password(refresh, self.what, "refresh.token='${sec:NAME}'")
@@ -130,7 +130,7 @@ class HttpGate:
 
     def _timeout(self, o: OptionValues) -> float:
         """In seconds."""
-        text, most = o.raw("socket.idle.timeout"), o.declared["socket.idle.timeout"].most
+        text, most = o.raw("socket.idle.timeout"), o.specs["socket.idle.timeout"].most
         if not text.isdecimal() or not 0 < int(text) <= most:
             raise Misuse(f"{self.what}: socket.idle.timeout is 1 to {most:,} ms, not {shown(text)}")
         return int(text) / 1000

@@ -26,14 +26,14 @@ class ListenerToken:
     file: Path
 
     def __call__(self) -> str:
-        found = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
-        if len(found) < _TOKEN:  # none yet, or what a crash left of one
+        token = self.file.read_text(encoding="ascii").strip() if self.file.exists() else ""
+        if len(token) < _TOKEN:  # none yet, or what a crash left of one
             private_folder(self.file.parent)
-            new, found = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
-            write_private(new, found.encode())
+            new, token = self.file.with_suffix(".new"), secrets.token_urlsafe(_TOKEN)
+            write_private(new, token.encode())
             to_disk(new)
             put_in_place(new, self.file)
-        return found
+        return token
 
 
 def make_listener(o: OptionValues, grants: Grants, token: ListenerToken) -> tuple[HttpListener, str]:
@@ -41,8 +41,8 @@ def make_listener(o: OptionValues, grants: Grants, token: ListenerToken) -> tupl
     wrong."""
     where = f"{o.what} listens at"
     url = Url.of(o.text("receiver.url"), where)  # first: a grant for another host would not help
-    if (refused := refused_place(url.scheme, url.host, url.port)) is not None:
-        raise Misuse(f"{o.what}: {refused}")
+    if (objection := refused_place(url.scheme, url.host, url.port)) is not None:
+        raise Misuse(f"{o.what}: {objection}")
     grants.check_url(o.text("receiver.url"), where)
     o.number("worker.count")
     seconds = o.number("socket.idle.timeout") / 1000

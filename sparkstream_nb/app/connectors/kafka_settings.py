@@ -26,33 +26,33 @@ _LOGIN = re.compile(r"""\b(username|password)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _JAAS = "sasl.jaas.config"
 
 
-def servers_of(written: str, grants: Grants, what: str, verb: str) -> tuple[str, ...]:
+def servers_of(addresses: str, grants: Grants, what: str, verb: str) -> tuple[str, ...]:
     """The brokers of `bootstrap.servers`, as HOST:PORT. `what` is a source or sink in words, which reads from or writes
     to them (`verb`). Raises NotAllowed if one is not granted, and `Misuse` if kafka-python is not installed."""
-    if "${" in written:
+    if "${" in addresses:
         raise Misuse(f"{what}: bootstrap.servers cannot have a reference such as ${{sec:...}} in it")
-    found = [grants.check_broker(s.strip(), f"{what} {verb}") for s in written.split(",") if s.strip()]
+    brokers = [grants.check_broker(s.strip(), f"{what} {verb}") for s in addresses.split(",") if s.strip()]
     if importlib.util.find_spec("kafka") is None:
         raise Misuse(f"{what} needs kafka-python: pip install 'sparkstream-nb[kafka]'")
-    return tuple(f"{host}:{port}" for host, port in found)
+    return tuple(f"{host}:{port}" for host, port in brokers)
 
 
-def settings_of(text: str, known: Mapping[str, type], references: References, what: str) -> dict[str, Any]:
-    """Settings by kafka-python's names, of the `known` ones. `what` is a source or sink in words. Raises `Misuse` for
-    values that are wrong, and for a password that is no reference."""
-    return dict(_settings(dict(client_settings(text)), known, references, what))
+def settings_of(text: str, key_types: Mapping[str, type], references: References, what: str) -> dict[str, Any]:
+    """Settings by kafka-python's names, of the keys in `key_types`. `what`: a source or sink in words. Raises `Misuse`
+    for values that are wrong, and for a password that is no reference."""
+    return dict(_settings(dict(client_settings(text)), key_types, references, what))
 
 
 def _settings(
-    given: Mapping[str, str], known: Mapping[str, type], references: References, what: str
+    settings: Mapping[str, str], key_types: Mapping[str, type], references: References, what: str
 ) -> Iterator[tuple[str, Any]]:
-    for key, value in given.items():
+    for key, value in settings.items():
         if not key:
             raise Misuse(f"{what}: {CONFIGURATION} is 'name:value,name:value', not {shown(value)}")
         if value not in _ALLOWED.get(key, {value}):
             way = "a sink waits for all copies: " if key == "acks" else ""
             raise Misuse(f"{what}: {way}{key} is one of {', '.join(sorted(_ALLOWED[key]))}, not {shown(value)}")
-        if known[key] is int:
+        if key_types[key] is int:
             if not re.fullmatch(r"\d{1,10}", value, re.ASCII) or int(value) > _MOST:
                 raise Misuse(f"{what}: {key} is a number up to {_MOST:,}, not {shown(value)}")
             yield key.replace(".", "_"), int(value)
@@ -60,7 +60,7 @@ def _settings(
             yield key.replace(".", "_"), _compression(value, what)
         elif key not in (_JAAS, "acks"):
             yield key.replace(".", "_"), value
-    yield from _login(given, references, what)
+    yield from _login(settings, references, what)
 
 
 def _compression(name: str, what: str) -> str | None:
@@ -71,16 +71,16 @@ def _compression(name: str, what: str) -> str | None:
     return name
 
 
-def _login(given: Mapping[str, str], references: References, what: str) -> Iterator[tuple[str, str]]:
+def _login(settings: Mapping[str, str], references: References, what: str) -> Iterator[tuple[str, str]]:
     """User and password of `sasl.jaas.config`, as Java's clients have them."""
-    sasl = given.get("security.protocol", "PLAINTEXT").startswith("SASL")
-    login = {name: a or b for name, a, b in _LOGIN.findall(given.get(_JAAS, ""))}
+    sasl = settings.get("security.protocol", "PLAINTEXT").startswith("SASL")
+    login = {name: a or b for name, a, b in _LOGIN.findall(settings.get(_JAAS, ""))}
     if not sasl:
-        if _JAAS in given or "sasl.mechanism" in given:
+        if _JAAS in settings or "sasl.mechanism" in settings:
             raise Misuse(f"{what}: a login needs security.protocol:SASL_SSL in {CONFIGURATION}")
         return
     example = f'{_JAAS}:username="me" password="${{sec:NAME}}"'
-    if "sasl.mechanism" not in given or not login.get("username") or not login.get("password"):
+    if "sasl.mechanism" not in settings or not login.get("username") or not login.get("password"):
         raise Misuse(f"{what}: a login is sasl.mechanism:PLAIN and {example} in {CONFIGURATION}")
     check_password(login["password"], what, example)
     yield "sasl_plain_username", references.resolve(login["username"], what)

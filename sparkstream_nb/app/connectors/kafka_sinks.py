@@ -46,10 +46,10 @@ class KafkaGate:
         timeouts = TIMEOUTS | settings
         if timeouts["delivery_timeout_ms"] < timeouts["request_timeout_ms"] + settings.get("linger_ms", 0):
             raise Misuse(f"{self.what}: delivery.timeout.ms is less than request.timeout.ms and linger.ms together")
-        given = list(headers_of(o.raw("headers"), {KEY_HEADER.lower()}, self.references, self.what))
+        header_list = list(headers_of(o.raw("headers"), {KEY_HEADER.lower()}, self.references, self.what))
         place = KafkaSinkPlace(
             servers, topic, partition, o.optional("key"), settings, self.key,
-            headers=tuple((h.name, h.value) for h in given if not h.dynamic),
-            templates=tuple((h.name, h.value) for h in given if h.dynamic),
+            headers=tuple((h.name, h.value) for h in header_list if not h.dynamic),
+            templates=tuple((h.name, h.value) for h in header_list if h.dynamic),
         )  # fmt: skip
         return f"kafka://{','.join(servers)}/{topic}", KafkaTarget(place)

@@ -40,19 +40,19 @@ class MailGate:
         sender = o.raw("address")
         if not re.fullmatch(r"[^@\s<>\",;]+@[^@\s<>\",;]+", sender):
             raise Misuse(f"{self.what}: address is one such as alerts@example.org, not {shown(sender)}")
-        kind, kinds = o.raw("content.type").lower(), o.declared["content.type"].values
+        kind, kinds = o.raw("content.type").lower(), o.specs["content.type"].values
         if kind not in kinds:
             raise Misuse(f"{self.what}: content.type is {' or '.join(kinds)}, not {shown(kind)}")
         texts = {key: options[key] for key in HEADERS if o.raw(key)}
         user, password = None, ""
         if o.flag("auth"):
-            written = o.raw("password")
-            if not o.raw("username") or not written:
+            password_text = o.raw("password")
+            if not o.raw("username") or not password_text:
                 raise Misuse(f"{self.what}: give username and password, or auth='false'")
-            check_password(written, self.what)
+            check_password(password_text, self.what)
             # No secret is looked up for a server that is not allowed.
             user = self.references.resolve(o.raw("username"), self.what)
-            password = self.references.resolve(written, self.what)
+            password = self.references.resolve(password_text, self.what)
         place = MailPlace(
             host, number, sender, texts, user, password, tls, o.flag("starttls.enable"), kind, key=self.key,
         )  # fmt: skip

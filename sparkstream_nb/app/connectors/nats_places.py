@@ -55,25 +55,27 @@ class NatsGate:
         addresses = []
         urls = o.first("server.urls", "bootstrap.servers")
         for text in urls.split(","):
-            found = _URL.fullmatch(text.strip())
-            if found is None:
+            match = _URL.fullmatch(text.strip())
+            if match is None:
                 wrong = shown(mask_server(urls))
                 raise Misuse(f"{self.what}: server.urls are nats://HOST:PORT, with commas, not {wrong}")
-            server = found["server"] + (found["port"] or ":4222")
+            server = match["server"] + (match["port"] or ":4222")
             addresses.append(self.grants.check_server("nats", server, f"{self.what} {does}"))
-        kind, kinds = o.trim("auth.type").lower(), o.declared["auth.type"].values
+        kind, kinds = o.trim("auth.type").lower(), o.specs["auth.type"].values
         if kind == "":
             return NatsServers(tuple(addresses))
         if kind not in kinds:
-            named = " or ".join(f"'{value}'" for value in kinds)
-            raise Misuse(f"{self.what}: auth.type is {named}, not {shown(kind)}")
-        needed = ("username", "password") if kind == "user" else ("token",)
-        for name in needed:
+            kind_names = " or ".join(f"'{value}'" for value in kinds)
+            raise Misuse(f"{self.what}: auth.type is {kind_names}, not {shown(kind)}")
+        required_options = ("username", "password") if kind == "user" else ("token",)
+        for name in required_options:
             if not o.trim(name):
-                raise Misuse(f"{self.what}: auth.type='{kind}' needs {' and '.join(needed)}")
-        check_password(o.trim(needed[-1]), self.what, KEPT_ELSEWHERE.replace("password", needed[-1], 1))
+                raise Misuse(f"{self.what}: auth.type='{kind}' needs {' and '.join(required_options)}")
+        check_password(
+            o.trim(required_options[-1]), self.what, KEPT_ELSEWHERE.replace("password", required_options[-1], 1)
+        )
         # No secret is looked up for a server that is not allowed.
-        found_values = [self.references.resolve(o.trim(name), self.what) for name in needed]
+        found_values = [self.references.resolve(o.trim(name), self.what) for name in required_options]
         if kind == "token":
             return NatsServers(tuple(addresses), token=found_values[0])
         return NatsServers(tuple(addresses), user=found_values[0], password=found_values[1])

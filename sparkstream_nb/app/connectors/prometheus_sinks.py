@@ -36,24 +36,24 @@ class PrometheusGate:
         o = OptionValues.of("sink", "prometheus", options, self.what)
         url = self.grants.check_url(o.raw("server.url"), f"{self.what} serves metrics at")
         if url.scheme != "http" or url.host not in _LOOPBACK:
-            example = o.declared["server.url"].default
+            example = o.specs["server.url"].default
             raise Misuse(f"{self.what}: server.url is an address of this machine, such as {example}")
-        type_, types = o.raw("metric.type").lower(), o.declared["metric.type"].values
+        type_, types = o.raw("metric.type").lower(), o.specs["metric.type"].values
         if type_ not in types:
             raise Misuse(nearest(f"{self.what}: metric.type is one of {', '.join(types)}", type_, types))
         name = o.raw("metric.name") if o.has("metric.name") else self.stream
         if not _NAME.fullmatch(name):
             raise Misuse(f"{self.what}: metric.name is letters, digits, '_' and ':', not {shown(name)}")
         value = o.trim("value.attribute")
-        found = self.schema.find(value)
-        if found is None:
+        column = self.schema.find(value)
+        if column is None:
             raise Misuse(f"{self.what}: the stream has no attribute '{value}': write value.attribute='...'")
-        if not self.schema[found].type.numeric:
-            raise Misuse(f"{self.what}: value.attribute is a number, and '{value}' is a {self.schema[found].type}")
+        if not self.schema[column].type.numeric:
+            raise Misuse(f"{self.what}: value.attribute is a number, and '{value}' is a {self.schema[column].type}")
         labels = tuple(n for n in self.schema.names if n != value)
-        reserved = {"histogram": "le", "summary": "quantile"}.get(type_)
+        reserved_label = {"histogram": "le", "summary": "quantile"}.get(type_)
         for label in labels:
-            if not _LABEL.fullmatch(label) or label == reserved:
+            if not _LABEL.fullmatch(label) or label == reserved_label:
                 raise Misuse(f"{self.what}: '{label}' cannot be a label of a {type_}: give the attribute another name")
         metric = SinkMetric(
             name,

@@ -73,8 +73,8 @@ class SinkPlans:
             except SparkStreamError as error:
                 wrong = SiddhiBindError(str(error), sink.span)
                 raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
-        own = Counter((s.type, s.shown) for s in out if s.type in _OWN)
-        twice = next((place for place, count in own.items() if count > 1), None)
+        exclusive_targets = Counter((s.type, s.shown) for s in out if s.type in _OWN)
+        twice = next((place for place, count in exclusive_targets.items() if count > 1), None)
         if twice is not None:
             raise Misuse(f"two sinks of this app write to {twice[1]}: give each a {_OWN[twice[0]]} of its own")
         return out
@@ -85,43 +85,45 @@ class SinkPlans:
         name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
         what = f"the sink of stream '{sink.stream}'"
         if sink.type == "file":
-            made = [self._file(what, options, writer, run) for options in sink.destinations]
+            targets = [self._file(what, options, writer, run) for options in sink.destinations]
         elif sink.type == "kafka":
             topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
-            made = [topics.target(options) for options in sink.destinations]
+            targets = [topics.target(options) for options in sink.destinations]
         elif sink.type == "email":
             mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
-            made = [mails.target(options) for options in sink.destinations]
+            targets = [mails.target(options) for options in sink.destinations]
         elif sink.type == "tcp":
-            made = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
+            targets = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
         elif sink.type == "nats":
             subjects = NatsGate(self._grants, self._references, what)
-            made = [subjects.target(options, f"{run}-{name}") for options in sink.destinations]
+            targets = [subjects.target(options, f"{run}-{name}") for options in sink.destinations]
         elif sink.type == "prometheus":
             metrics = PrometheusGate(self._grants, what, sink.stream, schema)
-            made = [metrics.target(options) for options in sink.destinations]
+            targets = [metrics.target(options) for options in sink.destinations]
         elif sink.type == "http" or sink.type in CALLS:
             calls = self._calls(sink, schema) if sink.type in CALLS else None
             gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
-            made = [gate.target(options, writer.content_type) for options in sink.destinations]
+            targets = [gate.target(options, writer.content_type) for options in sink.destinations]
         else:
             raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
         if sink.strategy == "roundRobin":
-            made = [(", ".join(shown for shown, _ in made), Turns([target for _, target in made]))]
-        several = len(made) > 1
+            targets = [
+                (", ".join(name_of_target for name_of_target, _ in targets), Turns([target for _, target in targets]))
+            ]
+        several = len(targets) > 1
         return [
             SinkSetup(
                 name=f"{name}-{i}" if several else name,
                 stream=sink.stream,
                 type=sink.type,
-                shown=shown,
+                shown=name_of_target,
                 promise=promise(sink.type),
                 on_error=self._on_error(sink),
                 writer=MessageWriter(sink.mapping, schema, target.templates),
                 target=target,
-                share=_share(sink, schema, i - 1, len(made)),
+                share=_share(sink, schema, i - 1, len(targets)),
             )
-            for i, (shown, target) in enumerate(made, 1)
+            for i, (name_of_target, target) in enumerate(targets, 1)
         ]
 
     def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
@@ -144,8 +146,8 @@ class SinkPlans:
             raise Misuse(f"{what}: file.uri has a control character in it")
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", uri):
             raise Misuse(f"{what}: file.uri is a path of this machine, not an address: {uri.split('://')[0]}://...")
-        separated = o.flag("add.line.separator") and not writer.breaks
-        between = b"\n" if separated else b""
+        ends_lines = o.flag("add.line.separator") and not writer.breaks
+        between = b"\n" if ends_lines else b""
         if template_attributes(uri):
             return self._named_files(o, writer.head, between)
         path = path_of(uri).expanduser().absolute()
@@ -192,9 +194,9 @@ def check_sinks(plan: Plan, mode: str) -> None:
     """Raises SiddhiBindError for a sink, in mode distributed, on a stream that comes in from outside: it would be part
     of several partial apps; and, in modes whose nodes fail, for one that sends to a fault stream: one node alone would
     take an event that its copies, and its state after a failure, do not have."""
-    written = {q.output.target.id for q in plan.queries} | set(plan.triggers)
+    output_streams = {q.output.target.id for q in plan.queries} | set(plan.triggers)
     for sink in outside_sinks(plan):
-        if mode == DISTRIBUTED and sink.stream not in written:
+        if mode == DISTRIBUTED and sink.stream not in output_streams:
             error = SiddhiBindError(
                 f"mode distributed has no sinks on input streams, such as '{sink.stream}'",
                 sink.span,
@@ -228,8 +230,8 @@ def _share(sink: OutsideSink, schema: Schema, number: int, of: int) -> Callable[
 def _of_key(key: int, schema: Schema, number: int, of: int, table: pa.Table) -> Array:
     field, column = table.schema.field(3 + key), table.column(3 + key)
     values = column_values(column, field) if is_object(field) else column.combine_chunks()
-    found: Array = by_hash(values, schema[key].type, of) == number
-    return found
+    is_of_key: Array = by_hash(values, schema[key].type, of) == number
+    return is_of_key
 
 
 class Deliveries:

@@ -105,35 +105,37 @@ class SourcePlans:
     def _reader(self, source: IncomingSource, latest: Callable[[], int | None]) -> tuple[str, SourceReader]:
         """(where a source reads, as it may be shown; its reader)."""
         schema = self._plan.schema(source.stream)
-        given = OptionValues.of("source", source.type, source.options, f"the source of stream '{source.stream}'")
+        option_values = OptionValues.of(
+            "source", source.type, source.options, f"the source of stream '{source.stream}'"
+        )
         if source.type == "kafka":
             from ...sources.kafka_source import EventTime, KafkaReader  # kafka-python is loaded where an app needs it
 
-            place = make_kafka_place(given, self._grants, self._references)
+            place = make_kafka_place(option_values, self._grants, self._references)
             servers = ",".join(place.options["bootstrap_servers"])
             attribute = _time_of(source, schema)
             time = None if attribute is None else EventTime(attribute, latest)
             return f"{', '.join(place.topics)} at {servers}", KafkaReader(place, source.mapping, schema, time)
         if source.type == "file":
-            files = make_files_place(given, self._grants)
+            files = make_files_place(option_values, self._grants)
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == "cdc":
-            return make_cdc_reader(given, source.mapping, schema, self._grants, self._references)
+            return make_cdc_reader(option_values, source.mapping, schema, self._grants, self._references)
         if source.type == "tcp":
-            tcp = make_tcp_place(given, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
+            tcp = make_tcp_place(option_values, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
             return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
         if source.type == "nats":
-            subject = NatsGate(self._grants, self._references, given.what).subject(source.options)
+            subject = NatsGate(self._grants, self._references, option_values.what).subject(source.options)
             return f"{subject.subject} at {subject.servers}", NatsReader(subject, decoder(source.mapping, schema))
         if source.type in RESPONSES:
-            sink_id, name = given.text(SINK_ID), quote(source.name, safe="")
+            sink_id, name = option_values.text(SINK_ID), quote(source.name, safe="")
             reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))
             return f"responses to {sink_id}", reader
         token = ListenerToken(self._home / "sources" / f"{source.name}.token")
-        listener, url = make_listener(given, self._grants, token)
-        if given.flag("basic.auth.enabled"):
-            logins = logins_of(source.options, self._files, self._references, given.what)
+        listener, url = make_listener(option_values, self._grants, token)
+        if option_values.flag("basic.auth.enabled"):
+            logins = logins_of(source.options, self._files, self._references, option_values.what)
             listener, url = replace(listener, logins=logins), url.partition(", token in ")[0]
         return url, HttpReader(listener, decoder(source.mapping, schema))
 

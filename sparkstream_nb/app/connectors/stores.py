@@ -81,11 +81,11 @@ def prepare_tables(tables: Tables, patience: Patience) -> None:
     for database, layouts in tables.items():
         from ...stores.tables import SqlTables  # it loads SQLAlchemy
 
-        opened = SqlTables(database, layouts, patience)
+        sql_tables = SqlTables(database, layouts, patience)
         try:
-            opened.prepare()
+            sql_tables.prepare()
         finally:
-            opened.close()
+            sql_tables.close()
 
 
 def _name_store(definition: AggregationDef | TableDef) -> str:
@@ -93,21 +93,21 @@ def _name_store(definition: AggregationDef | TableDef) -> str:
 
 
 def open_store(
-    own: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
+    app_store: Path | str, databases: Mapping[str, Database], patience: Patience, threads: int | None = None
 ) -> Store:
-    """The store of an app: `own` is a DuckDB file, which is read and written by `threads` threads. Raises StoreError
-    if a database cannot be opened."""
-    opened: dict[Database, Store] = {}
+    """The store of an app: `app_store` is a DuckDB file, which is read and written by `threads` threads. Raises
+    StoreError if a database cannot be opened."""
+    database_stores: dict[Database, Store] = {}
     try:
         for database in databases.values():
-            if database not in opened:
-                opened[database] = _open_store(database, patience)
-        base = DuckDBStore(own, threads=threads)
+            if database not in database_stores:
+                database_stores[database] = _open_store(database, patience)
+        base = DuckDBStore(app_store, threads=threads)
     except StoreError:
-        for store in opened.values():
+        for store in database_stores.values():
             store.close()
         raise
-    return StoreSet(base, {name: opened[d] for name, d in databases.items()}) if opened else base
+    return StoreSet(base, {name: database_stores[d] for name, d in databases.items()}) if database_stores else base
 
 
 def _open_store(database: Database, patience: Patience) -> Store:
@@ -132,15 +132,15 @@ class _Stores:
     def database(self, definition: AggregationDef | TableDef, store: Annotation) -> Database:
         """The database that `@store` means on all nodes."""
         nodes: Sequence[NodeFile | None] = self.nodes or [None] * len(self.plans)
-        found = [self._on(plan, node, definition, store) for plan, node in zip(self.plans, nodes, strict=True)]
-        different = next((d for d in found if d != found[0]), None)
-        if different is not None:
+        databases = [self._on(plan, node, definition, store) for plan, node in zip(self.plans, nodes, strict=True)]
+        other_database = next((d for d in databases if d != databases[0]), None)
+        if other_database is not None:
             raise _at(
                 self.plans[0], definition,
-                f"the nodes' @store of {_name_store(definition)} differ: {found[0]} and {different}",
+                f"the nodes' @store of {_name_store(definition)} differ: {databases[0]} and {other_database}",
                 "All nodes of an active-active deployment write to one database.",
             )  # fmt: skip
-        return found[0]
+        return databases[0]
 
     def _on(
         self, plan: Plan, node: NodeFile | None, definition: AggregationDef | TableDef, store: Annotation
@@ -150,16 +150,16 @@ class _Stores:
         type_ = options.get("type", "")
         if type_.lower() != "rdbms":
             raise _at(plan, definition, f"{what} has type '{type_}', which this build cannot use", "Use type='rdbms'.")
-        named, url = options.get("datasource"), options.get("jdbc.url")
+        source_name, url = options.get("datasource"), options.get("jdbc.url")
         try:
-            if named is not None:
+            if source_name is not None:
                 if node is None:
                     raise Misuse(
-                        f"{what} names the data source '{named}', and no deployment file defines one: deploy with "
-                        "conf=, or --conf"
+                        f"{what} names the data source '{source_name}', and no deployment file defines one: deploy "
+                        "with conf=, or --conf"
                     )
-                source = data_source(node, named)
-                place = f"{node.path}: data source {named}"
+                source = data_source(node, source_name)
+                place = f"{node.path}: data source {source_name}"
                 url, user, password, pool = source.url, source.user, source.password, source.pool
             elif url is not None:
                 place, user, password, pool = what, options.get("username"), options.get("password"), 5
@@ -178,31 +178,31 @@ class _Stores:
 
         No password is looked up for an address that is not granted, and no message shows the value of a reference.
         """
-        written = _BEFORE_OPTIONS.findall(url)[0]
-        options = parse_qsl(url[len(written) + 1 :])
+        base_url = _BEFORE_OPTIONS.findall(url)[0]
+        options = parse_qsl(url[len(base_url) + 1 :])
         _check_password(dict(options).get("password"), what)
-        found = self.references.resolve(written, what)
+        resolved_url = self.references.resolve(base_url, what)
         try:
-            database = relative_to(from_jdbc(found), Path.cwd())
+            database = relative_to(from_jdbc(resolved_url), Path.cwd())
         except StoreError:
-            if found == written:
+            if resolved_url == base_url:
                 raise
             raise Misuse(
-                f"{what}: '{written}' does not name an address such as jdbc:postgresql://HOST:5432/DATABASE"
+                f"{what}: '{base_url}' does not name an address such as jdbc:postgresql://HOST:5432/DATABASE"
             ) from None
         try:
             self.grants.check_store(database, f"{what} opens")
         except NotAllowed:
-            if found == written:
+            if resolved_url == base_url:
                 raise
             option = "file=DIR" if database.is_file else f"jdbc={database.kind}://HOST:PORT/DATABASE"
-            raise NotAllowed(f"what '{written}' stands for, which {what} opens,", option) from None
+            raise NotAllowed(f"what '{base_url}' stands for, which {what} opens,", option) from None
         for name, value in options:
-            resolved = self.references.resolve(value, what) if name.lower() in FILE_OPTIONS else ""
+            option_value = self.references.resolve(value, what) if name.lower() in FILE_OPTIONS else ""
             try:
-                self.grants.check_options([(name, resolved)], f"{what} opens {written} with")
+                self.grants.check_options([(name, option_value)], f"{what} opens {base_url} with")
             except NotAllowed:
-                if resolved == value:
+                if option_value == value:
                     raise
                 raise NotAllowed(f"what {name}='{value}' of {what} stands for", "file=DIR") from None
 
@@ -218,15 +218,15 @@ def address(
 ) -> Database:
     """The database of a JDBC address whose parts may hold references. Raises `Misuse` and StoreError, with `place`
     where a reference has no value; the path of a file is below the working directory."""
-    resolved = {k: None if v is None else references.resolve(v, place) for k, v in {"u": user, "p": password}.items()}
-    secret = None if resolved["p"] is None else Secret(resolved["p"])
-    return relative_to(from_jdbc(references.resolve(url, place), resolved["u"], secret, pool=pool), Path.cwd())
+    login = {k: None if v is None else references.resolve(v, place) for k, v in {"u": user, "p": password}.items()}
+    secret = None if login["p"] is None else Secret(login["p"])
+    return relative_to(from_jdbc(references.resolve(url, place), login["u"], secret, pool=pool), Path.cwd())
 
 
 def _at(plan: Plan, definition: AggregationDef | TableDef, message: str, hint: str | None = None) -> SiddhiBindError:
     a = find_annotation(definition.annotations, "store") or find_annotation(definition.annotations, "PartitionById")
-    own = definition.span if isinstance(definition, AggregationDef) else NOWHERE
-    span = own if a is None else a.span
+    definition_span = definition.span if isinstance(definition, AggregationDef) else NOWHERE
+    span = definition_span if a is None else a.span
     error = SiddhiBindError(message, span, hint=hint)
     error.with_source(plan.text)
     return error

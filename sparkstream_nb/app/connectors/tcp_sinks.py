@@ -28,10 +28,10 @@ class TcpGate:
         the server is not granted."""
         o = OptionValues.of_trimmed("sink", "tcp", options, self.what)
         url = o.text("url")
-        found = _URL.fullmatch(url)
-        if found is None:
+        match = _URL.fullmatch(url)
+        if match is None:
             raise Misuse(f"{self.what}: url is tcp://HOST:PORT/CONTEXT, not {shown(mask_passwords(url))}")
-        host, port = self.grants.check_server("tcp", found["server"], f"{self.what} sends to")
+        host, port = self.grants.check_server("tcp", match["server"], f"{self.what} sends to")
         o.flag("sync")
-        place = TcpServer(host.strip("[]"), port, found["channel"], o.flag("tcp.no.delay"), o.flag("keep.alive"))
+        place = TcpServer(host.strip("[]"), port, match["channel"], o.flag("tcp.no.delay"), o.flag("keep.alive"))
         return f"{place}/{place.channel}", TcpTarget(place)

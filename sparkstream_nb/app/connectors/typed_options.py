@@ -21,35 +21,35 @@ class OptionValues:
     Every method raises KeyError for an option that the table does not declare, and `Misuse` for a value that is wrong.
     """
 
-    given: Mapping[str, str] = field(repr=False)
-    declared: Options = field(repr=False)
+    raw_values: Mapping[str, str] = field(repr=False)
+    specs: Options = field(repr=False)
     what: str
     quote: str = ""
     lower: bool = False
 
     @classmethod
-    def of(cls, end: End, type_: str, given: Mapping[str, str], what: str) -> OptionValues:
+    def of(cls, end: End, type_: str, values: Mapping[str, str], what: str) -> OptionValues:
         """The options of a source or sink of a type. Messages about sources have the names in quotes."""
         source = end == "source"
-        return cls(given, options_of(end, type_), what, "'" if source else "", lower=source)
+        return cls(values, options_of(end, type_), what, "'" if source else "", lower=source)
 
     @classmethod
-    def of_trimmed(cls, end: End, type_: str, given: Mapping[str, str], what: str) -> OptionValues:
+    def of_trimmed(cls, end: End, type_: str, raw_values: Mapping[str, str], what: str) -> OptionValues:
         """The options of a sink of a type that takes all values without the blanks around them."""
-        values = {key: value.strip() for key, value in given.items()}
+        values = {key: value.strip() for key, value in raw_values.items()}
         return cls(values, options_of(end, type_), what, lower=True)
 
     def has(self, key: str) -> bool:
         """True if the option is given."""
-        return self.declared[key].name in self.given
+        return self.specs[key].name in self.raw_values
 
     def optional(self, key: str) -> str | None:
         """The value as it is written; None where the option is not given."""
-        return self.given.get(self.declared[key].name)
+        return self.raw_values.get(self.specs[key].name)
 
     def raw(self, key: str) -> str:
         """The value as it is written, or the default."""
-        return self.given.get(key, self.declared[key].default)
+        return self.raw_values.get(key, self.specs[key].default)
 
     def trim(self, key: str) -> str:
         """The value, or the default, without blanks around it."""
@@ -67,13 +67,13 @@ class OptionValues:
     def check_shown(self, *keys: str) -> None:
         """Raises `Misuse` for a reference in one of the options whose values are shown."""
         for key in keys:
-            if self.declared[key].shown and "${" in self.raw(key):
+            if self.specs[key].is_shown and "${" in self.raw(key):
                 name = self._name(key)
                 raise Misuse(f"{self.what}: {name} cannot have a reference such as ${{sec:...}} in it: it is shown")
 
     def flag(self, key: str, default: bool = False) -> bool:
         """An option that is true or false; `default` counts where the table has none."""
-        value = self.raw(key) if self.has(key) else self.declared[key].default or str(default)
+        value = self.raw(key) if self.has(key) else self.specs[key].default or str(default)
         if value.lower() not in _TRUTH:
             wrong = shown(value.lower() if self.lower else value)
             raise Misuse(f"{self.what}: {self._name(key)} is 'true' or 'false', not {wrong}")
@@ -81,14 +81,14 @@ class OptionValues:
 
     def choice(self, key: str) -> Any:
         """One of the values that the table has, in small letters."""
-        value, among = self.text(key).lower(), self.declared[key].values
+        value, among = self.text(key).lower(), self.specs[key].values
         if value not in among:
             raise Misuse(f"{self.what}: {self._name(key)} is one of {', '.join(among)}, not {shown(value)}")
         return value
 
     def number(self, key: str) -> int:
         """A whole number from 1 to the most that the table allows."""
-        text, most = self.text(key), self.declared[key].most
+        text, most = self.text(key), self.specs[key].most
         if not text.isdecimal() or not 0 < int(text) <= most:
             raise Misuse(f"{self.what}: {self._name(key)} is a whole number from 1 to {most:,}, not {shown(text)}")
         return int(text)

@@ -133,29 +133,29 @@ def default_home(name: str) -> Path:
 
 def check_home(home: Path) -> None:
     """Raises `Misuse` if `home` cannot be the folder of an app."""
-    found = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
-    if not found.is_dir() or not os.access(found, os.W_OK):
-        raise Misuse(f"{home} cannot be the app's folder: {found} is not a folder that may be written to")
-    if found == home.absolute() and not has_app(home):
-        there = sorted(p.name for p in home.iterdir() if not _left_by_a_start(p))
-        if there:
-            named = ", ".join(there[:3]) + (f" and {len(there) - 3} more" if len(there) > 3 else "")
-            lacking = "that app.json is of something else" if "app.json" in there else "no app.json"
+    existing_parent = next(p for p in (home.absolute(), *home.absolute().parents) if p.exists())
+    if not existing_parent.is_dir() or not os.access(existing_parent, os.W_OK):
+        raise Misuse(f"{home} cannot be the app's folder: {existing_parent} is not a folder that may be written to")
+    if existing_parent == home.absolute() and not has_app(home):
+        entries = sorted(p.name for p in home.iterdir() if not _left_by_a_start(p))
+        if entries:
+            entry_names = ", ".join(entries[:3]) + (f" and {len(entries) - 3} more" if len(entries) > 3 else "")
+            lacking = "that app.json is of something else" if "app.json" in entries else "no app.json"
             raise Misuse(
-                f"{home} is not an app's folder: it has {named}, and {lacking}. Give a folder that is empty, or not "
-                "there yet, as home"
+                f"{home} is not an app's folder: it has {entry_names}, and {lacking}. Give a folder that is empty, or "
+                "not there yet, as home"
             )
 
 
 def has_app(home: Path) -> bool:
     """True if `home` has the `app.json` of an app, which may be cut off. Raises `Misuse` if that cannot be read."""
     try:
-        found = _read(home)
+        record = _read(home)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, NestedTooDeep):
         return False
     except ValueError:
         return True
-    return isinstance(found, dict) and found.keys() >= {"run", "format"}
+    return isinstance(record, dict) and record.keys() >= {"run", "format"}
 
 
 def _read(home: Path) -> Any:
@@ -241,116 +241,120 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     """
     d, home = deployment, deployment.home
     run = uuid.uuid4().hex[:12]
-    wanted = wanted_life(d, plan, run, partitions)
-    said = None
+    new_run = wanted_life(d, plan, run, partitions)
+    message = None
     if (home / "app.json").exists():
-        former, reason = None if d.fresh else _life_there(home), FRESH
-        if former is not None:
-            wanted = replace(_plan_life(d, plan, former, run), partitions=partitions)
-            becomes, reason = _fate(d, former, wanted, plan)
-            same = replace(former, deployed=d.record)
+        previous_run, reason = None if d.fresh else _life_there(home), FRESH
+        if previous_run is not None:
+            new_run = replace(_plan_life(d, plan, previous_run, run), partitions=partitions)
+            becomes, reason = _fate(d, previous_run, new_run, plan)
+            same = replace(previous_run, deployed=d.record)
             if becomes == "kept":
-                return _kept(home, replace(same, units=_match_renamed(former, plan)), d.shard_ids)
+                return _kept(home, replace(same, units=_match_renamed(previous_run, plan)), d.shard_ids)
             if becomes == "changed" and not d.attached:
-                return _continue_with_plan(d, same, wanted, plan)
+                return _continue_with_plan(d, same, new_run, plan)
         if d.attached:
             raise Misuse(
                 f"{d.name} cannot be attached: {reason}. Deploy it again with the text that it is to have; the "
                 "deployment says which state is kept"
             )
-        left = sum(unsent(life) for life in home.glob("life-*"))
-        meeting = None if former is None else former.shared_folder
+        left = sum(unsent(run_folder) for run_folder in home.glob("life-*"))
+        meeting = None if previous_run is None else previous_run.shared_folder
         if meeting is not None:
             retire(meeting)
-        said = f"The state was dropped: {reason}. It is in {_move_to_trash(home, run)}."
-        unfinished = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _is_unfinished(p)]
-        if unfinished:
-            said += f" State that an interrupted deployment had dropped is in {', '.join(unfinished)}."
+        message = f"The state was dropped: {reason}. It is in {_move_to_trash(home, run)}."
+        unfinished_paths = [str(p) for p in sorted((home / "trash").iterdir()) if p.name != run and _is_unfinished(p)]
+        if unfinished_paths:
+            message += f" State that an interrupted deployment had dropped is in {', '.join(unfinished_paths)}."
         if meeting is not None:
-            said += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
+            message += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
         if left:
-            said += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
-    private_folder(wanted.folder(home))  # before it is named: one that is named and missing was removed
-    wanted.write(home)
-    return wanted, said
+            message += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
+    private_folder(new_run.folder(home))  # before it is named: one that is named and missing was removed
+    new_run.write(home)
+    return new_run, message
 
 
-def _plan_life(deployment: Deployment, plan: Plan, former: AppRun, run: str) -> AppRun:
-    """The run that `deployment` would begin after `former`."""
-    wanted = wanted_life(deployment, plan, run)
-    if former.plan != wanted.plan and former.plan in known_fingerprints(plan):
-        wanted = replace(wanted, plan=former.plan)  # an earlier version hashed the same plan
+def _plan_life(deployment: Deployment, plan: Plan, previous_run: AppRun, run: str) -> AppRun:
+    """The run that `deployment` would begin after `previous_run`."""
+    new_run = wanted_life(deployment, plan, run)
+    if previous_run.plan != new_run.plan and previous_run.plan in known_fingerprints(plan):
+        new_run = replace(new_run, plan=previous_run.plan)  # an earlier version hashed the same plan
     # By the wall clock it goes on from where the clock is, wherever that began.
-    return replace(wanted, start=former.start) if deployment.clock == "wall" else wanted
+    return replace(new_run, start=previous_run.start) if deployment.clock == "wall" else new_run
 
 
-def _fate(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[Fate, str]:
-    """The fate of the state of `former`, and why it does not continue unchanged (empty if it does)."""
-    reason = _difference(former, wanted)
+def _fate(deployment: Deployment, previous_run: AppRun, new_run: AppRun, plan: Plan) -> tuple[Fate, str]:
+    """The fate of the state of `previous_run`, and why it does not continue unchanged (empty if it does)."""
+    reason = _difference(previous_run, new_run)
     if reason is not None:
         return "dropped", reason
-    if _means_the_same(former, wanted, plan):
+    if _means_the_same(previous_run, new_run, plan):
         return "kept", ""
-    return ("changed" if goes_on(deployment, former, plan) else "dropped"), CHANGED
+    return ("changed" if goes_on(deployment, previous_run, plan) else "dropped"), CHANGED
 
 
-def _kept(home: Path, former: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
+def _kept(home: Path, previous_run: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
-    said = "The state was kept: no change affects it."
-    before = [former.shards[i] for i in former.over]
+    message = "The state was kept: no change affects it."
+    before = [previous_run.shards[i] for i in previous_run.over]
     if list(shard_ids) == before:
-        former.write(home)  # other parameters may have changed
-        return former, said
-    life = former.with_nodes(shard_ids)
-    life.write(home)
-    return life, said + _nodes_changed(before, shard_ids)
+        previous_run.write(home)  # other parameters may have changed
+        return previous_run, message
+    new_run = previous_run.with_nodes(shard_ids)
+    new_run.write(home)
+    return new_run, message + _nodes_changed(before, shard_ids)
 
 
 def _nodes_changed(before: Sequence[str], now: Sequence[str]) -> str:
     """The nodes that came and went, in words."""
-    said = ""
-    came, went = [s for s in now if s not in before], [s for s in before if s not in now]
-    if came:
-        said += f" {'New nodes' if len(came) > 1 else 'A new node'}: {', '.join(came)}."
-    if went:
-        said += f" Removed from the app: {', '.join(went)}; their stored rows stay."
-    return said
+    message = ""
+    added_nodes, removed_nodes = [s for s in now if s not in before], [s for s in before if s not in now]
+    if added_nodes:
+        message += f" {'New nodes' if len(added_nodes) > 1 else 'A new node'}: {', '.join(added_nodes)}."
+    if removed_nodes:
+        message += f" Removed from the app: {', '.join(removed_nodes)}; their stored rows stay."
+    return message
 
 
-def _means_the_same(former: AppRun, wanted: AppRun, plan: Plan) -> bool:
+def _means_the_same(previous_run: AppRun, new_run: AppRun, plan: Plan) -> bool:
     """True if an app has its former meaning, even with other names of queries."""
-    if former.plan != wanted.plan or not former.units or not wanted.units:
-        return former.plan == wanted.plan
-    found = unit_changes(former.units, plan, former.change + 1)
-    return former.schemas == wanted.schemas and not (found.added or found.changed or found.bound or found.removed)
+    if previous_run.plan != new_run.plan or not previous_run.units or not new_run.units:
+        return previous_run.plan == new_run.plan
+    changes = unit_changes(previous_run.units, plan, previous_run.change + 1)
+    return previous_run.schemas == new_run.schemas and not (
+        changes.added or changes.changed or changes.bound or changes.removed
+    )
 
 
-def _match_renamed(former: AppRun, plan: Plan) -> Mapping[str, KeptUnit]:
+def _match_renamed(previous_run: AppRun, plan: Plan) -> Mapping[str, KeptUnit]:
     """The units of an app with its former meaning, by their names now."""
-    return unit_changes(former.units, plan, former.change + 1).units if former.units else {}
+    return unit_changes(previous_run.units, plan, previous_run.change + 1).units if previous_run.units else {}
 
 
-def _continue_with_plan(deployment: Deployment, former: AppRun, wanted: AppRun, plan: Plan) -> tuple[AppRun, str]:
+def _continue_with_plan(
+    deployment: Deployment, previous_run: AppRun, new_run: AppRun, plan: Plan
+) -> tuple[AppRun, str]:
     """The former run, continued with another plan."""
     home = deployment.home
-    life, units = plan_change(home, former, plan, wanted)
-    left = unsent_before(home, former, life)
-    place = empty_trash(home, str(life.aside))
-    copy_to_trash(home, former, life, place)
-    said = describe_changes(units, place, left)
-    before = [former.shards[i] for i in former.over]
+    changed_run, units = plan_change(home, previous_run, plan, new_run)
+    left = unsent_before(home, previous_run, changed_run)
+    place = empty_trash(home, str(changed_run.aside))
+    copy_to_trash(home, previous_run, changed_run, place)
+    message = describe_changes(units, place, left)
+    before = [previous_run.shards[i] for i in previous_run.over]
     if list(deployment.shard_ids) != before:
-        life = life.with_nodes(deployment.shard_ids)
-        said += _nodes_changed(before, deployment.shard_ids)
-    life.write(home)
-    return life, said
+        changed_run = changed_run.with_nodes(deployment.shard_ids)
+        message += _nodes_changed(before, deployment.shard_ids)
+    changed_run.write(home)
+    return changed_run, message
 
 
-def goes_on(deployment: Deployment, former: AppRun, plan: Plan) -> bool:
+def goes_on(deployment: Deployment, previous_run: AppRun, plan: Plan) -> bool:
     """True if a changed app continues its run: if any state is kept, or sources have positions. Otherwise nothing would
     be left of it but its clock.
     """
-    return bool(deployment.sources) or unit_changes(former.units, plan, former.change + 1).keeps
+    return bool(deployment.sources) or unit_changes(previous_run.units, plan, previous_run.change + 1).keeps
 
 
 def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
@@ -359,9 +363,9 @@ def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
     """
     if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
-    former = former_life(deployment.home)
-    becomes, _ = _fate(deployment, former, _plan_life(deployment, plan, former, former.run), plan)
-    return former if becomes == "changed" else None
+    previous_run = former_life(deployment.home)
+    becomes, _ = _fate(deployment, previous_run, _plan_life(deployment, plan, previous_run, previous_run.run), plan)
+    return previous_run if becomes == "changed" else None
 
 
 def foreseen(deployment: Deployment, plan: Plan) -> Changes:
@@ -372,10 +376,10 @@ def foreseen(deployment: Deployment, plan: Plan) -> Changes:
         return Changes(d.name, "begun")
     if d.fresh:
         return Changes(d.name, "dropped", FRESH)
-    former = _life_there(d.home)
-    becomes, reason = _fate(d, former, _plan_life(d, plan, former, former.run), plan)
+    previous_run = _life_there(d.home)
+    becomes, reason = _fate(d, previous_run, _plan_life(d, plan, previous_run, previous_run.run), plan)
     if becomes == "changed":
-        return Changes(d.name, becomes, units=unit_changes(former.units, plan, former.change + 1))
+        return Changes(d.name, becomes, units=unit_changes(previous_run.units, plan, previous_run.change + 1))
     return Changes(d.name, becomes, reason or None)
 
 
@@ -403,8 +407,8 @@ def check_connected_before(deployment: Deployment) -> None:
     d = deployment
     if d.fresh or d.attached or not (d.home / "app.json").exists():
         return
-    deployed = former_life(d.home).deployed
-    offline_before = deployed is not None and bool(deployed.arguments.get("offline"))
+    record = former_life(d.home).deployed
+    offline_before = record is not None and bool(record.arguments.get("offline"))
     has_connections = bool(d.left_out) if d.offline else bool(d.sources or d.sinks or d.databases or d.tables)
     if offline_before == d.offline or not has_connections:
         return
@@ -421,9 +425,9 @@ def _move_to_trash(home: Path, run: str) -> Path:
     """Moves an app's own files into a folder of its trash, from which an earlier deployment's go. `app.json` is the
     last: a folder that is emptied in part is still known as the app's."""
     place = empty_trash(home, run)
-    for own in [*filter(_is_life, home.iterdir()), *(home / f for f in _OWN_FILES), home / "app.json"]:
-        if own.exists():
-            own.rename(place / own.name)
+    for path in [*filter(_is_life, home.iterdir()), *(home / f for f in _OWN_FILES), home / "app.json"]:
+        if path.exists():
+            path.rename(place / path.name)
     return place
 
 
@@ -431,8 +435,8 @@ def own_files(home: Path) -> list[Path]:
     """The files and folders of an app in its folder. `app.json` and the lock are the last: a folder that is emptied in
     part is still known as the app's."""
     names = (*_OWN_FILES, "sinks", "sources", "trash", "app.json.new", "app.json", LOCK)
-    there = [*filter(_is_life, home.iterdir()), *(home / name for name in names)]
-    return [path for path in there if path.exists()]
+    paths = [*filter(_is_life, home.iterdir()), *(home / name for name in names)]
+    return [path for path in paths if path.exists()]
 
 
 def empty_trash(home: Path, run: str) -> Path:
@@ -455,28 +459,28 @@ def _is_unfinished(place: Path) -> bool:
 
 def _life_there(home: Path) -> AppRun:
     """`former_life`, which also raises `Misuse` if the run's folder is gone."""
-    former = former_life(home)
-    if not former.folder(home).is_dir():
-        raise not_whole(home, f"its {former.folder(home).name} is missing, and with it the input")
-    return former
+    previous_run = former_life(home)
+    if not previous_run.folder(home).is_dir():
+        raise not_whole(home, f"its {previous_run.folder(home).name} is missing, and with it the input")
+    return previous_run
 
 
 def former_life(home: Path) -> AppRun:
     """The run recorded in `app.json`. Raises `Misuse`, with the ways out, if it cannot be read."""
     try:
-        found = _read(home)
-        if found["format"] != STATE_FORMAT:
+        record = _read(home)
+        if record["format"] != STATE_FORMAT:
             raise Misuse(
                 f"the state in {home} was written by another version of this package. "
                 "fresh=True (--fresh) starts from scratch and keeps it in its trash; or give another folder as home"
             )
-        if not _RUN.fullmatch(found["run"]):
+        if not _RUN.fullmatch(record["run"]):
             raise ValueError("a run of another kind")
-        lists = {k: tuple(v) for k, v in found.items() if isinstance(v, list)}
-        deployed = found.get("deployed")
-        units = {key: KeptUnit(**unit) for key, unit in found.get("units", {}).items()}
-        read = None if deployed is None else DeploymentRecord.read(deployed)
-        return AppRun(**{**found, **lists, "deployed": read, "units": units})
+        lists = {k: tuple(v) for k, v in record.items() if isinstance(v, list)}
+        deployment_record = record.get("deployed")
+        units = {key: KeptUnit(**unit) for key, unit in record.get("units", {}).items()}
+        read = None if deployment_record is None else DeploymentRecord.read(deployment_record)
+        return AppRun(**{**record, **lists, "deployed": read, "units": units})
     except (OSError, ValueError, RecursionError, AttributeError, TypeError, KeyError):
         raise Misuse(
             f"{home / 'app.json'} cannot be read: it was cut off or changed. Put it back from a copy; fresh=True "
@@ -484,34 +488,36 @@ def former_life(home: Path) -> AppRun:
         ) from None
 
 
-def _difference(former: AppRun, wanted: AppRun) -> str | None:
+def _difference(previous_run: AppRun, new_run: AppRun) -> str | None:
     """Why the former state does not fit, in words."""
-    if former.plan != wanted.plan and not (former.units and wanted.units):
+    if previous_run.plan != new_run.plan and not (previous_run.units and new_run.units):
         return CHANGED
-    if former.runner != wanted.runner:
-        return f"it runs {_RUNS[wanted.runner]} now, and ran {_RUNS[former.runner]}"
-    if former.mode != wanted.mode:
-        return f"the mode is {wanted.mode} now, and was {former.mode}"
-    if not set(former.shards) & set(wanted.shards):
-        return f"the shard ids are {', '.join(wanted.shards)} now, and were {', '.join(former.shards)}"
-    if former.groups != wanted.groups:
+    if previous_run.runner != new_run.runner:
+        return f"it runs {_RUNS[new_run.runner]} now, and ran {_RUNS[previous_run.runner]}"
+    if previous_run.mode != new_run.mode:
+        return f"the mode is {new_run.mode} now, and was {previous_run.mode}"
+    if not set(previous_run.shards) & set(new_run.shards):
+        return f"the shard ids are {', '.join(new_run.shards)} now, and were {', '.join(previous_run.shards)}"
+    if previous_run.groups != new_run.groups:
         return "the groups of nodes, their figures, faults or seed changed"
-    if former.led != wanted.led:
-        return f"the leader runs {_describe_leaders(wanted)} now, and ran {_describe_leaders(former)}"
-    if former.start != wanted.start:
-        return f"the clock starts {_start(wanted.start)} now, and started {_start(former.start)}"
-    if former.shared != wanted.shared:
-        return f"Spark's machines meet at {wanted.shared or 'no address'} now, and met at {former.shared or 'none'}"
-    if former.timezone != wanted.timezone:
-        return f"the time zone is {wanted.timezone} now, and was {former.timezone}"
+    if previous_run.led != new_run.led:
+        return f"the leader runs {_describe_leaders(new_run)} now, and ran {_describe_leaders(previous_run)}"
+    if previous_run.start != new_run.start:
+        return f"the clock starts {_start(new_run.start)} now, and started {_start(previous_run.start)}"
+    if previous_run.shared != new_run.shared:
+        return (
+            f"Spark's machines meet at {new_run.shared or 'no address'} now, and met at {previous_run.shared or 'none'}"
+        )
+    if previous_run.timezone != new_run.timezone:
+        return f"the time zone is {new_run.timezone} now, and was {previous_run.timezone}"
     return None
 
 
 _RUNS = {"spark": "on Spark", "inline": "in one process (master='inline')"}
 
 
-def _describe_leaders(life: AppRun) -> str:
-    return ", ".join(life.led or ()) or "nothing"
+def _describe_leaders(app_run: AppRun) -> str:
+    return ", ".join(app_run.led or ()) or "nothing"
 
 
 def _start(start: int | None) -> str:

@@ -35,86 +35,94 @@ _MOST_NAMED = 12
 """Names of one kind in a sentence."""
 
 
-def has_pending(home: Path, life: AppRun) -> bool:
+def has_pending(home: Path, app_run: AppRun) -> bool:
     """True if anything that came in during a life is not committed: the app must not be changed before that."""
-    folder = life.folder(home)
-    found = checkpoint_of(life.runner, folder, life.shared_folder).read_progress()
+    folder = app_run.folder(home)
+    progress = checkpoint_of(app_run.runner, folder, app_run.shared_folder).read_progress()
     return bool(
-        found.planned != found.done or entries_in(folder / "inbox") > found.reached or left(folder, life.shared_folder)
+        progress.planned != progress.done
+        or entries_in(folder / "inbox") > progress.reached
+        or left(folder, app_run.shared_folder)
     )
 
 
-def plan_change(home: Path, former: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
+def plan_change(home: Path, previous_run: AppRun, plan: Plan, schemas: AppRun) -> tuple[AppRun, UnitChanges]:
     """The run of an app from its change to `plan` on, and the changes of its units. `schemas` is a run that begins with
     the plan. Raises `Misuse` if something that came in is not committed.
     """
-    if has_pending(home, former):
+    if has_pending(home, previous_run):
         raise Misuse(
             f"{home} cannot continue with another app: some of its input is not committed. Deploy the former app, let "
             "it finish (app.flush()), and deploy this one then; fresh=True (--fresh) starts from scratch"
         )
-    reached = checkpoint_of(former.runner, former.folder(home), former.shared_folder).read_progress()
-    number = former.change + 1
-    found = unit_changes(former.units, plan, number)
-    others = [s for s in {*former.schemas, *schemas.schemas} if former.schemas.get(s) != schemas.schemas.get(s)]
-    anew = [key.partition(" ") for key in (*found.added, *found.changed, *found.bound, *found.removed)]
-    life = replace(
-        former,
+    progress = checkpoint_of(
+        previous_run.runner, previous_run.folder(home), previous_run.shared_folder
+    ).read_progress()
+    number = previous_run.change + 1
+    unit_diff = unit_changes(previous_run.units, plan, number)
+    others = [
+        s for s in {*previous_run.schemas, *schemas.schemas} if previous_run.schemas.get(s) != schemas.schemas.get(s)
+    ]
+    reset_units = [
+        key.partition(" ") for key in (*unit_diff.added, *unit_diff.changed, *unit_diff.bound, *unit_diff.removed)
+    ]
+    new_run = replace(
+        previous_run,
         plan=schemas.plan,
-        units=found.units,
+        units=unit_diff.units,
         schemas=schemas.schemas,
         change=number,
-        changed=reached.reached,
-        fresh=tuple(name for kind, _, name in anew if kind == "aggregation"),
-        entries={**former.entries, **dict.fromkeys(others, reached.reached)},
-        batches={**former.batches, **dict.fromkeys(others, reached.planned + 1)},
+        changed=progress.reached,
+        fresh=tuple(name for kind, _, name in reset_units if kind == "aggregation"),
+        entries={**previous_run.entries, **dict.fromkeys(others, progress.reached)},
+        batches={**previous_run.batches, **dict.fromkeys(others, progress.planned + 1)},
         aside=uuid.uuid4().hex[:12],
     )
-    return life, found
+    return new_run, unit_diff
 
 
-def copy_to_trash(home: Path, former: AppRun, life: AppRun, place: Path) -> None:
+def copy_to_trash(home: Path, previous_run: AppRun, new_run: AppRun, place: Path) -> None:
     """Copy the parts that the change drops into the trash, at `place`: the nodes' states, and the store if some of it
     goes.
     """
     shutil.copy2(home / "app.json", place / "app.json")  # first: copies that are cut short need not be kept
-    kept = private_folder(place / f"life-{former.run}") / "checkpoint"
-    if former.shared_folder is not None:
+    checkpoint_copy = private_folder(place / f"life-{previous_run.run}") / "checkpoint"
+    if previous_run.shared_folder is not None:
         try:
-            former.shared_folder.below("checkpoint").copy_to(kept)
+            previous_run.shared_folder.below("checkpoint").copy_to(checkpoint_copy)
         except OSError as error:
-            raise former.shared_folder.unreached_error(error) from None
+            raise previous_run.shared_folder.unreached_error(error) from None
     else:
-        keep_checkpoint(former.runner, former.folder(home), kept)
+        keep_checkpoint(previous_run.runner, previous_run.folder(home), checkpoint_copy)
     for name in ("store.duckdb", "store.duckdb.wal"):
-        if life.fresh and (home / name).exists():
+        if new_run.fresh and (home / name).exists():
             shutil.copy2(home / name, place / name)
 
 
-def purge_dropped(home: Path, app: str, life: AppRun, *, own_store: bool) -> None:
+def purge_dropped(home: Path, app: str, app_run: AppRun, *, own_store: bool) -> None:
     """Remove the parts that the last change of an app restarted: outputs of streams that have other attributes since,
     which go to the trash, and aggregations of the app's own store. Running it again has no effect.
     """
-    if not life.change:
+    if not app_run.change:
         return
-    outputs = OutputFiles(life.folder(home) / "outputs", life.shards)
-    for stream, first in life.batches.items():
+    outputs = OutputFiles(app_run.folder(home) / "outputs", app_run.shards)
+    for stream, first in app_run.batches.items():
         old = [f for f in outputs.files(stream) if f.last < first]
         if old:
             outputs.forget(stream)
-        place = home / "trash" / str(life.aside) / "outputs" / outputs.stream_folder(stream).name
+        place = home / "trash" / str(app_run.aside) / "outputs" / outputs.stream_folder(stream).name
         for file in old:
             with contextlib.suppress(FileNotFoundError):
                 put_in_place(file.path, private_folder(place) / file.path.name)
     store = home / "store.duckdb"
-    if own_store and life.fresh and store.exists():
-        forget_aggregations(store, (app, f"{life.run}/change", life.change), life.fresh)
+    if own_store and app_run.fresh and store.exists():
+        forget_aggregations(store, (app, f"{app_run.run}/change", app_run.change), app_run.fresh)
 
 
-def unsent_before(home: Path, former: AppRun, life: AppRun) -> int:
+def unsent_before(home: Path, previous_run: AppRun, new_run: AppRun) -> int:
     """The number of unsent outputs of streams whose attributes change: they are not sent."""
-    streams = {s for s in life.batches if life.batches[s] != former.batches.get(s)}
-    return unsent(former.folder(home), streams)
+    streams = {s for s in new_run.batches if new_run.batches[s] != previous_run.batches.get(s)}
+    return unsent(previous_run.folder(home), streams)
 
 
 Fate = Literal["kept", "changed", "dropped"]

@@ -119,15 +119,15 @@ def shards_of(shard_ids: Sequence[str] | None, nodes: int) -> tuple[str, ...]:
     """The shard id of each node, by default node-1, node-2, ... Raises `Misuse` for other than one for each."""
     if shard_ids is None:
         return tuple(f"node-{i + 1}" for i in range(nodes))
-    given = ", ".join(shard_ids)
+    id_list = ", ".join(shard_ids)
     if not all(id.strip() for id in shard_ids):
-        raise Misuse(f"a shard id is empty: {given}")
+        raise Misuse(f"a shard id is empty: {id_list}")
     if len(shard_ids) != nodes:
         ids = "1 shard id was" if len(shard_ids) == 1 else f"{len(shard_ids):,} shard ids were"
         has = "is 1 node" if nodes == 1 else f"are {nodes:,} nodes"
-        raise Misuse(f"each node needs a shard id: there {has}, and {ids} given: {given}")
+        raise Misuse(f"each node needs a shard id: there {has}, and {ids} given: {id_list}")
     if len(set(shard_ids)) != nodes:
-        raise Misuse(f"two nodes have the same shard id: {given}")
+        raise Misuse(f"two nodes have the same shard id: {id_list}")
     return tuple(shard_ids)
 
 
@@ -166,5 +166,5 @@ def _moment(time: int | str | date) -> int | datetime:
             time = datetime.fromisoformat(time)
     if isinstance(time, int):
         return time
-    whole = time if isinstance(time, datetime) else datetime.combine(time, datetime.min.time())
-    return whole if whole.tzinfo else whole.replace(tzinfo=UTC)
+    moment = time if isinstance(time, datetime) else datetime.combine(time, datetime.min.time())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

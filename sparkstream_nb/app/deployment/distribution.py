@@ -18,23 +18,26 @@ from .grouping import Trial
 
 
 def resource_cluster(
-    files: Sequence[NodeFile], given: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
+    files: Sequence[NodeFile], cluster: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
 ) -> ResourceCluster:
-    """The managers and resource nodes: of deployment files, as `given`, or `nodes` resource nodes with these `ids`.
+    """The managers and resource nodes: of deployment files, `cluster`, or `nodes` resource nodes with these `ids`.
     Raises `Misuse` for arguments that do not fit together."""
-    if given is not None and not isinstance(given, ResourceCluster):
-        raise Misuse(f"resources is a ResourceCluster, not {shown(given)}")
-    named = given is not None or any(not is_manager(f) for f in files)
-    for what, unwanted in (("nodes", nodes is not None and named), ("shard_ids", ids is not None and (named or files))):
-        if unwanted:
+    if cluster is not None and not isinstance(cluster, ResourceCluster):
+        raise Misuse(f"resources is a ResourceCluster, not {shown(cluster)}")
+    has_cluster = cluster is not None or any(not is_manager(f) for f in files)
+    for what, is_superfluous in (
+        ("nodes", nodes is not None and has_cluster),
+        ("shard_ids", ids is not None and (has_cluster or files)),
+    ):
+        if is_superfluous:
             source = "deployment files" if files else "resources"
             raise Misuse(f"the {source} say which nodes there are: leave {what} out")
-    if files and given is not None:
+    if files and cluster is not None:
         raise Misuse("the deployment files give the figures of the nodes: leave resources out")
     if files:
         return resources_of(files, nodes)
-    if given is not None:
-        return given
+    if cluster is not None:
+        return cluster
     if ids is not None and nodes is not None and nodes != len(ids):
         raise Misuse(f"each node needs an id: there are {nodes} nodes, and {len(ids)} shard_ids")
     names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
@@ -51,8 +54,8 @@ def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Tria
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "
             "distributed app exchange events by streams. Leave it out"
         )
-    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
-        for element, definition in found.items():
+    for what, elements in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for element, definition in elements.items():
             if find_annotation(definition.annotations, "store") is not None:
                 raise Misuse(
                     f"mode {DISTRIBUTED} keeps tables and aggregations in the nodes' memory, and {what} '{element}' "

@@ -55,22 +55,22 @@ class OutsideStore:
         parts, in words. None if there was nothing: then there is no copy either.
         """
         store.prepare(self.aggregations)
-        removed = []
+        emptied_names = []
         for aggregation in self.aggregations:
             shards = tuple(writers(aggregation.id)) if self.database and aggregation.partitioned else None
             if _holds(store, aggregation, shards):
                 of = "" if shards is None else f" (shards {', '.join(shards)})"
-                removed.append(f"{aggregation.id}{of}")
+                emptied_names.append(f"{aggregation.id}{of}")
             if shards is None:
                 store.drop(aggregation.id)
             for shard in shards or ():
                 store.delete_shard(aggregation.id, shard)
-        if not removed:
+        if not emptied_names:
             self._forget_copy()
             return None
-        kept = "There is no copy" if self.copy is None else f"The file as it was is {self.copy}"
-        names = ", ".join(removed)
-        return f"fresh removed from {self.where} what was there of {names}, whichever app wrote it. {kept}."
+        copy_sentence = "There is no copy" if self.copy is None else f"The file as it was is {self.copy}"
+        names = ", ".join(emptied_names)
+        return f"fresh removed from {self.where} what was there of {names}, whichever app wrote it. {copy_sentence}."
 
     def _forget_copy(self) -> None:
         if self.file is not None and self.copy is not None:
@@ -84,20 +84,20 @@ def outside_stores(
     deployment: Deployment, aggregations: Iterable[AggregationDef], trash: Path
 ) -> tuple[OutsideStore, ...]:
     """The stores outside the app's folder, each with its aggregations; copies go to the folder `trash`."""
-    found: dict[tuple[str, bool, Path | None], list[AggregationDef]] = {}
+    by_store: dict[tuple[str, bool, Path | None], list[AggregationDef]] = {}
     for aggregation in aggregations:
         database, store = deployment.databases.get(aggregation.id), deployment.store
         if database is not None:
             file = Path(database.name) if database.kind == "duckdb" else None
-            found.setdefault((str(database), True, file), []).append(aggregation)
+            by_store.setdefault((str(database), True, file), []).append(aggregation)
         elif store is not None and str(store) != MEMORY:
-            found.setdefault((str(store), False, Path(store)), []).append(aggregation)
+            by_store.setdefault((str(store), False, Path(store)), []).append(aggregation)
     return tuple(
         OutsideStore(
             where, database, tuple(its), file,
             None if file is None or not file.exists() else trash / f"store-{number}-{file.name}",
         )
-        for number, ((where, database, file), its) in enumerate(found.items(), 1)
+        for number, ((where, database, file), its) in enumerate(by_store.items(), 1)
     )  # fmt: skip
 
 

@@ -28,21 +28,21 @@ class FedBefore:
 
     def has(self, home: Path, stream: str, source: Any) -> bool:
         """True if the same frame, or the file as it is, was fed to this stream of the app in the folder `home`."""
-        noted = _Noted.of(home)
+        state_notes = _Noted.of(home)
         if isinstance(source, Path):
-            return _mark(stream, source) in noted.files
+            return _mark(stream, source) in state_notes.files
         same = _same(source)
-        return same is not None and (noted.state, stream, same) in self._frames
+        return same is not None and (state_notes.state, stream, same) in self._frames
 
     def add(self, home: Path, stream: str, source: Any) -> None:
         """Notes that it was fed, and events of it came in."""
-        noted = _Noted.of(home)
+        state_notes = _Noted.of(home)
         if isinstance(source, Path):
             if (mark := _mark(stream, source)) is not None:
-                noted.files.append(mark)
+                state_notes.files.append(mark)
         elif (same := _same(source)) is not None:
-            self._frames.append((noted.state, stream, same))
-        noted.write(home)
+            self._frames.append((state_notes.state, stream, same))
+        state_notes.write(home)
 
 
 @dataclass
@@ -55,8 +55,8 @@ class _Noted:
     @staticmethod
     def of(home: Path) -> _Noted:
         try:
-            found = json.loads((home / NOTED).read_text(encoding="utf-8"))
-            return _Noted(str(found["state"]), [list(mark) for mark in found["files"]])
+            document = json.loads((home / NOTED).read_text(encoding="utf-8"))
+            return _Noted(str(document["state"]), [list(mark) for mark in document["files"]])
         except (OSError, ValueError, KeyError, TypeError):  # only a help: a damaged one starts empty
             return _Noted()
 
@@ -69,8 +69,8 @@ class _Noted:
 def _mark(stream: str, source: Path) -> list[Any] | None:
     """A stream, and the identity of a file: its path, time and size; None if it is gone."""
     try:
-        found = source.stat()
-        return [stream, str(source.resolve()), found.st_mtime_ns, found.st_size]
+        status = source.stat()
+        return [stream, str(source.resolve()), status.st_mtime_ns, status.st_size]
     except OSError:
         return None
 

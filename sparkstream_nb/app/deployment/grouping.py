@@ -33,8 +33,8 @@ class Trial:
 
     def refuse(self, why: str) -> None:
         """Raises `Misuse` with the reason `why` where anything was given."""
-        given = {"pair": self.pair, "resources": self.resources, "faults": self.faults, "seed": self.seed or None}
-        for name, value in given.items():
+        arguments = {"pair": self.pair, "resources": self.resources, "faults": self.faults, "seed": self.seed or None}
+        for name, value in arguments.items():
             if value is not None:
                 raise Misuse(f"{name} is for {why}")
 
@@ -42,9 +42,9 @@ class Trial:
         """Raise `Misuse` for parameters that a mode with faults has no use for, and for an invalid seed."""
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise Misuse(f"seed is a whole number, not {shown(self.seed)}")
-        unused = "pair" if mode == DISTRIBUTED else "resources"
-        if getattr(self, unused) is not None:
-            raise Misuse(f"mode {mode} has no use for {unused}: leave it out")
+        other_argument = "pair" if mode == DISTRIBUTED else "resources"
+        if getattr(self, other_argument) is not None:
+            raise Misuse(f"mode {mode} has no use for {other_argument}: leave it out")
 
 
 def mode_of_files(files: Sequence[NodeFile]) -> str | None:
@@ -67,24 +67,24 @@ class Layer:
     """The rule that divides events over groups: `@distribution` by stream, else the routing."""
 
     routing: str
-    divided: Mapping[str, DividedStream]
+    divided_streams: Mapping[str, DividedStream]
 
     @property
     def is_keyed(self) -> bool:
         """True if there is one: else events go to nodes in turn."""
-        return bool(self.divided) or self.routing != "round_robin"
+        return bool(self.divided_streams) or self.routing != "round_robin"
 
     @property
     def route(self) -> str:
         """The routing that means the same to queries: by the key, where all divided streams have one."""
-        keys = {d.key for d in self.divided.values()}
+        keys = {d.key for d in self.divided_streams.values()}
         return f"hash:{keys.pop()}" if len(keys) == 1 and None not in keys else self.routing
 
     def streams(self, inputs: Mapping[str, Schema]) -> tuple[tuple[str, Distribution], ...]:
         """The division of each input stream's events."""
-        out = {s: Distribution(d.strategy, d.key) for s, d in self.divided.items()}
+        out = {s: Distribution(d.strategy, d.key) for s, d in self.divided_streams.items()}
         key = Route.parse(self.routing, 1).attribute
-        if not self.divided and key is not None:
+        if not self.divided_streams and key is not None:
             out = {s: Distribution(PARTITIONED, key) for s, schema in inputs.items() if schema.find(key) is not None}
         return tuple(out.items())
 
@@ -118,18 +118,18 @@ def nodes_of_groups(
     """The number of nodes behind a layer, two for each destination, and their ids. Raises `Misuse` if the arguments do
     not fit together.
     """
-    wanted = next((d.destinations for d in layer.divided.values()), None)
+    destinations = next((d.destinations for d in layer.divided_streams.values()), None)
     if files:
         if nodes is not None or shard_ids is not None:
             raise Misuse("the deployment files say which nodes there are: leave nodes and shard_ids out")
         names = [n for p in pairs_of(files) for n in p.nodes]
-        if wanted is not None and len(names) != 2 * wanted:
+        if destinations is not None and len(names) != 2 * destinations:
             has = f"the deployment files have {len(names) // 2} groups of two nodes"
-            raise Misuse(f"{has}, and the app's @distribution {wanted} destinations")
+            raise Misuse(f"{has}, and the app's @distribution {destinations} destinations")
         return len(names), names
-    count = nodes if nodes is not None else 2 * (wanted or 2)
-    if isinstance(count, int) and (count < 2 or count % 2 or (wanted is not None and count != 2 * wanted)):
-        groups = f"{wanted} destinations" if wanted is not None else "groups"
+    count = nodes if nodes is not None else 2 * (destinations or 2)
+    if isinstance(count, int) and (count < 2 or count % 2 or (destinations is not None and count != 2 * destinations)):
+        groups = f"{destinations} destinations" if destinations is not None else "groups"
         raise Misuse(f"behind a partitioning layer there are {groups} of two nodes each: nodes={count} does not fit")
     return count, shard_ids or [f"group-{i + 1}-node-{j + 1}" for i in range(count // 2) for j in range(2)]
 
@@ -137,15 +137,15 @@ def nodes_of_groups(
 def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
     """Raise `Misuse` for parameters that groups of nodes have no use for."""
     if mode == HA and routing != "round_robin":
-        said = "one node takes all. Pair(balancer=...) says which pair an event goes to"
-        raise Misuse(f"mode {HA} has no routing: {said}")
+        remedy = "one node takes all. Pair(balancer=...) says which pair an event goes to"
+        raise Misuse(f"mode {HA} has no routing: {remedy}")
     if mode == DISTRIBUTED and routing != "round_robin":
         raise Misuse(f"mode {DISTRIBUTED} has no routing: the app's partitions decide which node takes an event")
     if alerts != "on":
         why = "runs what @dist says where it says" if mode == DISTRIBUTED else "has one active node in a group"
         raise Misuse(f"mode {mode} {why}: leave alerts out")
-    for what, found in (("aggregation", plan.aggregations), ("table", plan.tables)):
-        for name, definition in found.items():
+    for what, elements in (("aggregation", plan.aggregations), ("table", plan.tables)):
+        for name, definition in elements.items():
             if find_annotation(definition.annotations, "store") is not None:
                 raise Misuse(
                     f"mode {mode} keeps tables and aggregations in the nodes' memory, and {what} '{name}' has a "
@@ -156,11 +156,11 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
 def check_stateless(plan: Plan, trial: Trial) -> None:
     """Raises `Misuse` if the nodes of an app that is scaled out with no layer would have to keep something."""
     trial.refuse("groups of nodes; this app has no partitioning layer: give routing='hash:ATTRIBUTE'")
-    kept = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
-    kept += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]
-    kept += [f"table '{t}' keeps its rows" for t in plan.tables]
-    if kept:
+    stateful_parts = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
+    stateful_parts += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]
+    stateful_parts += [f"table '{t}' keeps its rows" for t in plan.tables]
+    if stateful_parts:
         raise Misuse(
-            f"nodes without a partitioning layer keep nothing, and {kept[0]}: give routing='hash:ATTRIBUTE', or a "
-            "@distribution for the input stream"
+            f"nodes without a partitioning layer keep nothing, and {stateful_parts[0]}: give "
+            "routing='hash:ATTRIBUTE', or a @distribution for the input stream"
         )

@@ -80,9 +80,9 @@ class Mode:
         """Properties of all nodes that the mode gives."""
         return {}
 
-    def nodes(self, asked: AskedNodes) -> NodesOfMode:
+    def nodes(self, node_request: AskedNodes) -> NodesOfMode:
         """The nodes: one for each deployment file, or as many as are asked for. Raises `Misuse`."""
-        r, files = asked.request, asked.files
+        r, files = node_request.request, node_request.files
         if not files:
             return self._nodes(r.nodes, r.shard_ids)
         if r.nodes is not None and r.nodes != len(files):
@@ -106,11 +106,13 @@ class Mode:
         """The plan that nodes run."""
         return plan
 
-    def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
+    def groups(
+        self, plan: Plan, name: str, nodes: NodesOfMode, node_request: AskedNodes
+    ) -> NodeGroups | Distributed | None:
         """The groups of nodes that take over from each other, and their faults; None without groups.
         `plan` and `name`: of the app. Raises `Misuse`, in mode distributed also SiddhiBindError.
         """
-        check_no_groups(self.name, asked.files, asked.trial)
+        check_no_groups(self.name, node_request.files, node_request.trial)
         return None
 
 
@@ -139,10 +141,12 @@ class _OfPairs(Mode):
     fails = True
     default_nodes = 2
 
-    def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
-        figures = pair_figures(self.name, asked.files, asked.trial)
-        pairs = self._pairs(figures, nodes.shard_ids, asked.files)
-        return groups_for(pairs, asked.trial, asked.layer.streams(input_schemas(plan)))
+    def groups(
+        self, plan: Plan, name: str, nodes: NodesOfMode, node_request: AskedNodes
+    ) -> NodeGroups | Distributed | None:
+        figures = pair_figures(self.name, node_request.files, node_request.trial)
+        pairs = self._pairs(figures, nodes.shard_ids, node_request.files)
+        return groups_for(pairs, node_request.trial, node_request.layer.streams(input_schemas(plan)))
 
     def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
         raise NotImplementedError
@@ -173,15 +177,21 @@ class Scalable(_OfPairs):
     def refs(self, files: Sequence[NodeFile]) -> Mapping[str, str]:
         return refs_of_layer(files)
 
-    def nodes(self, asked: AskedNodes) -> NodesOfMode:
-        if not asked.layer.is_keyed:
-            return super().nodes(asked)
-        return self._nodes(*nodes_of_groups(asked.layer, asked.files, asked.request.nodes, asked.request.shard_ids))
+    def nodes(self, node_request: AskedNodes) -> NodesOfMode:
+        if not node_request.layer.is_keyed:
+            return super().nodes(node_request)
+        return self._nodes(
+            *nodes_of_groups(
+                node_request.layer, node_request.files, node_request.request.nodes, node_request.request.shard_ids
+            )
+        )
 
-    def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
-        if asked.layer.is_keyed:
-            return super().groups(plan, name, nodes, asked)
-        check_stateless(plan, asked.trial)
+    def groups(
+        self, plan: Plan, name: str, nodes: NodesOfMode, node_request: AskedNodes
+    ) -> NodeGroups | Distributed | None:
+        if node_request.layer.is_keyed:
+            return super().groups(plan, name, nodes, node_request)
+        check_stateless(plan, node_request.trial)
         return None
 
     def _pairs(self, figures: Pair, nodes: Sequence[str], files: Sequence[NodeFile]) -> Sequence[Pair]:
@@ -197,20 +207,22 @@ class FullyDistributed(Mode):
     name = DISTRIBUTED
     fails = True
 
-    def nodes(self, asked: AskedNodes) -> NodesOfMode:
-        r = asked.request
+    def nodes(self, node_request: AskedNodes) -> NodesOfMode:
+        r = node_request.request
         if r.nodes is not None:
             check_count(r.nodes)
-        cluster = resource_cluster(asked.files, r.resources, r.nodes, r.shard_ids)
+        cluster = resource_cluster(node_request.files, r.resources, r.nodes, r.shard_ids)
         return NodesOfMode(self._nodes(len(cluster.nodes), cluster.nodes).shard_ids, cluster)
 
     def plan(self, plan: Plan) -> Plan:
         return without_sources(plan)
 
-    def groups(self, plan: Plan, name: str, nodes: NodesOfMode, asked: AskedNodes) -> NodeGroups | Distributed | None:
+    def groups(
+        self, plan: Plan, name: str, nodes: NodesOfMode, node_request: AskedNodes
+    ) -> NodeGroups | Distributed | None:
         assert nodes.cluster is not None
-        asked.trial.check(self.name)
-        return distributed_for(plan, name, nodes.cluster, asked.trial)
+        node_request.trial.check(self.name)
+        return distributed_for(plan, name, nodes.cluster, node_request.trial)
 
 
 _BY_NAME: Mapping[str, Mode] = {

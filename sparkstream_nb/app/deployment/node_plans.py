@@ -17,29 +17,29 @@ from .deployment import Deployment
 
 def compile_nodes(nodes: Sequence[Mapping[str, str]], compiler: Callable[[Mapping[str, str]], Plan]) -> list[Plan]:
     """A plan for the properties of each node. Nodes with equal properties, except the shard id, are compiled once."""
-    compiled: dict[tuple[tuple[str, str], ...], Plan] = {}
+    plans_by_properties: dict[tuple[tuple[str, str], ...], Plan] = {}
     plans = []
     for properties in nodes:
         key = tuple(sorted((k, v) for k, v in properties.items() if k != "shardId"))
-        if key not in compiled:
-            compiled[key] = compiler(properties)
-        plans.append(replace(compiled[key], properties=properties))
+        if key not in plans_by_properties:
+            plans_by_properties[key] = compiler(properties)
+        plans.append(replace(plans_by_properties[key], properties=properties))
     return plans
 
 
-def node_specs(deployment: Deployment, plans: Sequence[Plan], life: AppRun) -> list[NodeSpec]:
+def node_specs(deployment: Deployment, plans: Sequence[Plan], app_run: AppRun) -> list[NodeSpec]:
     """All nodes that an app has had, by their numbers. `plans`: one for each present node; one that was removed still
     has to process events that were sent before."""
     parts = Parts(plans[0], deployment.led)
     by_shard = dict(zip(deployment.shard_ids, plans, strict=True))
     tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
-    tokens = state_tokens(plans[0], life.units) if life.units else None
+    tokens = state_tokens(plans[0], app_run.units) if app_run.units else None
     return [
         NodeSpec(
-            i, s, pickle.dumps(parts.own(by_shard.get(s, plans[0]), leads=i == life.leader)),
-            scripts=deployment.allow_scripts, index=i, count=life.began, start=deployment.start, tables=tables,
-            duty=parts.duty if i == life.leader else None, groups=deployment.groups, limits=deployment.limits,
+            i, s, pickle.dumps(parts.own(by_shard.get(s, plans[0]), leads=i == app_run.leader)),
+            scripts=deployment.allow_scripts, index=i, count=app_run.began, start=deployment.start, tables=tables,
+            duty=parts.duty if i == app_run.leader else None, groups=deployment.groups, limits=deployment.limits,
             tokens=tokens,
         )
-        for i, s in enumerate(life.shards)
+        for i, s in enumerate(app_run.shards)
     ]  # fmt: skip

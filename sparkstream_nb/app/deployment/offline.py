@@ -29,8 +29,8 @@ class OfflineCompiler:
 
     def compile_text(self, text: str, properties: Mapping[str, str], variables: Mapping[str, str] | None) -> Plan:
         """The plan of a node. Raises SiddhiError for a wrong app."""
-        connected, plan = compile_offline(text, properties, variables or {}, tables=not self.several)
-        self.left_out = list_connections(connected)
+        connected_plan, plan = compile_offline(text, properties, variables or {}, tables=not self.several)
+        self.left_out = list_connections(connected_plan)
         return plan
 
 

@@ -24,7 +24,7 @@ LOCK = "lock"
 """The file's name. Who removes it holds the lock, and who takes the lock looks whether the file is still there: else
 two processes could lock two files of that name."""
 
-_held: dict[tuple[int, int], tuple[str, IO[str]]] = {}
+_open_locks: dict[tuple[int, int], tuple[str, IO[str]]] = {}
 """The apps of this process by their locked folders, each with the open file."""
 _lock = threading.Lock()
 _CONNECTION_FILE = re.compile(r"kernel-([\w-]+)\.json$")
@@ -43,7 +43,7 @@ class Ownership:
         """Lets others have the folder. A second call does nothing."""
         with _lock:
             if not self._file.closed:
-                _held.pop(self._identity, None)
+                _open_locks.pop(self._identity, None)
                 self._file.close()
 
     def remove(self) -> None:
@@ -63,7 +63,7 @@ def own(home: Path, app: str) -> Ownership:
         home.chmod(0o700)
     path = home / LOCK
     with _lock:
-        other = _held.get(_identity(path)) if path.exists() else None
+        other = _open_locks.get(_identity(path)) if path.exists() else None
         if other is not None:
             raise Misuse(f"{home} is the folder of app '{other[0]}' of this process: give '{app}' another one as home")
         file = private_file(path).open("a+", encoding="utf-8", errors="replace")
@@ -85,7 +85,7 @@ def own(home: Path, app: str) -> Ownership:
         which = f" ({program})" if program else ""
         file.write(f"process {os.getpid()} on {socket.gethostname()}{which}, app '{app}'\n")
         file.flush()
-        _held[_identity(path)] = app, file
+        _open_locks[_identity(path)] = app, file
         return Ownership(path, file)
 
 
@@ -95,7 +95,7 @@ def owner_of(home: Path) -> str | None:
     if not path.exists():
         return None
     with _lock:
-        if _identity(path) in _held:
+        if _identity(path) in _open_locks:
             return "this process"
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
@@ -128,9 +128,9 @@ def _describe_program() -> str:
 
 def _release_after_fork() -> None:
     """A forked process owns nothing: the file that it shares would hold the lock as long as it runs."""
-    for _, file in _held.values():
+    for _, file in _open_locks.values():
         file.close()
-    _held.clear()
+    _open_locks.clear()
 
 
 after_fork_in_child(_release_after_fork)
@@ -142,5 +142,5 @@ def same_folder(one: Path, other: Path) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino

@@ -17,12 +17,12 @@ from .node_plans import compile_nodes
 
 
 def wanted_ids(
-    now: Sequence[str], known: Collection[str], nodes: int | None, shard_ids: Sequence[str] | None
+    now: Sequence[str], former_ids: Collection[str], nodes: int | None, shard_ids: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The shard ids after scaling from those that are there `now`: `shard_ids`, or as many as `nodes`.
 
-    The last ones go first. New ones count on from those that were ever `known`: after `node-2` comes `node-3`. Raises
-    `Misuse` if neither or both are given, or they name a shard twice.
+    The last ones go first. New ones count on from all `former_ids`: after `node-2` comes `node-3`. Raises `Misuse` if
+    neither or both are given, or they name a shard twice.
     """
     if (nodes is None) == (shard_ids is None):
         raise Misuse("scale takes a number of nodes, or their shard ids")
@@ -31,19 +31,19 @@ def wanted_ids(
         return shards_of(shard_ids, len(shard_ids))
     assert nodes is not None
     check_count(nodes)
-    out, used = list(now[:nodes]), {*known, *now}
+    out, used_ids = list(now[:nodes]), {*former_ids, *now}
     while len(out) < nodes:
-        new = _next(now[-1], used)
+        new = _next(now[-1], used_ids)
         out.append(new)
-        used.add(new)
+        used_ids.add(new)
     return tuple(out)
 
 
-def _next(last: str, used: Collection[str]) -> str:
+def _next(last: str, used_ids: Collection[str]) -> str:
     """An id that was never used, numbered as `last` is."""
-    found = re.fullmatch(r"(.*?)(\d+)", last)
-    stem = found[1] if found else f"{last}-"
-    numbers = [int(s[len(stem) :]) for s in used if s.startswith(stem) and s[len(stem) :].isdecimal()]
+    match = re.fullmatch(r"(.*?)(\d+)", last)
+    stem = match[1] if match else f"{last}-"
+    numbers = [int(s[len(stem) :]) for s in used_ids if s.startswith(stem) and s[len(stem) :].isdecimal()]
     return f"{stem}{max(numbers, default=1) + 1}"
 
 
@@ -56,15 +56,15 @@ def scale_deployment(
     Raises SiddhiBindError if a new node's `@store` means another database.
     """
     had = dict(zip(deployment.shard_ids, plans, strict=True))
-    own = {f.shard_id: f.properties for f in files}
+    file_properties = {f.shard_id: f.properties for f in files}
     new = [s for s in shard_ids if s not in had]
     text, variables, off = plans[0].text, deployment.references.variables, deployment.switched_off
-    properties = [{**plans[0].properties, **own.get(s, {}), "shardId": s} for s in new]
-    compiled = compile_nodes(properties, lambda p: without(compile_app(text, properties=p, variables=variables), off))
-    by_shard = {**had, **dict(zip(new, compiled, strict=True))}
+    properties = [{**plans[0].properties, **file_properties.get(s, {}), "shardId": s} for s in new]
+    new_plans = compile_nodes(properties, lambda p: without(compile_app(text, properties=p, variables=variables), off))
+    by_shard = {**had, **dict(zip(new, new_plans, strict=True))}
     out = [by_shard[s] for s in shard_ids]
     if files:
-        reach = files, deployment.references, deployment.grants
-        if databases_of(out, *reach) != deployment.databases or tables_of(out, *reach) != deployment.tables:
+        connections = files, deployment.references, deployment.grants
+        if databases_of(out, *connections) != deployment.databases or tables_of(out, *connections) != deployment.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out

@@ -19,8 +19,8 @@ from ...journal.checkpoints import CheckpointProgress
 class Found:
     """The contents of an app's folder: the entries in its journal, its checkpoint, the last micro-batch in the ledger
     of its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
-    are not done. `handed`: micro-batches missing in the ledger were handed over by a Connect server, and are still
-    there. `lacking_outputs` says which outputs are gone.
+    are not done. `is_handed_over`: micro-batches missing in the ledger were handed over by a Connect server, and are
+    still there. `lacking_outputs` says which outputs are gone.
     """
 
     entries: int
@@ -28,18 +28,18 @@ class Found:
     ledger: int | None
     outputs: bool
     missing: Sequence[str] = ()
-    handed: bool = False
+    is_handed_over: bool = False
     lacking_outputs: str | None = None
 
 
-def check_whole(home: Path, found: Found) -> None:
+def check_whole(home: Path, folder_state: Found) -> None:
     """Raise `Misuse`, with the ways out, for a folder with missing parts."""
-    if found.handed:
+    if folder_state.is_handed_over:
         raise Misuse(
             f"{home} has micro-batches that a Spark Connect server handed over and that are not committed. Deploy the "
             "app at that server again, and then at this master"
         )
-    lacking = _describe_lacking(found)
+    lacking = _describe_lacking(folder_state)
     if lacking is not None:
         raise not_whole(home, lacking)
 
@@ -52,23 +52,23 @@ def not_whole(home: Path, lacking: str) -> Misuse:
     )
 
 
-def _describe_lacking(found: Found) -> str | None:
-    spark, ledger = found.checkpoint, found.ledger
+def _describe_lacking(folder_state: Found) -> str | None:
+    spark, ledger = folder_state.checkpoint, folder_state.ledger
     if ledger is not None and ledger > spark.planned:
-        lost = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
-        return f"{lost}, and with it the state of its nodes after micro-batch {spark.planned}"
-    if found.entries < spark.reached:
-        return f"its journal has {found.entries:,} entries, and its checkpoint has begun with {spark.reached:,}"
-    if found.missing:
-        more = f" and {len(found.missing) - 1:,} more" if len(found.missing) > 1 else ""
-        return f"its inbox lacks the file {found.missing[0]}{more}, with events that are not committed"
+        problem = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
+        return f"{problem}, and with it the state of its nodes after micro-batch {spark.planned}"
+    if folder_state.entries < spark.reached:
+        return f"its journal has {folder_state.entries:,} entries, and its checkpoint has begun with {spark.reached:,}"
+    if folder_state.missing:
+        more = f" and {len(folder_state.missing) - 1:,} more" if len(folder_state.missing) > 1 else ""
+        return f"its inbox lacks the file {folder_state.missing[0]}{more}, with events that are not committed"
     if spark.done < 0:
         return None
     if not spark.state:
         return "the state of its nodes, in its checkpoint, is gone"
     if ledger is not None and ledger < spark.done:
-        lost = "its store is gone or empty" if ledger < 0 else "its store is older than its checkpoint"
-        return f"{lost}: {spark.done - ledger:,} micro-batches are not in it"
-    if not found.outputs:
+        problem = "its store is gone or empty" if ledger < 0 else "its store is older than its checkpoint"
+        return f"{problem}: {spark.done - ledger:,} micro-batches are not in it"
+    if not folder_state.outputs:
         return "its outputs are gone"
-    return found.lacking_outputs
+    return folder_state.lacking_outputs

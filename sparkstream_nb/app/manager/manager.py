@@ -131,13 +131,13 @@ class ManagedApp:
     """An app of a manager. `file`: the file of the watched directory that it is from; None if it came over HTTP."""
 
     app: CheckedApp
-    hosted: HostedApp
+    hosted_app: HostedApp
     file: str | None = None
 
     @property
     def active(self) -> bool:
         """True if it runs."""
-        return self.hosted.state == "running"
+        return self.hosted_app.state == "running"
 
 
 @dataclass(frozen=True)
@@ -155,18 +155,18 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
     """
     _refuse_too_many(text)
     plan = compile_app(text, {**(properties or {}), **_ONE_NODE})
-    called = plan.name or name
-    if called is None:
+    app_name = plan.name or name
+    if app_name is None:
         raise Misuse("the app has no name: begin it with @app:name('NAME')")
-    argument_checks.check_name("the app's name", called)
-    if _IN_PATHS.search(called) or called == STATISTICS:
-        raise Misuse(f"an app cannot be called '{called}': give it a name of letters, digits, - and _")
+    argument_checks.check_name("the app's name", app_name)
+    if _IN_PATHS.search(app_name) or app_name == STATISTICS:
+        raise Misuse(f"an app cannot be called '{app_name}': give it a name of letters, digits, - and _")
     try:
         refuse(without_sources(plan))
         refuse_scripts(plan, allowed=False)
         _refuse_databases(plan)
         _refuse_sinks(plan)
-        return CheckedApp(called, text, distribute(plan, called))
+        return CheckedApp(app_name, text, distribute(plan, app_name))
     except SiddhiError as error:
         raise error.with_source(text) from None
 
@@ -185,7 +185,7 @@ def _refuse_databases(plan: Plan) -> None:
     """Who may send apps is not who owns the passwords, files and servers of this machine: only deployment files may
     name those."""
     annotations = [d.annotations for d in plan.tables.values()] + [d.annotations for d in plan.aggregations.values()]
-    for store in filter(None, (find_annotation(own, "store") for own in annotations)):
+    for store in filter(None, (find_annotation(element_annotations, "store") for element_annotations in annotations)):
         secret = any(_SECRET.search(e.value) for e in store.elements)
         if secret or store.get("jdbc.url") is not None:
             what = "secrets of its machine" if secret else "a database by its address"
@@ -238,12 +238,12 @@ class Manager:
         """
         with self._lock:
             self._check_open()
-            former = self._entries.get(app.name)
-            if former is None and app.name in self._deployer.names():
+            previous_entry = self._entries.get(app.name)
+            if previous_entry is None and app.name in self._deployer.names():
                 raise NameTaken(f"an app '{app.name}' that is not this manager's runs already: stop it first")
-            if former is not None:
-                _check_way(former, file)
-            return self._deploy(app, file), former is None
+            if previous_entry is not None:
+                _check_way(previous_entry, file)
+            return self._deploy(app, file), previous_entry is None
 
     def remove(self, name: str, file: str | None = None) -> None:
         """Stops an app and forgets it. Raises `NoSuchApp`, and `NameTaken` if it came another way than `file`."""
@@ -263,11 +263,11 @@ class Manager:
 
     def metrics(self) -> str:
         """The figures of all apps, as Prometheus reads them. Apps that are removed meanwhile are left out."""
-        found = []
+        app_stats = []
         for name in sorted(self._entries):
             with contextlib.suppress(Misuse):
-                found.append(self._deployer.stats(name))
-        return prometheus_text(found)
+                app_stats.append(self._deployer.stats(name))
+        return prometheus_text(app_stats)
 
     def close(self) -> None:
         """Stops all apps, after the one that is being deployed. Later requests are refused with `ManagerClosed`."""
@@ -293,17 +293,17 @@ class Manager:
             self._deployer.remove(name)
 
     def _entry(self, name: str) -> _ManagedApp:
-        known = dict(self._entries)
-        if name not in known:
-            raise NoSuchApp(nearest(f"no app is called '{name}'", name, known))
-        return known[name]
+        entries = dict(self._entries)
+        if name not in entries:
+            raise NoSuchApp(nearest(f"no app is called '{name}'", name, entries))
+        return entries[name]
 
     def _describe_entry(self, entry: _ManagedApp) -> ManagedApp:
         try:
-            hosted = self._deployer.get(entry.app.name)
+            hosted_app = self._deployer.get(entry.app.name)
         except Misuse:  # it was stopped by hand, or is being replaced at this moment
-            hosted = HostedApp("stopped")
-        return ManagedApp(entry.app, hosted, entry.file)
+            hosted_app = HostedApp("stopped")
+        return ManagedApp(entry.app, hosted_app, entry.file)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -54,9 +54,9 @@ def run_manager(options: ManagerOptions) -> int:
     The address is printed; events are logged to standard error. Raises `Misuse` before it listens.
     """
     deployer = make_deployer(deployment_files(options.conf))
-    with ended_by_signals() as ended, open_manager(options, deployer, _log) as server:
+    with ended_by_signals() as end_event, open_manager(options, deployer, _log) as server:
         print(f"listening on {server.url}", flush=True)
-        ended.wait()
+        end_event.wait()
         _log("ending: apps are being stopped")
     return 0
 
@@ -71,30 +71,30 @@ def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Itera
     tls = None
     if options.tls_cert is not None and options.tls_key is not None:
         tls = tls_context(Path(options.tls_cert), Path(options.tls_key))
-    _check_exposure(file, address, encrypted=tls is not None)
+    _check_exposure(file, address, is_encrypted=tls is not None)
     manager = Manager(deployer, file.properties)
-    watched = None if options.watch is None else WatchedDirectory(Path(options.watch), manager, log)
+    directory = None if options.watch is None else WatchedDirectory(Path(options.watch), manager, log)
     port = file.port if options.port is None else options.port
     server = ManagerServer(manager, Credentials(file.user, file.password), address, port, log, tls=tls)
     if options.host is None and file.host not in (None, "localhost", LOOPBACK, "::1"):
         log(f"{file.path}: host is {file.host}, and this listens on {LOOPBACK} alone: --host {file.host} listens there")
     try:
         server.start()
-        if watched is not None:
-            watched.start()
+        if directory is not None:
+            directory.start()
         yield server
     finally:
         server.close()
-        if watched is not None:
-            watched.close()
+        if directory is not None:
+            directory.close()
         manager.close()
 
 
-def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> None:
+def _check_exposure(file: ManagerFile, address: Address, *, is_encrypted: bool) -> None:
     """Raises `Misuse` if other machines would reach a manager without TLS, or with a password that all know."""
     if address.loopback:
         return
-    if not encrypted:
+    if not is_encrypted:
         raise Misuse(
             f"{address.ip} is reached from other machines, and passwords would go there in the clear: give --tls-cert "
             f"and --tls-key, or listen on {LOOPBACK}"
@@ -109,23 +109,23 @@ def _check_exposure(file: ManagerFile, address: Address, *, encrypted: bool) -> 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[threading.Event]:
     """An event that Ctrl-C and SIGTERM set. A second signal has its former effect: it ends the process at once."""
-    ended = threading.Event()
-    former: dict[int, object] = {}
+    end_event = threading.Event()
+    previous_handlers: dict[int, object] = {}
 
     def end(number: int, frame: object) -> None:
-        _restore(former)
-        ended.set()
+        _restore(previous_handlers)
+        end_event.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        former[number] = signal.signal(number, end)
+        previous_handlers[number] = signal.signal(number, end)
     try:
-        yield ended
+        yield end_event
     finally:
-        _restore(former)
+        _restore(previous_handlers)
 
 
-def _restore(former: dict[int, object]) -> None:
-    for number, handler in former.items():
+def _restore(previous_handlers: dict[int, object]) -> None:
+    for number, handler in previous_handlers.items():
         signal.signal(number, handler)  # type: ignore[arg-type]
 
 

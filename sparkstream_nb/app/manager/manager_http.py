@@ -61,8 +61,10 @@ def address_of(host: str) -> Address:
         every = socket.getaddrinfo(host or "-", None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise Misuse(f"--host: {shown(host)} is not an address of this machine, such as 127.0.0.1") from None
-    family, _, _, _, found = min(every, key=lambda a: a[0] is not socket.AF_INET)  # localhost is 127.0.0.1, then ::1
-    ip = str(found[0])
+    family, _, _, _, socket_address = min(
+        every, key=lambda a: a[0] is not socket.AF_INET
+    )  # localhost is 127.0.0.1, then ::1
+    ip = str(socket_address[0])
     return Address(ip, family, ipaddress.ip_address(ip.partition("%")[0]).is_loopback)
 
 
@@ -157,15 +159,15 @@ class _ManagerSite:
     def check(self, request: Request) -> Answer | None:
         try:
             self._check_access(request)
-        except _RequestRefused as refused:
-            return self._sent(request, refused.answer)
+        except _RequestRefused as refusal:
+            return self._sent(request, refusal.answer)
         return None
 
     def answer(self, request: Request) -> Answer:
         return self._sent(request, _Asked(self.manager, request).answer_request(self.log))
 
-    def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
-        answer = _ManagerAnswer.of(status, status.phrase.lower(), said)
+    def refusal(self, request: Request | None, status: HTTPStatus, message: str) -> Answer:
+        answer = _ManagerAnswer.of(status, status.phrase.lower(), message)
         return self._as_sent(answer) if request is None else self._sent(request, answer)
 
     def _check_access(self, request: Request) -> None:
@@ -182,8 +184,8 @@ class _ManagerSite:
     def _sent(self, request: Request, answer: _ManagerAnswer) -> Answer:
         """The answer; a line of the log has the effect of the request."""
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
-            said = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
-            line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {said}"
+            message = answer.body.get("message", "") if isinstance(answer.body, dict) else ""
+            line = f"{request.client}: {request.method} {request.target[:100]}: {answer.status.value}, {message}"
             self.log(printable(mask_passwords(line.splitlines()[0])))  # so that the client's text stays on one line
         return self._as_sent(answer)
 
@@ -205,8 +207,8 @@ class _Asked:
         """The answer, also for any exception."""
         try:
             return self._answer()
-        except _RequestRefused as refused:
-            return refused.answer
+        except _RequestRefused as refusal:
+            return refusal.answer
         except NoSuchApp as e:
             return _ManagerAnswer.of(HTTPStatus.NOT_FOUND, "not found", str(e))
         except NameTaken as e:
@@ -232,7 +234,7 @@ class _Asked:
     def _answer(self) -> _ManagerAnswer:
         try:
             url = urlsplit(self.request.target)
-            asked = parse_qs(url.query, max_num_fields=10)
+            parameters = parse_qs(url.query, max_num_fields=10)
             words = [unquote(word, errors="strict") for word in url.path.strip("/").split("/")]
         except ValueError:
             raise _RequestRefused(
@@ -240,13 +242,13 @@ class _Asked:
             ) from None
         match words:
             case [root] if root == APPS:
-                return self._all(asked)
+                return self._all(parameters)
             case [root] if root == METRICS:
                 self._allow("GET", "HEAD")
                 return _ManagerAnswer(HTTPStatus.OK, self.manager.metrics(), {}, CONTENT_TYPE)
             case [root, word] if root == APPS and word == STATISTICS:
                 self._allow("GET")
-                return self._ok([_statistics(a) for a in self._select_apps(asked)])
+                return self._ok([_statistics(a) for a in self._select_apps(parameters)])
             case [root, name] if root == APPS and name:
                 return self._one(name)
             case [root, name, "status"] if root == APPS and name:
@@ -257,17 +259,17 @@ class _Asked:
             f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}",
         )  # fmt: skip
 
-    def _all(self, asked: Mapping[str, list[str]]) -> _ManagerAnswer:
+    def _all(self, parameters: Mapping[str, list[str]]) -> _ManagerAnswer:
         self._allow("GET", "POST", "PUT")
         if self.request.method == "GET":
-            return self._ok([a.app.name for a in self._select_apps(asked)])
+            return self._ok([a.app.name for a in self._select_apps(parameters)])
         app = self.manager.check(self._text())
         if self.request.method == "POST":
-            made, new = self.manager.add(app), True
+            managed_app, new = self.manager.add(app), True
         else:
-            made, new = self.manager.put(app)
-        done = "deployed" if new else "replaced"
-        body = {"type": "success", "message": f"app '{app.name}' is {done}", **_details(made)}
+            managed_app, new = self.manager.put(app)
+        outcome = "deployed" if new else "replaced"
+        body = {"type": "success", "message": f"app '{app.name}' is {outcome}", **_details(managed_app)}
         if not new:
             return self._ok(body)
         return _ManagerAnswer(HTTPStatus.CREATED, body, {"Location": f"/{APPS}/{quote(app.name, safe='')}"})
@@ -275,14 +277,14 @@ class _Asked:
     def _one(self, name: str) -> _ManagerAnswer:
         self._allow("GET", "DELETE")
         if self.request.method == "GET":
-            found = self.manager.get(name)
-            return self._ok({"content": mask_passwords(found.app.text), **_details(found)})
+            managed_app = self.manager.get(name)
+            return self._ok({"content": mask_passwords(managed_app.app.text), **_details(managed_app)})
         self.manager.remove(name)
         return self._ok({"type": "success", "message": f"app '{name}' is stopped and removed"})
 
-    def _select_apps(self, asked: Mapping[str, list[str]]) -> list[ManagedApp]:
+    def _select_apps(self, parameters: Mapping[str, list[str]]) -> list[ManagedApp]:
         """The apps, or only the running or the stopped ones (`isActive`)."""
-        active = asked.get("isActive", [""])[-1].lower()
+        active = parameters.get("isActive", [""])[-1].lower()
         return [a for a in self.manager.all() if not active or a.active == (active == "true")]
 
     def _allow(self, *methods: str) -> None:
@@ -319,7 +321,7 @@ def _status(a: ManagedApp) -> str:
 
 
 def _statistics(a: ManagedApp) -> dict[str, Any]:
-    return {"appName": a.app.name, "status": _status(a), "state": a.hosted.state}
+    return {"appName": a.app.name, "status": _status(a), "state": a.hosted_app.state}
 
 
 def _details(a: ManagedApp) -> dict[str, Any]:
@@ -328,7 +330,7 @@ def _details(a: ManagedApp) -> dict[str, Any]:
     return {
         "name": a.app.name,
         "status": _status(a),
-        "state": a.hosted.state,
+        "state": a.hosted_app.state,
         "file": a.file,
         "groups": [
             {
@@ -338,7 +340,7 @@ def _details(a: ManagedApp) -> dict[str, Any]:
                 "reads": [{"stream": r.stream, "strategy": r.strategy.value, "key": r.key} for r in g.reads],
                 "writes": list(g.writes),
                 "receiver": g.receiver,
-                "instances": [{"name": i, "node": a.hosted.placement.get(i)} for i in g.instances],
+                "instances": [{"name": i, "node": a.hosted_app.placement.get(i)} for i in g.instances],
             }
             for g in split.groups
         ],

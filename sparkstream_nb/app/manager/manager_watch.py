@@ -37,15 +37,15 @@ class WatchedDirectory:
         if not folder.is_dir():
             raise Misuse(f"--watch: {folder} is not a directory")
         self._folder, self._manager, self._log = folder, manager, log
-        self._seen: dict[str, Signature] = {}
+        self._last_look: dict[str, Signature] = {}
         """By name, the files of the last look."""
-        self._done: dict[str, Signature] = {}
+        self._read_files: dict[str, Signature] = {}
         """The files that were read, right or wrong."""
         self._apps: dict[str, str] = {}
         """The app of each file."""
-        self._said: dict[str, str] = {}
+        self._last_messages: dict[str, str] = {}
         """The last message about a file that is not deployed."""
-        self._ended = threading.Event()
+        self._end_event = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="manager-watch", daemon=True)
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class WatchedDirectory:
 
     def close(self) -> None:
         """Stop looking, after deployments in progress."""
-        self._ended.set()
+        self._end_event.set()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -63,17 +63,17 @@ class WatchedDirectory:
         removed.
         """
         try:
-            found = self._files()
+            signatures = self._files()
         except OSError as e:  # gone with its disk, or closed to us: no reason to stop what runs
             self._say("", f"{self._folder} cannot be read: {e.strerror or e}")
             return
-        self._said.pop("", None)
-        for name in [n for n in self._done if n not in found and n not in self._seen]:
+        self._last_messages.pop("", None)
+        for name in [n for n in self._read_files if n not in signatures and n not in self._last_look]:
             self._gone(name)
-        for name, signature in sorted(found.items()):
-            if self._seen.get(name) == signature and self._done.get(name) != signature:
+        for name, signature in sorted(signatures.items()):
+            if self._last_look.get(name) == signature and self._read_files.get(name) != signature:
                 self._deploy_changed_file(name, signature)
-        self._seen = found
+        self._last_look = signatures
 
     def _watch(self) -> None:
         while True:
@@ -83,15 +83,15 @@ class WatchedDirectory:
                 return
             except Exception:  # a fault of ours is said, and the other files go on
                 self._log(printable(mask_passwords(traceback.format_exc())))
-            if self._ended.wait(PAUSE):
+            if self._end_event.wait(PAUSE):
                 return
 
     def _files(self) -> dict[str, Signature]:
         inside = self._folder.resolve(strict=True)
-        found, listed = {}, {""}
+        signatures, file_names = {}, {""}
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                listed.add(entry.name)
+                file_names.add(entry.name)
                 if not entry.name.endswith(SUFFIX) or entry.name.startswith("."):
                     continue
                 try:
@@ -102,9 +102,9 @@ class WatchedDirectory:
                 except (OSError, RuntimeError):  # it went meanwhile, or its link leads nowhere
                     continue
                 if stat.S_ISREG(status.st_mode):
-                    found[entry.name] = _signature(status)
-        self._said = {name: what for name, what in self._said.items() if name in listed}
-        return found
+                    signatures[entry.name] = _signature(status)
+        self._last_messages = {name: what for name, what in self._last_messages.items() if name in file_names}
+        return signatures
 
     def _deploy_changed_file(self, name: str, signature: Signature) -> None:
         """Deploy a file's app. One whose name another app has is tried again; for other errors, when the file changes.
@@ -113,41 +113,41 @@ class WatchedDirectory:
             text = self._text(name, signature)
             if text is not None:
                 self._deploy(name, text)
-                self._said.pop(name, None)
-                self._done[name] = signature
+                self._last_messages.pop(name, None)
+                self._read_files[name] = signature
         except NameTaken as e:
             self._say(name, str(e))
         except ManagerClosed:
             raise
         except Exception as e:
-            self._done[name] = signature
+            self._read_files[name] = signature
             if not isinstance(e, SparkStreamError):
                 raise
-            former = self._apps.get(name)
-            goes_on = former is not None and former in {a.app.name for a in self._manager.all()}
-            self._say(name, f"{e}\nApp '{former}' continues unchanged." if goes_on else str(e))
+            previous_name = self._apps.get(name)
+            goes_on = previous_name is not None and previous_name in {a.app.name for a in self._manager.all()}
+            self._say(name, f"{e}\nApp '{previous_name}' continues unchanged." if goes_on else str(e))
 
     def _deploy(self, name: str, text: str) -> None:
         app = self._manager.check(text, Path(name).stem)
-        former = self._apps.get(name)
-        if former == app.name and self._same(app.name, text):
+        previous_name = self._apps.get(name)
+        if previous_name == app.name and self._same(app.name, text):
             return
         _, new = self._manager.put(app, file=name)
         self._apps[name] = app.name
-        if former is not None and former != app.name:
-            self._remove(name, former)
+        if previous_name is not None and previous_name != app.name:
+            self._remove(name, previous_name)
         self._log(f"{printable(name)}: app '{app.name}' is {'deployed' if new else 'deployed again'}")
 
     def _same(self, app: str, text: str) -> bool:
         """True if the app runs as the text says: somebody touched its file."""
         try:
-            found = self._manager.get(app)
+            managed_app = self._manager.get(app)
         except NoSuchApp:
             return False
-        return found.app.text == text and found.active
+        return managed_app.app.text == text and managed_app.active
 
     def _gone(self, name: str) -> None:
-        del self._done[name]
+        del self._read_files[name]
         app = self._apps.pop(name, None)
         if app is not None:
             self._remove(name, app)
@@ -167,23 +167,23 @@ class WatchedDirectory:
             with open(handle, "rb") as file:
                 if _signature(os.fstat(handle)) != signature:
                     return None
-                found = file.read(MOST_BYTES + 1)
+                content = file.read(MOST_BYTES + 1)
                 if _signature(os.fstat(handle)) != signature:
                     return None
         except OSError as e:
             raise Misuse(f"it cannot be read: {e.strerror or e}") from None
-        if len(found) > MOST_BYTES:
+        if len(content) > MOST_BYTES:
             raise Misuse(f"an app has at most {MOST_BYTES:,} bytes, and this one {signature[2]:,}")
         try:
-            return found.decode()
+            return content.decode()
         except UnicodeDecodeError as e:
-            line = found.count(b"\n", 0, e.start) + 1
+            line = content.count(b"\n", 0, e.start) + 1
             raise Misuse(f"it is not UTF-8 text (line {line}): save it as UTF-8") from None
 
     def _say(self, name: str, what: str) -> None:
         """Log a file's error, unless it was the last message on that file."""
-        if self._said.get(name) != what:
-            self._said[name] = what
+        if self._last_messages.get(name) != what:
+            self._last_messages[name] = what
             self._log(f"{printable(name)}: {what}" if name else what)
 
 

@@ -72,5 +72,5 @@ class AgainstOneNode(Displayed):
     def outputs_said(self) -> str:
         """The number of damaged outputs, in words."""
         t = self.tallies.values()
-        lost, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
-        return f"outputs {lost:,} lost, {spurious:,} spurious, {twice:,} duplicated"
+        lost_outputs, spurious, twice = (sum(getattr(x, n) for x in t) for n in ("lost", "spurious", "duplicated"))
+        return f"outputs {lost_outputs:,} lost, {spurious:,} spurious, {twice:,} duplicated"

@@ -18,9 +18,9 @@ from ..deployment.app_folder import AppRun
 from .answers import DiskStats, NodeStats, PartStats, StateSize, Stats
 
 
-def disk_of(home: Path, life: AppRun, retention: Retention) -> DiskStats:
+def disk_of(home: Path, app_run: AppRun, retention: Retention) -> DiskStats:
     """The size of an app's folder."""
-    folder = life.folder(home)
+    folder = app_run.folder(home)
     return DiskStats(
         recording=_bytes(folder / "inbox"),
         outputs=_bytes(folder / "outputs"),
@@ -47,33 +47,33 @@ RECENT = 60
 
 
 def stats_of(
-    app: str, plan: Plan, state: str, life: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats
+    app: str, plan: Plan, state: str, app_run: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats
 ) -> Stats:
-    """The progress of `app`, in `state`, with the nodes that `life` has now and its `inbox`. The caller holds
+    """The progress of `app`, in `state`, with the nodes that `app_run` has now and its `inbox`. The caller holds
     `progress.changed`."""
     p, position = progress, inbox.position
-    passes_on = life.groups is None and idle(split(Parts(plan, life.led).own(plan, leads=False))[1])
+    passes_on = app_run.groups is None and idle(split(Parts(plan, app_run.led).own(plan, leads=False))[1])
     nodes = {}
     latest = max((r.clock.after for r in p.nodes.values() if r.clock is not None), default=None)
     # The first node of a distributed app works for all of them.
-    told = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
+    engine_by_node = next((r.engine["by_node"] for r in p.nodes.values() if "by_node" in r.engine), None)
     sizes: dict[str, list[StateSize]] = {}
-    for n in life.over if life.leader is None else (*life.over, life.leader):
+    for n in app_run.over if app_run.leader is None else (*app_run.over, app_run.leader):
         report = p.nodes.get(n)
         if report is None:
             continue
-        taken, worked = p.taken.get(n, 0), p.worked.get(n, 0.0)
-        rate = None if (passes_on and n != life.leader) or not worked else 1000 * taken / worked
+        taken_events, work_ms = p.taken.get(n, 0), p.worked.get(n, 0.0)
+        rate = None if (passes_on and n != app_run.leader) or not work_ms else 1000 * taken_events / work_ms
         # A node that was left out of a micro-batch has the clock of the others: it gets it before its next event.
         clock = latest if report.rests else None if report.clock is None else report.clock.after
-        shard, runs = life.shards[n], str(report.engine.get("runs", ""))
-        if told is not None:
-            taken, rate, runs = told[shard]["events"], None, told[shard]["runs"] or "nothing"
-        held = _held(report.engine if told is None else told[shard])
-        nodes[shard] = NodeStats(shard, taken, rate, report.ms, report.state_bytes, clock, runs, held)
-        for name, one in held.items():
+        shard, runs = app_run.shards[n], str(report.engine.get("runs", ""))
+        if engine_by_node is not None:
+            taken_events, rate, runs = engine_by_node[shard]["events"], None, engine_by_node[shard]["runs"] or "nothing"
+        state_sizes = _held(report.engine if engine_by_node is None else engine_by_node[shard])
+        nodes[shard] = NodeStats(shard, taken_events, rate, report.ms, report.state_bytes, clock, runs, state_sizes)
+        for name, one in state_sizes.items():
             sizes.setdefault(name, []).append(one)
-    whole = {name: _together(found) for name, found in sizes.items()}
+    total_sizes = {name: _together(node_sizes) for name, node_sizes in sizes.items()}
     return Stats(
         app=app,
         state=state,
@@ -84,7 +84,7 @@ def stats_of(
         outputs=dict(p.rows),
         errors=p.errors,
         nodes=nodes,
-        parts=tuple(_parts(plan, whole, p.rows)),
+        parts=tuple(_parts(plan, total_sizes, p.rows)),
         disk=disk,
         came=dict(position.events),
         lag=inbox.arrived.total - inbox.arrived.through(p.last),
@@ -108,14 +108,14 @@ def _together(sizes: Sequence[StateSize]) -> StateSize:
     return StateSize(sum(s.bytes for s in sizes), sum(rows) if rows else None)
 
 
-def _parts(plan: Plan, held: Mapping[str, StateSize], rows: dict[str, int]) -> Iterator[PartStats]:
+def _parts(plan: Plan, state_sizes: Mapping[str, StateSize], rows: dict[str, int]) -> Iterator[PartStats]:
     nothing = StateSize(0)
     for q in plan.queries:
         target = q.output.target.id
         out = rows.get(target, 0) if target in plan.streams else None
-        own = held.get(q.name, nothing)
-        yield PartStats("query", q.name, target, out, own.bytes, own.rows)
-    for kind, found in (("table", plan.tables), ("window", plan.windows), ("aggregation", plan.aggregations)):
-        for name in found:
-            own = held.get(name, nothing)
-            yield PartStats(kind, name, None, None, own.bytes, own.rows)
+        size = state_sizes.get(q.name, nothing)
+        yield PartStats("query", q.name, target, out, size.bytes, size.rows)
+    for kind, elements in (("table", plan.tables), ("window", plan.windows), ("aggregation", plan.aggregations)):
+        for name in elements:
+            size = state_sizes.get(name, nothing)
+            yield PartStats(kind, name, None, None, size.bytes, size.rows)

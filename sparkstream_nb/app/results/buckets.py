@@ -113,9 +113,9 @@ class AggregationReader:
         """Waits for events that were sent, though not for a feed that runs."""
         self._settle()
 
-    def follow(self, changed: OnCommit) -> Callable[[], None]:
-        """Calls `changed` after commits, on a thread of the app's, until the function returned is called."""
-        return self._follow(changed)
+    def follow(self, callback: OnCommit) -> Callable[[], None]:
+        """Calls `callback` after commits, on a thread of the app's, until the function returned is called."""
+        return self._follow(callback)
 
     def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
         """The first `most` values of the group-by attribute number `key` that go with `group`, in order.
@@ -124,9 +124,9 @@ class AggregationReader:
         their texts.
         """
         for per in reversed(self.definition.durations):
-            found = self._store.key_values(self.definition.id, per, key, most, GroupFilter(only=group), containing)
-            if found:
-                return found
+            values = self._store.key_values(self.definition.id, per, key, most, GroupFilter(only=group), containing)
+            if values:
+                return values
         return []
 
     def count(self, per: AggDuration) -> int:
@@ -136,66 +136,72 @@ class AggregationReader:
     def read(self, query: BucketQuery) -> BucketValues:
         """The values of a query. Raises StoreError if the store is closed."""
         groups = GroupFilter(only=query.group, merged=True)
-        found = self._some_buckets(query, groups)
-        if not len(found.starts):
-            return BucketValues(found.starts, (), np.zeros((0, 0)), np.zeros(0), found.before, found.total)
+        buckets = self._some_buckets(query, groups)
+        if not len(buckets.starts):
+            return BucketValues(buckets.starts, (), np.zeros((0, 0)), np.zeros(0), buckets.before, buckets.total)
         name, per = self.definition.id, query.per
-        bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
+        bounds = (int(buckets.starts[0]), int(buckets.starts[-1]) + 1)
         services = Services(StringPool(), Context())
         nodes = tuple(self._nodes())
         if self.definition.partitioned:
             table = self._store.read_by_shard(name, per, *bounds, groups)
-            stored = from_table(self.definition, table, services)
+            all_rows = from_table(self.definition, table, services)
             owners = np.array(table.column(SHARD).to_pylist(), object)
-            merged = merge_stored(stored, services)
+            merged_rows = merge_stored(all_rows, services)
         else:
-            merged = stored = from_table(self.definition, self._store.read(name, per, *bounds, groups), services)
+            merged_rows = all_rows = from_table(self.definition, self._store.read(name, per, *bounds, groups), services)
             nodes = nodes if len(nodes) == 1 else ("all nodes",)
-            owners = np.array([nodes[0]] * len(stored), object)
+            owners = np.array([nodes[0]] * len(all_rows), object)
         ids = (*nodes, *sorted(set(owners.tolist()) - set(nodes)))
         shards = []
-        by_shard = np.full((len(ids), len(found.starts)), np.nan)
-        values, at = self._measure(stored, query.measure, services), np.searchsorted(found.starts, stored.bucket)
+        by_shard = np.full((len(ids), len(buckets.starts)), np.nan)
+        values, at = self._measure(all_rows, query.measure, services), np.searchsorted(buckets.starts, all_rows.bucket)
         for i, shard in enumerate(ids):
-            own = owners == shard
-            by_shard[i, at[own]] = values[own]
-            rows = int(own.sum())
+            is_of_shard = owners == shard
+            by_shard[i, at[is_of_shard]] = values[is_of_shard]
+            rows = int(is_of_shard.sum())
             if rows:
-                last: int | None = int(stored.bucket[own].max())
+                last: int | None = int(all_rows.bucket[is_of_shard].max())
             else:
                 last = self._store.last_bucket(name, per, shard, bounds[0], groups)
             shards.append(Shard(shard, shard in nodes, rows, last))
-        whole = np.full(len(found.starts), np.nan)
-        whole[np.searchsorted(found.starts, merged.bucket)] = self._measure(merged, query.measure, services)
-        closed = None
+        merged_values = np.full(len(buckets.starts), np.nan)
+        merged_values[np.searchsorted(buckets.starts, merged_rows.bucket)] = self._measure(
+            merged_rows, query.measure, services
+        )
+        closed_values = None
         if query.as_wso2 and self.definition.partitioned:
             rows = closed_rows(self._store, self.definition, per, bounds, groups, self._zone)
-            seen = merge_stored(from_table(self.definition, rows, services), services)
-            closed = np.full(len(found.starts), np.nan)
-            closed[np.searchsorted(found.starts, seen.bucket)] = self._measure(seen, query.measure, services)
-        return BucketValues(found.starts, tuple(shards), by_shard, whole, found.before, found.total, closed)
+            shard_rows = merge_stored(from_table(self.definition, rows, services), services)
+            closed_values = np.full(len(buckets.starts), np.nan)
+            closed_values[np.searchsorted(buckets.starts, shard_rows.bucket)] = self._measure(
+                shard_rows, query.measure, services
+            )
+        return BucketValues(
+            buckets.starts, tuple(shards), by_shard, merged_values, buckets.before, buckets.total, closed_values
+        )
 
     def _some_buckets(self, query: BucketQuery, groups: GroupFilter) -> Buckets:
         """The buckets of a query, fewer where they hold more than `MOST_ROWS` rows."""
         start = ALWAYS[0] if query.start is None else query.start
         end = ALWAYS[1] if query.end is None else query.end
-        found = self._store.buckets(
+        buckets = self._store.buckets(
             self.definition.id, query.per, BucketRange(start, end, query.most, query.latest), groups
         )
-        n = len(found.starts)
+        n = len(buckets.starts)
         if n < 2:
-            return found
-        bounds = (int(found.starts[0]), int(found.starts[-1]) + 1)
+            return buckets
+        bounds = (int(buckets.starts[0]), int(buckets.starts[-1]) + 1)
         rows = self._store.count(self.definition.id, query.per, bounds, groups, most=100 * MOST_ROWS)
-        kept = min(n, max(1, n * MOST_ROWS // max(1, rows)))
+        bucket_limit = min(n, max(1, n * MOST_ROWS // max(1, rows)))
         if query.latest:
-            return Buckets(found.starts[n - kept :], found.before + n - kept, found.total)
-        return Buckets(found.starts[:kept], found.before, found.total)
+            return Buckets(buckets.starts[n - bucket_limit :], buckets.before + n - bucket_limit, buckets.total)
+        return Buckets(buckets.starts[:bucket_limit], buckets.before, buckets.total)
 
-    def _measure(self, stored: Stored, name: str, services: Services) -> NDArray[np.float64]:
+    def _measure(self, rows: Stored, name: str, services: Services) -> NDArray[np.float64]:
         """float64 per stored row: a selected value, NaN for null."""
         names = self.definition.source.schema.names
-        column = view(stored, services)[names.index(name)]
+        column = view(rows, services)[names.index(name)]
         values = np.array(column.values, np.float64)
         if column.null is not None:
             values[column.null] = np.nan

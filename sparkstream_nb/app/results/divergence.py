@@ -88,7 +88,7 @@ class Match:
         return alert
 
 
-def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
+def match(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Match]:
     """Match each output of the truth with the outputs of the nodes.
 
     `same`: both have it, at the same time. `late`: from the same events with the same values, at another time.
@@ -96,7 +96,7 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     it.
     """
     out: list[Match] = []
-    left_true, left_found = _pair_outputs(truth, found, lambda a: (a.times, a.identity, a.origin), "same", out)
+    left_true, left_found = _pair_outputs(truth, outputs, lambda a: (a.times, a.identity, a.origin), "same", out)
     left_true, left_found = _pair_outputs(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
     known_true = [a for a in left_true if a.origin is not None]
     known_found = [a for a in left_found if a.origin is not None]
@@ -104,40 +104,40 @@ def match(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
     left_true = [*(a for a in left_true if a.origin is None), *rest_true]
     left_found = [*(a for a in left_found if a.origin is None), *rest_found]
     had = {(a.times, a.identity) for a in truth}
-    made = {(a.identity, a.origin) for a in truth if a.origin is not None}
+    true_keys = {(a.identity, a.origin) for a in truth if a.origin is not None}
     for a in left_found:
-        again = (a.times, a.identity) in had or (a.identity, a.origin) in made
+        again = (a.times, a.identity) in had or (a.identity, a.origin) in true_keys
         out.append(Match("duplicated" if again else "spurious", None, a))
     out += [Match("lost", a, None) for a in left_true]
     return sorted(out, key=lambda m: _place(m.alert))
 
 
-def _match_by_query(truth: Sequence[Alert], found: Sequence[Alert]) -> list[Match]:
+def _match_by_query(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Match]:
     """`match` for each query: an output of another one is not its own."""
-    queries = dict.fromkeys(a.query for a in (*truth, *found))
+    queries = dict.fromkeys(a.query for a in (*truth, *outputs))
     matches = [
         m
         for query in queries
-        for m in match([a for a in truth if a.query == query], [a for a in found if a.query == query])
+        for m in match([a for a in truth if a.query == query], [a for a in outputs if a.query == query])
     ]
     return sorted(matches, key=lambda m: _place(m.alert))
 
 
 def _pair_outputs(
-    truth: Sequence[Alert], found: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
+    truth: Sequence[Alert], outputs: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
 ) -> tuple[list[Alert], list[Alert]]:
     """Pair outputs with equal keys, in order of time; returns the unpaired ones of both."""
     waiting: dict[Any, list[Alert]] = defaultdict(list)
     for a in sorted(truth, key=_place, reverse=True):
         waiting[key(a)].append(a)
     left = []
-    for a in sorted(found, key=_place):
-        own = waiting.get(key(a))
-        if own:
-            out.append(Match(verdict, own.pop(), a))
+    for a in sorted(outputs, key=_place):
+        candidates = waiting.get(key(a))
+        if candidates:
+            out.append(Match(verdict, candidates.pop(), a))
         else:
             left.append(a)
-    return [a for own in waiting.values() for a in own], left
+    return [a for candidates in waiting.values() for a in candidates], left
 
 
 def _place(alert: Alert) -> tuple[int, int, int]:
@@ -237,8 +237,8 @@ class Divergence(Displayed):
         for stream, matches in self.matches.items():
             for m in matches:
                 tallies[m.alert.query, stream][m.verdict] += 1
-        written = [(query_of(label, plan), stream_of(label)) for label in list_labels(plan)]
-        order = dict.fromkeys([*((q, s) for q, s in written if s in self.matches), *tallies])
+        queries_and_streams = [(query_of(label, plan), stream_of(label)) for label in list_labels(plan)]
+        order = dict.fromkeys([*((q, s) for q, s in queries_and_streams if s in self.matches), *tallies])
         rows = [[*key, *(tallies[key][v] for v in VERDICTS)] for key in order]
         return pd.DataFrame(rows, columns=["query", "stream", *VERDICTS])
 
@@ -255,8 +255,8 @@ class Divergence(Displayed):
         wrong = counts.loc[counts[list(VERDICTS[1:])].sum(axis=1) > 0, "query"]
         plan = self.truth.nodes.plan
         routings = {q.name: routing_of(q, plan) for q in plan.queries}
-        own = {q: routings.get(q) for q in wrong if q}
-        return {q: None if r == self.way.route else r for q, r in own.items()}
+        routing_by_query = {q: routings.get(q) for q in wrong if q}
+        return {q: None if r == self.way.route else r for q, r in routing_by_query.items()}
 
     @property
     def advice(self) -> str:
@@ -294,8 +294,8 @@ class Divergence(Displayed):
         for stream, m in matches:
             node = None if m.found is None or m.found.node is None else self.shards[m.found.node]
             cause = None if m.verdict == "same" else self.cause(m)
-            shown = m.alert
-            rows.append([m.alert.query or self.queries[stream], m.verdict, shown.ts, node, list(shown.values), cause])
+            alert = m.alert
+            rows.append([m.alert.query or self.queries[stream], m.verdict, alert.ts, node, list(alert.values), cause])
         return pd.DataFrame(rows, columns=["query", "verdict", "timestamp", "node", "values", "cause"])
 
     @property
@@ -315,21 +315,21 @@ class Divergence(Displayed):
         assert alert is not None
         if alert.made_of is None:
             return Cause("not traced")
-        held, numbers = held_of(alert.made_of), events_of(alert.made_of)
-        if held and len(numbers) > 2 * _ENDS:
+        held_events, numbers = held_of(alert.made_of), events_of(alert.made_of)
+        if held_events and len(numbers) > 2 * _ENDS:
             numbers = [*numbers[:_ENDS], *numbers[-_ENDS:]]
         events = tuple(map(self.origins.of, numbers))
         nodes = list(dict.fromkeys(e.node for e in events))
-        own = "a node" if alert.node is None else self.shards[alert.node]
+        node_name = "a node" if alert.node is None else self.shards[alert.node]
         match m.verdict:
-            case "lost" if held > len(events):
+            case "lost" if held_events > len(events):
                 reason = "its input is divided over the nodes"
             case "lost" if len(nodes) > 1:
                 reason = f"split over {len(nodes)} nodes"
             case "lost":
                 reason = f"{nodes[0] if nodes else 'no node'} had it in other company"
-            case "spurious" if held:
-                reason = f"{own} held no more than its share"
+            case "spurious" if held_events:
+                reason = f"{node_name} held no more than its share"
             case "late":
                 assert m.true is not None
                 by = alert.clock - m.true.clock
@@ -337,8 +337,8 @@ class Divergence(Displayed):
             case "duplicated":
                 reason = "several nodes put it out"
             case _:
-                reason = f"{own} missed the event that prevents it"
-        return Cause(reason, events, held)
+                reason = f"{node_name} missed the event that prevents it"
+        return Cause(reason, events, held_events)
 
     @property
     def figure(self) -> Figure:
@@ -395,7 +395,7 @@ class _ReplayedOutputs:
     """The outputs of nodes, plain and with lineage, and the merged rows of their aggregations."""
 
     plain: Alerts
-    traced: Alerts
+    traced_alerts: Alerts
     merged: Mapping[str, Merged]
 
 
@@ -406,7 +406,7 @@ class Truth:
         """Raises SparkStreamError if the recording's beginning is not kept any more."""
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
-        self._traced = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
+        self._traced_nodes = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)
 
     def against(self, way: Way) -> Divergence:
         """The divergence of nodes that take the recording in a `way`."""
@@ -420,18 +420,22 @@ class Truth:
         return map(self._compare, ways)
 
     def _compare(self, way: Way) -> Divergence:
-        plan, own, found = self.nodes.plan, self._own, self._replay_outputs(way)
-        here = [s for s in plan.streams if s in own.plain or s in found.plain]
-        untraced = [s for s in here if not (_same(own, s) and _same(found, s))]
+        plan, true_outputs, way_outputs = self.nodes.plan, self._own, self._replay_outputs(way)
+        here = [s for s in plan.streams if s in true_outputs.plain or s in way_outputs.plain]
+        untraced_streams = [s for s in here if not (_same(true_outputs, s) and _same(way_outputs, s))]
         matches = {}
         for s in here:
-            one, two = (x.plain if s in untraced else x.traced for x in (own, found))
+            one, two = (x.plain if s in untraced_streams else x.traced_alerts for x in (true_outputs, way_outputs))
             matches[s] = _match_by_query(one.get(s, []), two.get(s, []))
         writers = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in here}
-        warning = f"outputs of {', '.join(untraced)} could not be traced to their events" if untraced else None
+        warning = (
+            f"outputs of {', '.join(untraced_streams)} could not be traced to their events"
+            if untraced_streams
+            else None
+        )
         shards = self._names(way)
-        merged = {a: MergedCheck.of(own.merged[a], found.merged[a]) for a in own.merged}
-        return Divergence(self, way, matches, writers, shards, merged, warning)
+        merged_checks = {a: MergedCheck.of(true_outputs.merged[a], way_outputs.merged[a]) for a in true_outputs.merged}
+        return Divergence(self, way, matches, writers, shards, merged_checks, warning)
 
     @cached_property
     def _own(self) -> _ReplayedOutputs:
@@ -441,15 +445,16 @@ class Truth:
         """The shard ids of the nodes, and of the leader if there is one."""
         if way.route is None:
             return list(self.shards)
-        own = self.shards if self.nodes.led is None else [s for s in self.shards if s != LEADER]
-        names = list(own) if way.nodes == len(own) else [f"node-{i + 1}" for i in range(way.nodes)]
+        node_names = self.shards if self.nodes.led is None else [s for s in self.shards if s != LEADER]
+        names = list(node_names) if way.nodes == len(node_names) else [f"node-{i + 1}" for i in range(way.nodes)]
         return names if self.nodes.led is None else [*names, LEADER]
 
     def _replay_outputs(self, way: Way) -> _ReplayedOutputs:
-        plain, traced = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced))
-        merged = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
+        plain, traced_replay = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced_nodes))
+        rows_by_aggregation = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
         return _ReplayedOutputs(
-            _alerts(plain, self.nodes.plan, way), _alerts(traced, self._traced.plan, way), merged
+            _alerts(plain, self.nodes.plan, way), _alerts(traced_replay, self._traced_nodes.plan, way),
+            rows_by_aggregation,
         )  # fmt: skip
 
 
@@ -463,10 +468,12 @@ class MergedCheck:
     differing: Sequence[tuple[str, int, tuple[Any, ...], list[Any] | None, list[Any] | None]]
 
     @staticmethod
-    def of(truth: Merged, found: Merged) -> MergedCheck:
+    def of(truth: Merged, rows_of_way: Merged) -> MergedCheck:
         """Doubles are equal up to the order in which they were added."""
-        keys = list(dict.fromkeys([*truth, *found]))
-        differing = [(*k, truth.get(k), found.get(k)) for k in keys if not _equal(truth.get(k), found.get(k))]
+        keys = list(dict.fromkeys([*truth, *rows_of_way]))
+        differing = [
+            (*k, truth.get(k), rows_of_way.get(k)) for k in keys if not _equal(truth.get(k), rows_of_way.get(k))
+        ]
         return MergedCheck(len(truth), differing)
 
 
@@ -497,9 +504,10 @@ def _alerts(replays: Iterable[NodeReplay], plan: Plan, way: Way) -> Alerts:
     return out
 
 
-def _same(found: _ReplayedOutputs, stream: str) -> bool:
+def _same(outputs: _ReplayedOutputs, stream: str) -> bool:
     """True if tracing changed nothing."""
     a, b = (
-        [(x.times, x.identity, x.node, x.query) for x in side.get(stream, [])] for side in (found.plain, found.traced)
+        [(x.times, x.identity, x.node, x.query) for x in side.get(stream, [])]
+        for side in (outputs.plain, outputs.traced_alerts)
     )
     return a == b

@@ -45,14 +45,14 @@ class Failover(AgainstOneNode):
 
     @cached_property
     def happenings(self) -> Sequence[Happening]:
-        found = [h for g in self.outcome.groups for h in g.happenings if h.at > g.happenings[0].at]
-        return sorted(found, key=lambda h: h.at)
+        happenings = [h for g in self.outcome.groups for h in g.happenings if h.at > g.happenings[0].at]
+        return sorted(happenings, key=lambda h: h.at)
 
     @cached_property
     def takeovers(self) -> list[TakenOver]:
         """Each time that a node became the active one of its group, except the first start."""
-        found = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
-        return sorted(found, key=lambda t: t.at)
+        takeovers = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
+        return sorted(takeovers, key=lambda t: t.at)
 
     @property
     def lost(self) -> int:
@@ -71,8 +71,8 @@ class Failover(AgainstOneNode):
         rows = []
         for name, group in zip(self.groups.names, self.outcome.groups, strict=True):
             report, times = group.report, group.times
-            found = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
-            for why, spans in sorted(found, key=lambda x: list(Loss).index(x[0])):
+            losses = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
+            for why, spans in sorted(losses, key=lambda x: list(Loss).index(x[0])):
                 ends = list(spans)
                 rows.append([name, why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
         frame = pd.DataFrame(rows, columns=["group", "reason", "events", "first", "last"])
@@ -83,17 +83,25 @@ class Failover(AgainstOneNode):
     @cached_property
     def shares(self) -> pd.DataFrame:
         """A row for each group: group, nodes, events that the layer sent to it, its share of all, those lost."""
-        sent = [len(g.times) for g in self.outcome.groups]
-        lost = [sum(map(len, g.report.lost.values())) for g in self.outcome.groups]
+        events_by_group = [len(g.times) for g in self.outcome.groups]
+        lost_by_group = [sum(map(len, g.report.lost.values())) for g in self.outcome.groups]
         nodes = [", ".join(p.nodes) for p in self.groups.pairs]
-        share = [n / max(1, sum(sent)) for n in sent]
-        return pd.DataFrame({"group": self.groups.names, "nodes": nodes, "events": sent, "share": share, "lost": lost})
+        share = [n / max(1, sum(events_by_group)) for n in events_by_group]
+        return pd.DataFrame(
+            {
+                "group": self.groups.names,
+                "nodes": nodes,
+                "events": events_by_group,
+                "share": share,
+                "lost": lost_by_group,
+            }
+        )
 
     @property
     def skew(self) -> float:
         """The busiest group's share, as a multiple of the mean."""
-        sent = [len(g.times) for g in self.outcome.groups]
-        return max(sent) * len(sent) / max(1, sum(sent))
+        events_by_group = [len(g.times) for g in self.outcome.groups]
+        return max(events_by_group) * len(events_by_group) / max(1, sum(events_by_group))
 
     @cached_property
     def lost_between(self) -> list[tuple[int, int]]:
@@ -101,17 +109,17 @@ class Failover(AgainstOneNode):
         return sorted(
             (int(g.times[first]), int(g.times[end - 1]))
             for g in self.outcome.groups
-            for own in g.report.lost.values()
-            for first, end in own
+            for lost_spans in g.report.lost.values()
+            for first, end in lost_spans
         )
 
     @property
     def said(self) -> str:
         takeovers = "1 takeover" if len(self.takeovers) == 1 else f"{len(self.takeovers):,} takeovers"
-        sent = sum(len(g.times) for g in self.outcome.groups)
-        if not sent:
+        event_count = sum(len(g.times) for g in self.outcome.groups)
+        if not event_count:
             return "no events yet"
-        events = f"of {sent:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
+        events = f"of {event_count:,} events {self.lost:,} lost and {self.replayed:,} processed twice"
         return f"{takeovers}; {events}; {self.outputs_said()}"
 
 

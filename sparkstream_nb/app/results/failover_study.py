@@ -62,21 +62,25 @@ class FailoverStudy(Displayed):
         """A row for each setting: the figures that vary, runs, and the median and the 95th percentile of each cost."""
         groups = [((), self.frame)] if not self.varied else self.frame.groupby(list(self.varied), sort=False)
         rows = []
-        for values, own in groups:
+        for values, group_runs in groups:
             key = dict(zip(self.varied, values, strict=True))
-            costs = {f"{c}_{n}": float(own[c].quantile(q)) for c in COSTS for n, q in (("median", 0.5), ("p95", 0.95))}
-            rows.append({**key, "runs": len(own), **costs})
+            costs = {
+                f"{c}_{n}": float(group_runs[c].quantile(q)) for c in COSTS for n, q in (("median", 0.5), ("p95", 0.95))
+            }
+            rows.append({**key, "runs": len(group_runs), **costs})
         return pd.DataFrame(rows)
 
     @property
     def said(self) -> str:
         """The cost of a failover, in a line; of several settings, the one that loses fewest outputs."""
         best = min(self.settings.to_dict("records"), key=lambda r: (r["lost_median"], r["duplicated_median"]))
-        named = ", ".join(f"{n}={best[n]}" for n in self.varied)
-        head = f"{len(self.runs):,} failovers{f'; {named} loses fewest outputs' if named else ''}"
-        events, lost, twice = (f"{best[f'{c}_median']:,.0f}" for c in ("events_lost", "lost", "duplicated"))
+        setting = ", ".join(f"{n}={best[n]}" for n in self.varied)
+        head = f"{len(self.runs):,} failovers{f'; {setting} loses fewest outputs' if setting else ''}"
+        events, lost_outputs, twice = (f"{best[f'{c}_median']:,.0f}" for c in ("events_lost", "lost", "duplicated"))
         gap = f"in the median no node is active for {best['gap_median'] / 1000:.0f} s"
-        return f"{head}: {gap}, {events} events are lost, and of the outputs {lost} are lost, {twice} duplicated"
+        return (
+            f"{head}: {gap}, {events} events are lost, and of the outputs {lost_outputs} are lost, {twice} duplicated"
+        )
 
     @property
     def figure(self) -> Figure:
@@ -98,28 +102,28 @@ class Wanted:
     figures: Mapping[str, Any]
 
 
-def runs_of(pair: Pair, wanted: Wanted, length: int) -> tuple[list[str], list[StudyRun]]:
+def runs_of(pair: Pair, request: Wanted, length: int) -> tuple[list[str], list[StudyRun]]:
     """The names of the figures that vary, and all runs, of a recording that is `length` ms long. Raises `Misuse` for
     figures that a pair does not have, and too many runs."""
-    varied = {}
-    for name, values in wanted.figures.items():
+    values_by_name = {}
+    for name, values in request.figures.items():
         if name not in FIGURES:
             raise Misuse(nearest(f"a pair has no figure '{name}'", name, FIGURES))
-        listed = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
-        if not listed:
+        value_list = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+        if not value_list:
             raise Misuse(f"{name} has no value to try")
-        varied[name] = listed
-    if isinstance(wanted.seeds, int):
-        argument_checks.optional_int("seeds", wanted.seeds, 1)
-    seeds = list(range(wanted.seeds)) if isinstance(wanted.seeds, int) else list(wanted.seeds)
-    settings = [dict(zip(varied, values, strict=True)) for values in product(*varied.values())]
+        values_by_name[name] = value_list
+    if isinstance(request.seeds, int):
+        argument_checks.optional_int("seeds", request.seeds, 1)
+    seeds = list(range(request.seeds)) if isinstance(request.seeds, int) else list(request.seeds)
+    settings = [dict(zip(values_by_name, values, strict=True)) for values in product(*values_by_name.values())]
     if not seeds or len(seeds) * len(settings) > MOST_RUNS:
         raise Misuse(f"a study has 1 to {MOST_RUNS:,} runs, not {len(seeds) * len(settings):,}")
     runs = []
     for setting in settings:
-        own = _with(pair, setting)
-        runs += [StudyRun(setting, _scenario(own, wanted.faults, seed, length)) for seed in seeds]
-    return list(varied), runs
+        pair_of_setting = _with(pair, setting)
+        runs += [StudyRun(setting, _scenario(pair_of_setting, request.faults, seed, length)) for seed in seeds]
+    return list(values_by_name), runs
 
 
 def _with(pair: Pair, setting: Mapping[str, Any]) -> Pair:
@@ -132,7 +136,7 @@ def _scenario(pair: Pair, faults: str | Sequence[Fault], seed: Any, length: int)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise Misuse(f"a seed is a whole number, not {shown(seed)}")
     if faults != "kill":
-        (changed,), made, rate = plan_faults([pair], faults)
-        return Scenario(changed, seed, made, rate)
+        (changed_pair,), planned_faults, rate = plan_faults([pair], faults)
+        return Scenario(changed_pair, seed, planned_faults, rate)
     # The same moment under every setting, so that these can be compared.
     return Scenario(pair, seed, (Kill(random.Random(f"kill {seed}").randint(1, max(1, length)), pair.nodes[0]),))

@@ -70,12 +70,12 @@ OnProgress = Callable[[FeedProgress], None]
 
 def span(seconds: float) -> str:
     """`5 s`, `3 min 20 s` or `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    full_seconds = round(seconds)
+    if full_seconds < 60:
+        return f"{full_seconds} s"
+    if full_seconds < 3600:
+        return f"{full_seconds // 60} min {full_seconds % 60} s"
+    return f"{full_seconds // 3600} h {full_seconds % 3600 // 60} min"
 
 
 _LINE_SECONDS = 10.0
@@ -88,7 +88,7 @@ class ProgressLine:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = sys.stderr if out is None else out
-        self.shown = 0
+        self.line_length = 0
         self._printed_at = time.monotonic()
 
     def __call__(self, progress: FeedProgress | str) -> None:
@@ -101,11 +101,11 @@ class ProgressLine:
 
     def close(self) -> None:
         """Removes the line."""
-        if self.shown:
-            self.out.write("\r" + " " * self.shown + "\r")
+        if self.line_length:
+            self.out.write("\r" + " " * self.line_length + "\r")
             self.out.flush()
 
     def _write(self, text: str) -> None:
-        self.out.write("\r" + text.ljust(self.shown))
+        self.out.write("\r" + text.ljust(self.line_length))
         self.out.flush()
-        self.shown = len(text)
+        self.line_length = len(text)

@@ -68,8 +68,8 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
         began = time.monotonic()
         try:
             for line in process.stdout:
-                if found := _DONE.fullmatch(line.strip()):
-                    tell(_progress(int(found[1]), int(found[2]), time.monotonic() - began))
+                if match := _DONE.fullmatch(line.strip()):
+                    tell(_progress(int(match[1]), int(match[2]), time.monotonic() - began))
             process.wait()
         except BaseException:
             end_with_children(process)
@@ -81,7 +81,9 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
         return (errors.read().splitlines() or ["no message"])[-1] if process.returncode else None
 
 
-def _progress(done: int, total: int, seconds: float) -> str:
+def _progress(done_count: int, total: int, seconds: float) -> str:
     """`12 of 71 · 20 s · about 1 min 38 s left`."""
-    left = seconds / done * (total - done)
-    return f"{done:,} of {total:,} · {span(seconds)}" + (f" · about {span(left)} left" if done < total else "")
+    left = seconds / done_count * (total - done_count)
+    return f"{done_count:,} of {total:,} · {span(seconds)}" + (
+        f" · about {span(left)} left" if done_count < total else ""
+    )

@@ -77,7 +77,7 @@ class FrontEnd(Protocol):
         """Announce in one line a call that takes its time."""
         ...
 
-    def text(self, shown: Displayed) -> str:
+    def text(self, value: Displayed) -> str:
         """A result, or an app, as plain text."""
         ...
 
@@ -104,8 +104,8 @@ class _NoScreen:
     def notice(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    def text(self, shown: Displayed) -> str:
-        return shown.summary()
+    def text(self, value: Displayed) -> str:
+        return value.summary()
 
     def document(self) -> Path | None:
         return None

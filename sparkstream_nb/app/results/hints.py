@@ -18,27 +18,27 @@ def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: 
     it is `empty`."""
     assert retrieval.source is not None
     id_ = retrieval.source.id
-    found = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
-    if found:
-        return "; ".join(map(what_is_cut, found))
-    unreached = find_missed(plan, retrieval, store, now=now) if empty else None
-    return None if unreached is None else why_empty(unreached)
+    cut_buckets = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
+    if cut_buckets:
+        return "; ".join(map(what_is_cut, cut_buckets))
+    missed_range = find_missed(plan, retrieval, store, now=now) if empty else None
+    return None if missed_range is None else why_empty(missed_range)
 
 
-def why_empty(found: Missed) -> str:
+def why_empty(missed_range: Missed) -> str:
     """Why a retrieval found nothing: `nothing within 2014-01-01 ... 2015-01-01; T holds 2013-01-01 ... 2013-12-31`."""
-    if found.held is None:
-        return f"{found.aggregation} holds nothing yet"
-    asked, held = _times(*found.asked), _times(*found.held)
-    return f"nothing within {asked}; {found.aggregation} holds {held} (UTC)"
+    if missed_range.held is None:
+        return f"{missed_range.aggregation} holds nothing yet"
+    asked_times, held_times = _times(*missed_range.asked), _times(*missed_range.held)
+    return f"nothing within {asked_times}; {missed_range.aggregation} holds {held_times} (UTC)"
 
 
-def what_is_cut(found: CutBucket) -> str:
+def what_is_cut(cut: CutBucket) -> str:
     """The buckets that a range cuts at its ends: `the hour of 2020-09-13 12:00:00 (UTC) is left out,
     as the range begins inside it; ask from its start, or per 'minutes'`."""
-    name = f"the {PLURAL[found.per].removesuffix('s')} of {_times(found.bucket, found.bucket)} (UTC)"
-    finer = "" if found.finer is None else f", or per '{PLURAL[found.finer]}'"
-    if found.ends:
+    name = f"the {PLURAL[cut.per].removesuffix('s')} of {_times(cut.bucket, cut.bucket)} (UTC)"
+    finer = "" if cut.finer is None else f", or per '{PLURAL[cut.finer]}'"
+    if cut.ends:
         return f"{name} is counted as a whole, as the range ends inside it; ask until its start or its end{finer}"
     return f"{name} is left out, as the range begins inside it; ask from its start{finer}"
 
@@ -47,7 +47,7 @@ def cut_by_joins(plan: Plan) -> list[str]:
     """Buckets that joins with aggregations leave out by a range that begins or ends inside a bucket, if the app's text
     gives the range.
     """
-    said = []
+    sentences = []
     for q in plan.queries:
         if not isinstance(q.input, JoinInput) or not isinstance(q.input.per, Const):
             continue
@@ -60,9 +60,9 @@ def cut_by_joins(plan: Plan) -> list[str]:
             start, end = within_range(tuple(bounds))  # type: ignore[arg-type]
         except SiddhiRuntimeError:
             continue  # an error of each event
-        found = cut_by(definition, plan.aggregation_zone, (per, start, end), lambda *_: True)
-        said += [f"{q.name} joins {side.id}: {what_is_cut(c)}." for c in found]
-    return said
+        cut_buckets = cut_by(definition, plan.aggregation_zone, (per, start, end), lambda *_: True)
+        sentences += [f"{q.name} joins {side.id}: {what_is_cut(c)}." for c in cut_buckets]
+    return sentences
 
 
 def _times(first: int, last: int) -> str:

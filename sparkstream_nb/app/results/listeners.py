@@ -50,18 +50,18 @@ class CommitListeners:
         effect.
         """
         key = object()
-        changed = self._progress.changed
-        with changed:
+        condition = self._progress.changed
+        with condition:
             self._callbacks[key] = callback
             if self._thread is None:
-                name, seen = f"sparkstream-commits-{self.app}", self._progress.batch
-                self._thread = threading.Thread(target=self._run, args=(seen,), name=name, daemon=True)
+                name, batch = f"sparkstream-commits-{self.app}", self._progress.batch
+                self._thread = threading.Thread(target=self._run, args=(batch,), name=name, daemon=True)
                 self._thread.start()
 
         def remove() -> None:
-            with changed:
+            with condition:
                 self._callbacks.pop(key, None)
-                changed.notify_all()
+                condition.notify_all()
 
         return remove
 
@@ -74,18 +74,18 @@ class CommitListeners:
             self._callbacks.clear()
             self._progress.changed.notify_all()
 
-    def _run(self, seen: int) -> None:
+    def _run(self, batch: int) -> None:
         progress = self._progress
         while True:
             with progress.changed:
-                while self._callbacks and progress.batch <= seen:
+                while self._callbacks and progress.batch <= batch:
                     progress.changed.wait()
                 if not self._callbacks:
                     self._thread = None
                     return
-                seen, callbacks = progress.batch, list(self._callbacks.values())
+                batch, callbacks = progress.batch, list(self._callbacks.values())
             for callback in callbacks:
                 try:
-                    callback(seen + 1)
+                    callback(batch + 1)
                 except Exception:
-                    _log.exception("A callback of App.on_commit failed: app %s, micro-batch %d", self.app, seen)
+                    _log.exception("A callback of App.on_commit failed: app %s, micro-batch %d", self.app, batch)

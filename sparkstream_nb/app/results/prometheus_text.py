@@ -95,11 +95,11 @@ METRICS: Mapping[str, AppMetric] = {
 
 def prometheus_text(apps: Sequence[Stats]) -> str:
     """The figures of all these apps. Those that an app does not have are left out."""
-    found: dict[AppMetric, list[Sample]] = {}
+    samples_by_metric: dict[AppMetric, list[Sample]] = {}
     for stats in apps:
         for metric, samples in _samples(stats):
-            found.setdefault(metric, []).extend(samples)
-    return "".join(_block(metric, samples) for metric, samples in found.items() if samples)
+            samples_by_metric.setdefault(metric, []).extend(samples)
+    return "".join(_block(metric, samples) for metric, samples in samples_by_metric.items() if samples)
 
 
 def _samples(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
@@ -147,7 +147,7 @@ def _times(s: Stats) -> list[Sample]:
 def _nodes(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     nodes = [({"app": s.app, "node": n.shard}, n) for n in s.nodes.values()]
     kinds = {p.name: p.kind for p in s.parts}
-    held = [
+    labelled_sizes = [
         ({**labels, "query": name, "kind": kinds.get(name, "query")}, size)
         for labels, n in nodes
         for name, size in n.held.items()
@@ -155,8 +155,8 @@ def _nodes(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     yield METRICS["node_events_total"], [Sample(labels, n.events) for labels, n in nodes]
     yield METRICS["node_micro_batch_seconds"], [Sample(labels, n.ms / 1000) for labels, n in nodes]
     yield METRICS["node_state_bytes"], [Sample(labels, n.state_bytes) for labels, n in nodes]
-    yield METRICS["state_bytes"], [Sample(labels, size.bytes) for labels, size in held]
-    yield METRICS["state_rows"], [Sample(labels, size.rows) for labels, size in held if size.rows is not None]
+    yield METRICS["state_bytes"], [Sample(labels, size.bytes) for labels, size in labelled_sizes]
+    yield METRICS["state_rows"], [Sample(labels, size.rows) for labels, size in labelled_sizes if size.rows is not None]
 
 
 def _sources(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:

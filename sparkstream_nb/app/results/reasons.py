@@ -48,14 +48,14 @@ class _Value:
     """A value that did not fit, as messages show it, and in how many rows."""
 
     count: int
-    shown: str
+    text: str
 
     @property
     def kind(self) -> str:
         """The form of the value."""
-        if _COMMA.fullmatch(self.shown):
+        if _COMMA.fullmatch(self.text):
             return "comma"
-        return "none" if self.shown.strip("'\" ").casefold() in _MEANS_NONE else "other"
+        return "none" if self.text.strip("'\" ").casefold() in _MEANS_NONE else "other"
 
 
 def group_reasons(
@@ -68,13 +68,13 @@ def group_reasons(
     """
     groups: dict[tuple[str, str], list[_Value]] = {}
     alone: list[ReasonGroup] = []
-    timed: list[ReasonGroup] = []
+    time_groups: list[ReasonGroup] = []
     for fault, count in _faults(reasons).items():
-        found = _UNFIT.match(fault)
-        if found is None:
+        match = _UNFIT.match(fault)
+        if match is None:
             alone.append(ReasonGroup(count, fault))
         else:
-            groups.setdefault((found["where"], found["what"]), []).append(_Value(count, found["value"]))
+            groups.setdefault((match["where"], match["what"]), []).append(_Value(count, match["value"]))
     for (where, what), values in groups.items():
         total, example = sum(v.count for v in values), _example(values)
         if len(values) == 1:
@@ -84,17 +84,19 @@ def group_reasons(
         missing = len(values) == 1 and example == "null"
         column = (columns or {}).get(where, where)
         group = ReasonGroup(total, words if missing else f"{words}{_suggest_format(column, what, values, time)}")
-        (timed if what.startswith(_NO_TIME) else alone).append(group)
-    return [g for groups_ in (timed, alone) for g in sorted(groups_, key=lambda group: (-group.count, group.words))]
+        (time_groups if what.startswith(_NO_TIME) else alone).append(group)
+    return [
+        g for groups_ in (time_groups, alone) for g in sorted(groups_, key=lambda group: (-group.count, group.words))
+    ]
 
 
 def _faults(reasons: Mapping[str, int]) -> Counter[str]:
     """Rows by fault: the reason of a row with several has all of them."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for reason, count in reasons.items():
         for fault in _FAULT_ENDS.sub(lambda end: f"{end[1]}\n", reason).split("\n"):
-            found[_name_option(fault)] += count
-    return found
+            counts[_name_option(fault)] += count
+    return counts
 
 
 def _name_option(fault: str) -> str:
@@ -112,7 +114,7 @@ def _example(values: Sequence[_Value]) -> str:
     for value in values:
         rows[value.kind] += value.count
     kind = rows.most_common(1)[0][0]
-    return max((v for v in values if v.kind == kind), key=lambda v: v.count).shown
+    return max((v for v in values if v.kind == kind), key=lambda v: v.count).text
 
 
 def _as_argument(text: str) -> tuple[bool, str]:
@@ -134,17 +136,17 @@ def _suggest_time(column: str, values: Sequence[_Value]) -> str | None:
 def _guess_format(values: Sequence[_Value]) -> str | None:
     """The format of times of most of the values: a day above 12 tells 31/01/2024 from 01/31/2024."""
     example = _example(values)
-    others = (v.shown for v in values[:_LOOKED_AT] if v.shown != example)
+    others = (v.text for v in values[:_LOOKED_AT] if v.text != example)
     return guess_format(*(text.strip("'\" ") for text in (example, *others)))
 
 
-def _suggest_time_format(values: Sequence[_Value], given: bool, time: str | None) -> str:
-    """The format of values that are no times, to be appended to a reason. `given`: in a format that was named."""
+def _suggest_time_format(values: Sequence[_Value], has_format: bool, time: str | None) -> str:
+    """The format of values that are no times, to be appended to a reason. `has_format`: in a format that was named."""
     format = _guess_format(values)
     if format:
         likely = choose_words(f"--time-format '{format}'", f"time_format={format!r}")
         return f"; they look like {likely}"
-    if given:
+    if has_format:
         option = choose_words("--time-format", "time_format")
         return f"; without {option} they are read" if format == "" else f"; {option} names another format"
     options = choose_words("--time-format and --time-zone", "time_format and time_zone")
@@ -162,7 +164,7 @@ def _suggest_format(column: str, what: str, values: Sequence[_Value], time: str 
     words = ["a whole number is written as 1234" if what in _WHOLE else "a number is written as 1234.5"]
     if any(v.kind == "comma" for v in values):
         words = ["with a decimal comma: --decimal ,"]
-    none = {v.shown.strip("'\" ") for v in values if v.kind == "none"}
+    none = {v.text.strip("'\" ") for v in values if v.kind == "none"}
     if none:
         are = "it stands" if len(none) == 1 else "they stand"
         words.append(f'if {are} for a missing value: --missing "{",".join(sorted(none, key=_as_argument))}"')

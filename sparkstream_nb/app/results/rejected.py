@@ -34,9 +34,9 @@ _SHOWN = 10
 
 def errors_of(app: str, store: Store) -> Errors:
     """The errors of an app, the oldest first."""
-    found = store.errors(app)
+    error_table = store.errors(app)
     names = [ID, "stream", "timestamp", "values", "reason"]
-    frame = pd.DataFrame(dict(zip(names, map(series_of, found.columns), strict=True)))
+    frame = pd.DataFrame(dict(zip(names, map(series_of, error_table.columns), strict=True)))
     frame["values"] = [json.loads(v) for v in frame["values"]]
     return Errors(app, frame.set_index(ID))
 
@@ -63,7 +63,7 @@ class ReplayContext:
     latest: int | None
     limits: Limits
     messages_of: Callable[[str], MessageReader | None]
-    written: ValueFormat = AS_WRITTEN
+    value_format: ValueFormat = AS_WRITTEN
 
 
 @dataclass(frozen=True)
@@ -94,38 +94,38 @@ class Replayed:
 
 
 def select_errors(
-    known: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
+    all_errors: Errors, errors: pd.DataFrame | Sequence[int] | None, streams: Mapping[str, Schema]
 ) -> list[Rejected]:
     """The errors that are to be sent again: all of streams, the ones with some ids, or the rows of a frame. Raises
     `Misuse` for unknown ids, and for errors whose events came in on no stream.
     """
-    frame = known.frame
+    frame = all_errors.frame
     if isinstance(errors, pd.DataFrame):
         missing = {"stream", "timestamp", "values"} - set(errors.columns)
         if missing:
             raise Misuse(f"errors lacks the column {min(missing)}: give rows of app.errors.frame")
-        wanted = errors
+        selection = errors
     elif errors is None:
-        wanted = frame[frame["stream"].isin(streams)]
+        selection = frame[frame["stream"].isin(streams)]
     elif isinstance(errors, str) or not all(isinstance(e, int | np.integer) for e in errors):
         raise Misuse(f"errors is a frame, or ids of app.errors.frame, not {shown(errors)}")
     else:
-        wanted = frame.loc[[e for e in errors if e in frame.index]]
-    asked = list(wanted.index if isinstance(errors, pd.DataFrame) or errors is None else errors)
-    for id in asked:
+        selection = frame.loc[[e for e in errors if e in frame.index]]
+    numbers = list(selection.index if isinstance(errors, pd.DataFrame) or errors is None else errors)
+    for id in numbers:
         if id not in frame.index:
-            where = choose_words(f"%siddhi errors {known.app}", "app.errors")
+            where = choose_words(f"%siddhi errors {all_errors.app}", "app.errors")
             raise Misuse(f"there is no error {id}: {where} shows their ids")
     out = []
-    columns = (wanted[name] for name in ("stream", "timestamp", "values"))
-    for id, stream, at, values in zip(wanted.index, *columns, strict=True):
+    columns = (selection[name] for name in ("stream", "timestamp", "values"))
+    for id, stream, at, values in zip(selection.index, *columns, strict=True):
         if stream not in streams:
             raise Misuse(f"error {id} is of {stream}, which is no stream: there is no event to be sent again")
         if isinstance(values, str) or not hasattr(values, "__iter__"):
             each = f"a list, one for each attribute of {stream}"
             raise Misuse(f"the values of error {id} are {each}, not {shown(values)}")
-        kept = values if isinstance(values, dict) else list(values)
-        out.append(Rejected(int(id), stream, _time_of(int(id), at), kept))
+        values_copy = values if isinstance(values, dict) else list(values)
+        out.append(Rejected(int(id), stream, _time_of(int(id), at), values_copy))
     return out
 
 
@@ -137,22 +137,23 @@ def _time_of(id: int, at: Any) -> int | None:
     return milliseconds(int(plain) if isinstance(plain, float) else plain, f"the timestamp of error {id}")
 
 
-def to_events(error: Rejected, schema: Schema, given: ReplayContext) -> InputBatch:
+def to_events(error: Rejected, schema: Schema, context: ReplayContext) -> InputBatch:
     """An error as an event of its stream, or as the events of its message; one without a time gets the present time.
     Raises SparkStreamError if its values do not fit."""
-    at = given.now if error.at is None else error.at
+    at = context.now if error.at is None else error.at
     if isinstance(error.values, dict):
         _check_event(error.values)
-        columns, times = _read_again(error.values, given, at)
+        columns, times = _read_again(error.values, context, at)
     else:
         values = [*error.values, *[None] * (len(schema) - len(error.values))]
         if len(values) == len(schema):
             values = [
-                given.written.value(v, a.type) if isinstance(v, str) else v for v, a in zip(values, schema, strict=True)
+                context.value_format.value(v, a.type) if isinstance(v, str) else v
+                for v, a in zip(values, schema, strict=True)
             ]
-        columns, times = columns_of(schema, [values], error.stream, given.limits), np.full(1, at, np.int64)
-    if given.latest is not None and times[-1] > given.latest:
-        raise SparkStreamError(too_late(int(times[-1]), given.latest))
+        columns, times = columns_of(schema, [values], error.stream, context.limits), np.full(1, at, np.int64)
+    if context.latest is not None and times[-1] > context.latest:
+        raise SparkStreamError(too_late(int(times[-1]), context.latest))
     step = np.zeros(len(times), np.int64)
     return InputBatch(times[-1:], {error.stream: StreamRows(step, times, columns)})
 
@@ -165,10 +166,10 @@ def _check_event(values: Mapping[str, Any]) -> None:
         raise SparkStreamError("it is the text of a row that is not whole: give its values as a list")
 
 
-def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[list[Any], Array]:
+def _read_again(values: dict[str, Any], context: ReplayContext, at: int) -> tuple[list[Any], Array]:
     """The columns and times of a message's events. Raises SparkStreamError if it still cannot be read."""
     source = str(values.get("source", ""))
-    reader = given.messages_of(source)
+    reader = context.messages_of(source)
     if reader is None:
         raise SparkStreamError(f"the app has no source {source} now, which read this message")
     message = str(values.get("message", ""))
@@ -178,12 +179,12 @@ def _read_again(values: dict[str, Any], given: ReplayContext, at: int) -> tuple[
     if not isinstance(properties, dict):
         raise SparkStreamError(f"its properties are a dict, not {shown(properties)}")
     headers = {str(k): str(v) for k, v in properties.items()}
-    found = reader.decoder.decode([message_of(message)], [headers])
-    if found.rejected or not len(found):
-        raise SparkStreamError(found.rejected[0].reason if found.rejected else "it has no event")
+    decoded_rows = reader.decoder.decode([message_of(message)], [headers])
+    if decoded_rows.rejected or not len(decoded_rows):
+        raise SparkStreamError(decoded_rows.rejected[0].reason if decoded_rows.rejected else "it has no event")
     if reader.time is None:
-        return found.columns, np.full(len(found), at, np.int64)
-    times, bad = event_times(found.columns[reader.time], None)
+        return decoded_rows.columns, np.full(len(decoded_rows), at, np.int64)
+    times, bad = event_times(decoded_rows.columns[reader.time], None)
     if bad:
         raise SparkStreamError(next(iter(bad.values())))
-    return found.columns, times
+    return decoded_rows.columns, times

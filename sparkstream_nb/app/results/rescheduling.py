@@ -58,16 +58,16 @@ class DistributedFailover(AgainstOneNode):
     @cached_property
     def moves(self) -> list[Move]:
         """Each time that a partial app began to run, except the first start."""
-        found = []
+        moves = []
         for app, report in self.outcome.reports.items():
-            own = [s for s in self.spans if s.app == app]
+            app_spans = [s for s in self.spans if s.app == app]
             for b in report.begun:
                 if b.at <= self.outcome.first:
                     continue
-                before = [s.end for s in own if s.first < b.at]
+                before = [s.end for s in app_spans if s.first < b.at]
                 gap = None if not before or max(before) >= b.at else b.at - max(before)
-                found.append(Move(app, b.node, b.at, gap, b.revision, len(b.again), len(b.waiting), len(b.missing)))
-        return sorted(found, key=lambda m: m.at)
+                moves.append(Move(app, b.node, b.at, gap, b.revision, len(b.again), len(b.waiting), len(b.missing)))
+        return sorted(moves, key=lambda m: m.at)
 
     @property
     def lost(self) -> int:

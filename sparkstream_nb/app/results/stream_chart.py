@@ -200,19 +200,19 @@ class ChartCursor(StreamCursor):
 
     def _snapshot(self, total: int, waiting: int) -> ChartSnapshot:
         store, shape = self._store, self.chart.shape
-        shown = store.range if self._zoom is None else self._zoom
+        range_shown = store.range if self._zoom is None else self._zoom
         series = []
         for name in store.names:  # a line keeps its colour when further ones come
             points = store.series(name)
-            if shown is not None:
-                points = points.between(*shown)
-            drawn = points if shown is None else self._thin(points, *shown)
-            series.append(ChartSeries(name, name.label(len(shape.y)), drawn, len(points)))
+            if range_shown is not None:
+                points = points.between(*range_shown)
+            points_drawn = points if range_shown is None else self._thin(points, *range_shown)
+            series.append(ChartSeries(name, name.label(len(shape.y)), points_drawn, len(points)))
         counts = ChartCounts(
             total, self._since, self._left_out, self._paused, waiting, store.refused_count, store.thinned,
         )  # fmt: skip
         return ChartSnapshot(
-            self.chart.app, self.chart.stream, shape, tuple(series), shown, self._is_over_time(),
+            self.chart.app, self.chart.stream, shape, tuple(series), range_shown, self._is_over_time(),
             self._zoom is not None, counts,
         )  # fmt: skip
 

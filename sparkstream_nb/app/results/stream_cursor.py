@@ -74,24 +74,24 @@ class StreamCursor(ABC):
             total = self._ends.total()
         elif (total := self._ends.total()) > self._seen:
             self._take(self._read_new(self._seen, total))
-        seen = self._seen or 0
-        return max(total, seen), max(0, total - seen) if self._paused is not None else 0
+        rows_before = self._seen or 0
+        return max(total, rows_before), max(0, total - rows_before) if self._paused is not None else 0
 
-    def _read_new(self, seen: int, total: int) -> StreamEnd:
-        """The events after the first `seen` of a stream that had `total` a moment ago."""
-        asked = min(self._most, total - seen)
-        end = self._ends.read(asked, self._key)
+    def _read_new(self, rows_before: int, total: int) -> StreamEnd:
+        """The events after the first `rows_before` of a stream that had `total` a moment ago."""
+        row_limit = min(self._most, total - rows_before)
+        end = self._ends.read(row_limit, self._key)
         for _ in range(_TRIES):
-            new = min(self._most, end.total - seen)
-            if asked >= new:
+            new = min(self._most, end.total - rows_before)
+            if row_limit >= new:
                 break
-            asked = new  # further events were committed before the reading
-            end = self._ends.read(asked, self._key)
+            row_limit = new  # further events were committed before the reading
+            end = self._ends.read(row_limit, self._key)
         return end
 
     def _take(self, end: StreamEnd) -> None:
         new = len(end.frame) if self._seen is None else end.total - self._seen
-        added = self._add(end.frame, new)
+        row_count = self._add(end.frame, new)
         if self._seen is not None:
-            self._left_out += max(0, new - added)
+            self._left_out += max(0, new - row_count)
         self._seen = end.total

@@ -46,12 +46,12 @@ class ArrivalEnds:
 
     reader: Callable[[], InboxReader]
     stream: str
-    arrived: Callable[[], int]
+    count_arrivals: Callable[[], int]
 
     def total(self) -> int:
-        return self.arrived()
+        return self.count_arrivals()
 
     def read(self, most: int, key: str | None) -> StreamEnd:
-        found = self.reader().last(self.stream, most)
-        frame = found.frame if key is None else found.frame.drop_duplicates(key, keep="last").tail(MOST_KEYS)
-        return StreamEnd(frame, found.total)
+        arrivals = self.reader().last(self.stream, most)
+        frame = arrivals.frame if key is None else arrivals.frame.drop_duplicates(key, keep="last").tail(MOST_KEYS)
+        return StreamEnd(frame, arrivals.total)

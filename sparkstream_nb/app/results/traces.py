@@ -117,10 +117,10 @@ class WindowTrace(Displayed):
             }
             for w in self.windows for s in w.stays
         ]  # fmt: skip
-        found = pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
         if rows:
-            found[["emitted", "left"]] = found[["emitted", "left"]].astype("Int64")
-        return found
+            frame[["emitted", "left"]] = frame[["emitted", "left"]].astype("Int64")
+        return frame
 
     def summary(self) -> str:
         events = sum(len(w.stays) for w in self.windows)
@@ -209,10 +209,10 @@ class PatternTrace(Displayed):
                     None if c.event is None else dict(c.event.values) for c in p.captures if c.state == i
                 ]
             rows.append(row)
-        found = pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
         if rows:
-            found["ended"] = found["ended"].astype("Int64")
-        return found
+            frame["ended"] = frame["ended"].astype("Int64")
+        return frame
 
     def summary(self) -> str:
         return f"<PatternTrace of {self.query}: {len(self.partials):,} partial matches, {len(self.matches):,} matches>"

@@ -295,8 +295,8 @@ class App(Displayed):
 
     def repair(self) -> RepairList:
         """Repairs that make each query right on several nodes, and the app's text with the possible rewrites."""
-        found = repairs(self.plan, self.plan.text, self.deployment.references.variables)
-        return RepairList(found, self.lines_before)
+        repair_list = repairs(self.plan, self.plan.text, self.deployment.references.variables)
+        return RepairList(repair_list, self.lines_before)
 
     def graph(self) -> AppGraph:
         """Streams, queries, tables and the rest as a picture, marked by the effect of routing; in mode distributed the
@@ -311,13 +311,13 @@ class App(Displayed):
         """The app's progress and speed, and the figures of its nodes, queries, tables, windows and aggregations. In a
         notebook its display follows the app."""
         app = self.runtime
-        disk = disk_of(self.home, app.life, self.deployment.retention)
+        disk = disk_of(self.home, app.app_run, self.deployment.retention)
         sinks = () if app.sinks is None else app.sinks.figures()
         with app.progress.changed:
-            found = stats_of(self.name, self.plan, self.state, app.life, app.inbox, app.progress, disk)
+            stats = stats_of(self.name, self.plan, self.state, app.app_run, app.inbox, app.progress, disk)
         sources = () if app.intakes is None else app.intakes.figures()
         return replace(
-            found,
+            stats,
             sinks=sinks,
             sources=sources,
             clock_kind=self.deployment.clock,

@@ -36,13 +36,13 @@ class AppClock:
     def _make_ticker(self, progress: Progress) -> IdleTicker | WallTicker | None:
         """The ticker that moves the clock besides events."""
         if self.wall is not None:
-            life = self._definition.life
+            app_run = self._definition.app_run
             sink = TickSink(
                 lock=self._lock,
                 running=self._is_running,
                 append=lambda clocks: self._inbox.append([self.tick_entry(*clocks)]),
-                reached=lambda: self._inbox.position.clock,
-                nodes=life.over if life.leader is None else (*life.over, life.leader),
+                event_time=lambda: self._inbox.position.clock,
+                nodes=app_run.over if app_run.leader is None else (*app_run.over, app_run.leader),
             )
             return WallTicker(self.wall, progress, sink)
         idle = self._definition.plan.idle_clock

@@ -41,7 +41,7 @@ class AppDefinition:
 
     deployment: Deployment
     plans: Sequence[Plan]
-    life: AppRun
+    app_run: AppRun
 
     @property
     def plan(self) -> Plan:
@@ -51,7 +51,7 @@ class AppDefinition:
     @property
     def folder(self) -> Path:
         """The folder of the run."""
-        return self.life.folder(self.deployment.home)
+        return self.app_run.folder(self.deployment.home)
 
     @cached_property
     def parts(self) -> Parts:
@@ -74,21 +74,21 @@ class AppFiles:
 
     def __init__(self, definition: AppDefinition, session: Session, progress: Progress) -> None:
         self._definition, self._session, self._progress = definition, session, progress
-        deployment, life, folder = definition.deployment, definition.life, definition.folder
-        purge_dropped(deployment.home, deployment.name, life, own_store=deployment.store is None)
+        deployment, app_run, folder = definition.deployment, definition.app_run, definition.folder
+        purge_dropped(deployment.home, deployment.name, app_run, own_store=deployment.store is None)
         self.emptied: Sequence[str] = ()
         self.store = self._open_store()
         prepare_tables(deployment.tables, Patience(tell=progress.say))
         self.warnings = [*self.emptied, *self._shard_warnings()]
         try:
-            self.inbox = Inbox(folder / "inbox", over=life.over)
+            self.inbox = Inbox(folder / "inbox", over=app_run.over)
         except (SparkStreamError, NotADirectoryError) as error:
             self.store.close()
             if isinstance(error, NotADirectoryError):
                 raise not_whole(deployment.home, "its inbox is a file, and was a folder") from None
             raise
         self.mirror = self._open_mirror()
-        self.outputs = OutputFiles(folder / "outputs", life.shards)
+        self.outputs = OutputFiles(folder / "outputs", app_run.shards)
         self.reports = None if deployment.groups is None else LastReports(folder / "nodes.json")
         self.error_limit = ErrorLimit(self.store, deployment.name, deployment.retention.errors, progress)
         try:
@@ -110,7 +110,7 @@ class AppFiles:
         """The store of the aggregations; emptied where one that is not in the app's folder is to be fresh."""
         d, aggregations = self._definition.deployment, self._definition.plan.aggregations
         patience = Patience(tell=self._progress.say)
-        trash = d.home / "trash" / self._definition.life.run
+        trash = d.home / "trash" / self._definition.app_run.run
         outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
         for place in outside:
             place.copy_to_trash()
@@ -127,7 +127,7 @@ class AppFiles:
 
     def _open_mirror(self) -> Mirror | None:
         """The mirror of the inbox at a shared address, if there is one."""
-        shared = self._definition.life.shared_folder
+        shared = self._definition.app_run.shared_folder
         if shared is None:
             return None
         retention, progress = self._definition.deployment.retention, self._progress
@@ -135,52 +135,52 @@ class AppFiles:
         return Mirror(self.inbox.folder, shared, journal, lambda: progress.last, progress.say)
 
     def _job(self) -> Job:
-        deployment, life, plan = self._definition.deployment, self._definition.life, self._definition.plan
+        deployment, app_run, plan = self._definition.deployment, self._definition.app_run, self._definition.plan
         merging = Merging(self.outputs, deployment.retention)
         after = AfterCommit(merging, self.reports, self.error_limit, self.inbox.folder, self.inbox.arrived)
         commit = Commit(
-            deployment.name, life.run, life.shards, self.store, self.outputs, self._progress, plan, after,
+            deployment.name, app_run.run, app_run.shards, self.store, self.outputs, self._progress, plan, after,
             shared=None if self.mirror is None else self.mirror.shared,
         )  # fmt: skip
         return Job(
             name=deployment.name,
             home=self._definition.folder,
-            run=life.run,
-            specs=node_specs(deployment, self._definition.plans, life),
+            run=app_run.run,
+            specs=node_specs(deployment, self._definition.plans, app_run),
             schemas={s: d.source.schema for s, d in plan.streams.items()},
             commit=commit,
             rows=deployment.rows_per_micro_batch or ROWS_PER_TRIGGER,
             retention=deployment.retention,
             mirror=self.mirror,
-            partitions=life.partitions,
+            partitions=app_run.partitions,
         )
 
     def _found(self) -> Found:
         """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
         read."""
-        deployment, life, folder = self._definition.deployment, self._definition.life, self._definition.folder
+        deployment, app_run, folder = self._definition.deployment, self._definition.app_run, self._definition.folder
         checkpoint, entries = self.stream.checkpoint, self.inbox.position.seq
         spark = checkpoint.read_progress()
         # A Connect server is ahead of the store until the owner has committed the batches handed over.
         commits_here = deployment.store != MEMORY and self.stream.runner.commits_here
-        ledger = self.store.last_committed(deployment.name, life.run) if commits_here else None
+        ledger = self.store.last_committed(deployment.name, app_run.run) if commits_here else None
         outputs = folder / "outputs"
         if spark.done < 0:
             private_folder(outputs)
         missing = list_missing(self.inbox.folder, checkpoint.done_offset()) if entries >= spark.reached else ()
-        handed_over = ledger is not None and ledger < spark.done and bool(left(folder, life.shared_folder))
+        handed_over = ledger is not None and ledger < spark.done and bool(left(folder, app_run.shared_folder))
         lacking = self.outputs.describe_lacking() if outputs.is_dir() else None
         return Found(entries, spark, ledger, outputs.is_dir(), missing, handed_over, lacking)
 
     def _continue_progress(self) -> None:
         """The figures of an earlier process."""
-        progress, arrived = self._progress, self.inbox.arrived
+        progress, arrivals = self._progress, self.inbox.arrived
         progress.batch, progress.last = self.stream.last_commit()
         if not progress.rows:
             progress.rows = self.outputs.totals()
             progress.faulty = Counter(self.store.errors(self._definition.deployment.name)["stream"].to_pylist())
             progress.errors = progress.faulty.total()
-        progress.throughput.begin(arrived.total, arrived.through(progress.last))
+        progress.throughput.begin(arrivals.total, arrivals.through(progress.last))
 
     def close(self) -> None:
         """Closes them. The stream has to be stopped before."""

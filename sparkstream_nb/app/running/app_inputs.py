@@ -102,14 +102,14 @@ class Inputs:
             return self._send(stream, values, at, node)
         with app.progress.changed:
             before = dict(app.progress.rows)
-        sent = self._send(stream, values, at, node)
+        answer = self._send(stream, values, at, node)
         last = app.inbox.position.seq - 1
         app.settle_briefly()
         with app.progress.changed:
             if app.progress.last < last:
-                return sent
+                return answer
             after = dict(app.progress.rows)
-        return replace(sent, outputs={s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
+        return replace(answer, outputs={s: n - before.get(s, 0) for s, n in after.items() if n > before.get(s, 0)})
 
     def _send(self, stream: str, values: Any, at: int | str | datetime | None, node: int | None) -> Sent:
         app = self._app
@@ -122,32 +122,32 @@ class Inputs:
         with app.lock:
             clock = app.inbox.position.clock
             ts = app.clock.now() if at is None else milliseconds(at, "at")
-            behind = at is None and app.clock.wall is None and clock is not None and ts - clock > DAY
-            sent = Sent(app.name, stream, len(rows), ts, clock=clock if behind else None, started=app.stopped)
+            is_behind = at is None and app.clock.wall is None and clock is not None and ts - clock > DAY
+            answer = Sent(app.name, stream, len(rows), ts, clock=clock if is_behind else None, started=app.stopped)
             latest = app.clock.latest_time()
             if latest is not None and ts > latest and at is not None:
                 errors = error_lines([[stream, ts, row, too_late(ts, latest)] for row in rows])
                 app.start()
                 file = app.inbox.write(f"late-{uuid.uuid4().hex[:12]}", errors)
                 app.append([Reject(file=file, sent=True)])
-                return sent
+                return answer
             times = np.full(len(rows), ts, np.int64)
             batch = InputBatch(times[:1], {stream: StreamRows(np.zeros(len(rows), np.int64), times, columns)})
             app.start()
             taking = self._taking_nodes(batch, route)
             ticket = app.put([app.inbox.batch(batch, route)])
         app.inbox.settle(ticket)  # without the lock: others put more in meanwhile, for the next wait
-        return replace(sent, nodes=taking)
+        return replace(answer, nodes=taking)
 
     def _taking_nodes(self, batch: InputBatch, route: str) -> tuple[str, ...]:
         """The shard ids of the nodes that take a batch which comes in next; none if nodes take turns."""
         app = self._app
         if app.deployment.groups is not None:
             return ()
-        over = app.life.over or tuple(range(app.life.began))
-        parsed = Route.parse(route, len(over))
-        found = assign(batch, parsed, app.schemas, len(over), app.inbox.position.request)
-        return tuple(app.life.shards[over[n]] for n in sorted({int(n) for a in found.values() for n in a}))
+        over = app.app_run.over or tuple(range(app.app_run.began))
+        parsed_route = Route.parse(route, len(over))
+        assignment = assign(batch, parsed_route, app.schemas, len(over), app.inbox.position.request)
+        return tuple(app.app_run.shards[over[n]] for n in sorted({int(n) for a in assignment.values() for n in a}))
 
     def feed(
         self,
@@ -234,7 +234,7 @@ class Inputs:
         read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
         schemas = {s.shape.stream: s.shape.schema for s in read}
         Route.parse(route or app.routing, app.nodes, schemas if route else None)
-        read = [replace(given, shape=check_source(given.source, given.shape)) for given in read]
+        read = [replace(feed_source, shape=check_source(feed_source.source, feed_source.shape)) for feed_source in read]
         disorder = play.get("disorder")
         if disorder is not None and not isinstance(disorder, Disorder):
             raise Misuse(f"disorder is a Disorder, not {shown(disorder)}: Disorder(late=0.05, seed=7)")
@@ -264,8 +264,8 @@ class Inputs:
 
     def follow(self, stream: str, frame: Any, reading: Reading, options: FeedOptions) -> FrameFeed:
         """Follows a streaming frame: see `App.feed`. Raises `Misuse` for options of a feed that has an end."""
-        given = {"route": options.route, "limit": options.limit, **options.play}
-        for name, value in given.items():
+        named_options = {"route": options.route, "limit": options.limit, **options.play}
+        for name, value in named_options.items():
             if value not in (None, False):
                 raise Misuse(f"a streaming frame is followed as it comes: {name} is for feeds of frames and files")
         return follow_frame(self._app, frame, self._feed_source(stream, frame, reading).shape)

@@ -70,9 +70,9 @@ class Feed(Displayed):
         self.id = 0
         self.error: SparkStreamError | None = None
         self._target, self._request, self._seconds = target, request, seconds
-        self._changed = threading.Condition()
+        self._condition = threading.Condition()
         self._watching: dict[object, Callable[[], None]] = {}
-        self._told = 0.0
+        self._told_at = 0.0
         self._leaving = False
         self._reset()
 
@@ -158,7 +158,7 @@ class Feed(Displayed):
 
     def resume(self) -> None:
         """Continues after `pause`."""
-        with self._changed:
+        with self._condition:
             self._steps, self._until = 0, None
         self._order(pausing=False)
 
@@ -171,7 +171,7 @@ class Feed(Displayed):
         """Feeds the next `events`, and pauses; returns when they are committed, or with `wait=False` at once. Raises
         SparkStreamError if the feed failed."""
         argument_checks.optional_int("events", events, 1)
-        with self._changed:
+        with self._condition:
             self._steps += events
             self._idle = False
         self._step(wait)
@@ -181,7 +181,7 @@ class Feed(Displayed):
         returns as `step` does. Raises `Misuse` if the feed has no event times."""
         until = milliseconds(time, "time")
         self._require_times("step_until")
-        with self._changed:
+        with self._condition:
             self._until = until
             self._idle = False
         self._step(wait)
@@ -189,8 +189,8 @@ class Feed(Displayed):
     def _step(self, wait: bool) -> None:
         self._order(pausing=True)
         if wait:
-            with self._changed:
-                self._changed.wait_for(lambda: self._idle or not self.active)
+            with self._condition:
+                self._condition.wait_for(lambda: self._idle or not self.active)
             if self.error is not None:
                 raise self.error
 
@@ -200,18 +200,18 @@ class Feed(Displayed):
         pace = Pace.of(speed, rate)
         if pace.speed is not None:
             self._require_times("speed")
-        with self._changed:
+        with self._condition:
             self._pacer = Pacer(pace, self._seconds)
-            self._changed.notify_all()
+            self._condition.notify_all()
         self._tell(now=True)
 
     def restart(self) -> None:
         """Feeds the sources again from their beginning, also after the end. The app keeps what it has: its clock does
         not go back, so their events are behind it until the feed reaches the same time again."""
-        with self._changed:
+        with self._condition:
             if not self._over:
                 self._again = True
-                self._changed.notify_all()
+                self._condition.notify_all()
                 return
         self.join()
         self._reset()
@@ -220,8 +220,8 @@ class Feed(Displayed):
     def wait(self, timeout: float | None = None) -> FeedReport:
         """The report, when the feed is done or stopped. Raises SparkStreamError if it failed, and TimeoutError after
         `timeout` seconds. Ctrl-C ends the waiting alone."""
-        with self._changed:
-            if not self._changed.wait_for(lambda: not self.active, timeout):
+        with self._condition:
+            if not self._condition.wait_for(lambda: not self.active, timeout):
                 raise TimeoutError(f"Feed {self.id} of {self.app} is not over after {timeout:g} s.")
         if self._report is None:
             raise self.error or SparkStreamError(f"Feed {self.id} of {self.app} has no report.")
@@ -232,7 +232,7 @@ class Feed(Displayed):
         returns a function that ends that. Exceptions of the callback are logged, and end it too.
         """
         key = object()
-        with self._changed:
+        with self._condition:
             over = not self.active
             self._watching[key] = callback
         if over:
@@ -247,9 +247,9 @@ class Feed(Displayed):
 
     def end(self) -> None:
         """The app is being stopped, and its lock is held: nothing more of this feed enters it."""
-        with self._changed:
+        with self._condition:
             self._leaving = self._stopping = True
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def withdraw(self, seq: int) -> None:
         """The inbox's entries from number `seq` on were taken back."""
@@ -262,12 +262,12 @@ class Feed(Displayed):
     def merge(self, sources: Sequence[FeedSource]) -> bool:
         """Merges further sources, which are read before the next slice; False if the feed is over, or its events have
         no times or come in disorder."""
-        with self._changed:
-            timed = all(s.shape.time for s in self._request.sources)
-            if self._over or not timed or self._request.disorder is not None:
+        with self._condition:
+            have_times = all(s.shape.time for s in self._request.sources)
+            if self._over or not have_times or self._request.disorder is not None:
                 return False
             self._joining += sources
-            self._changed.notify_all()
+            self._condition.notify_all()
             return True
 
     # The thread --------------------------------------------------------------------------------------------------
@@ -277,10 +277,10 @@ class Feed(Displayed):
             raise Misuse(f"{what} goes by event time, and this feed has none: name its column with time=")
 
     def _order(self, *, pausing: bool | None = None, stopping: bool | None = None) -> None:
-        with self._changed:
+        with self._condition:
             self._pausing = self._pausing if pausing is None else pausing
             self._stopping = self._stopping if stopping is None else stopping
-            self._changed.notify_all()
+            self._condition.notify_all()
         self._tell(now=True)
 
     def _run(self) -> None:
@@ -300,20 +300,20 @@ class Feed(Displayed):
                 self.error = SparkStreamError(f"{type(error).__name__}: {error}")
         self._account.close()
         final = self._account.progress()
-        with self._changed:
+        with self._condition:
             self._over = True
             self._final = final
             if state != "failed":
                 self._report = self._account.report()
             self._state = state
-            self._changed.notify_all()
+            self._condition.notify_all()
         self._tell(now=True)
 
     def _run_slices(self) -> bool:
         """Puts slice after slice into the app; False if it was stopped before the last one."""
         account, target = self._account, self._target
         account.read(self._request.sources)
-        with self._changed:
+        with self._condition:
             self._state = "running"
         least = most = min(FIRST_SLICE, feeds.CHUNK_ROWS)
         start, first = None, True
@@ -325,7 +325,7 @@ class Feed(Displayed):
                 now = target.now() if start is None else start
                 target.start()
                 rows = account.put(now, most if due.rows is None else min(most, due.rows), due.until)
-            with self._changed:
+            with self._condition:
                 self._steps = max(0, self._steps - rows)
             start, first = target.after(now, rows), False
             target.stream.wait(account.last, tell=self._tell_running)
@@ -339,7 +339,7 @@ class Feed(Displayed):
         """Waits until rows are due; None if the feed is over, or is to stop. `first`: nothing was put in yet."""
         cursor = self._account.cursor
         while True:
-            with self._changed:
+            with self._condition:
                 joining, self._joining = self._joining, []
                 again, self._again = self._again, False
             if joining:
@@ -347,7 +347,7 @@ class Feed(Displayed):
             if again:
                 self._account.rewind()
                 self._pacer.rest()
-            with self._changed:
+            with self._condition:
                 if self._stopping:
                     return None
                 if self._joining or self._again:
@@ -363,8 +363,8 @@ class Feed(Displayed):
                     return due
                 if due is None:
                     self._idle = True
-                    self._changed.notify_all()
-                self._changed.wait(_LONGEST_WAIT if due is None else min(due.wait, _LONGEST_WAIT))
+                    self._condition.notify_all()
+                self._condition.wait(_LONGEST_WAIT if due is None else min(due.wait, _LONGEST_WAIT))
 
     def _due_step(self) -> DueRows | None:
         """The rows that a paused feed was asked for."""
@@ -385,9 +385,9 @@ class Feed(Displayed):
 
     def _tell(self, *, now: bool = False) -> None:
         moment = clock.monotonic()
-        if not now and moment - self._told < WATCH_SECONDS:
+        if not now and moment - self._told_at < WATCH_SECONDS:
             return
-        self._told = moment
+        self._told_at = moment
         for key, callback in list(self._watching.items()):
             try:
                 callback()
@@ -430,11 +430,11 @@ def start_feed(target: FeedTarget, request: FeedRequest, *, together: bool = Fal
                 return running
     if not _feeds:
         atexit.register(_end_feeds)
-    made = Feed(target, request)
-    made.id = next(_numbers)
-    _feeds[made.id] = made
-    made.begin()
-    return made
+    feed = Feed(target, request)
+    feed.id = next(_numbers)
+    _feeds[feed.id] = feed
+    feed.begin()
+    return feed
 
 
 def feeds_of(target: FeedTarget) -> Feeds:
@@ -450,8 +450,8 @@ def all_feeds() -> Feeds:
 def feed_of(number: int) -> Feed:
     """The feed of this number. Raises `Misuse` if there is none."""
     if number not in _feeds:
-        known = ", ".join(map(str, _feeds)) or "none"
-        raise Misuse(f"there is no feed {number}. Feeds: {known}")
+        feed_numbers = ", ".join(map(str, _feeds)) or "none"
+        raise Misuse(f"there is no feed {number}. Feeds: {feed_numbers}")
     return _feeds[number]
 
 

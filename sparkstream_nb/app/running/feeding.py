@@ -128,7 +128,7 @@ class Loaded:
     those rows that are `kept` at most. `notes` are warnings for the user, and `time_example` is an example of a time.
     """
 
-    typed: feeds.FeedOnDisk
+    feed: feeds.FeedOnDisk
     shape: feeds.Shape
     reasons: dict[str, int]
     notes: Sequence[str] = ()
@@ -138,12 +138,12 @@ class Loaded:
         return self.shape.written.example()
 
 
-def load(target: FeedTarget, request: FeedRequest, given: FeedSource) -> Loaded:
+def load(target: FeedTarget, request: FeedRequest, feed_source: FeedSource) -> Loaded:
     """Reads a source and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
-    folder, shape, mirror = target.inbox.folder, given.shape, target.stream.job.mirror
+    folder, shape, mirror = target.inbox.folder, feed_source.shape, target.stream.job.mirror
     with target.tag_tasks():
-        typed = feeds.read_feed(
-            given.source, shape, folder, target.session, request.limit,
+        feed_on_disk = feeds.read_feed(
+            feed_source.source, shape, folder, target.session, request.limit,
             # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
             as_it_is=target.nodes == 1 and request.disorder is None,
             shared=None if mirror is None else mirror.shared,
@@ -151,48 +151,50 @@ def load(target: FeedTarget, request: FeedRequest, given: FeedSource) -> Loaded:
     highest = np.empty(0, np.int64)
     try:
         if shape.time is not None:
-            typed, highest = feeds.in_order(typed, folder)
+            feed_on_disk, highest = feeds.in_order(feed_on_disk, folder)
         odd = looks_wrong(highest) if shape.time is not None else None
-        notes = [odd] if odd is not None else _of_times(target, shape, typed, highest)
-        notes = [*shape.describe_guesses(), *notes, *typed.doubts.words(shape.written.zone)]
-        return Loaded(typed, shape, feeds.reasons(typed, folder), notes)
+        notes = [odd] if odd is not None else _of_times(target, shape, feed_on_disk, highest)
+        notes = [*shape.describe_guesses(), *notes, *feed_on_disk.doubts.words(shape.written.zone)]
+        return Loaded(feed_on_disk, shape, feeds.reasons(feed_on_disk, folder), notes)
     except SparkStreamError:
-        feeds.discard(typed, folder)
+        feeds.discard(feed_on_disk, folder)
         raise
 
 
-def fill(cursor: FeedCursor, found: Sequence[Loaded], disorder: Disorder | None) -> DisorderCounts | None:
+def fill(cursor: FeedCursor, loaded_feeds: Sequence[Loaded], disorder: Disorder | None) -> DisorderCounts | None:
     """Adds sources to a cursor, in order or in a disorder; the numbers of events that it changed."""
     if disorder is None:
-        for x in found:
-            cursor.add(x.typed, x.shape)
+        for x in loaded_feeds:
+            cursor.add(x.feed, x.shape)
         return None
-    times = [times_of(x.typed, x.shape, cursor.folder) for x in found]
-    ranked, counts = disarrange([(x.typed, x.shape) for x in found], times, cursor.folder, disorder)
-    for own in ranked:
-        cursor.add_ranked(own)
+    times = [times_of(x.feed, x.shape, cursor.folder) for x in loaded_feeds]
+    ranked_feeds, counts = disarrange([(x.feed, x.shape) for x in loaded_feeds], times, cursor.folder, disorder)
+    for ranks in ranked_feeds:
+        cursor.add_ranked(ranks)
     return counts
 
 
-def _of_times(target: FeedTarget, shape: feeds.Shape, typed: feeds.FeedOnDisk, highest: Array) -> list[str]:
+def _of_times(target: FeedTarget, shape: feeds.Shape, feed_on_disk: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
-    concerned, reached = target.by_arrival, target.inbox.position.clock
-    if not concerned or not target.spacing_ms or not typed.rows:
+    by_arrival, clock = target.by_arrival, target.inbox.position.clock
+    if not by_arrival or not target.spacing_ms or not feed_on_disk.rows:
         return []
     if shape.time is None:
-        came = f"the events are {target.spacing_ms:,} ms apart, from {describe_time(target.now())} on"
-        return [f"No column of times was given (--time, time=): {came}. That matters to {_list_names(concerned.all)}."]
-    late = 0 if reached is None else feeds.rows_before(typed, target.inbox.folder, highest, reached)
-    if reached is None or not late:
+        spacing = f"the events are {target.spacing_ms:,} ms apart, from {describe_time(target.now())} on"
+        return [
+            f"No column of times was given (--time, time=): {spacing}. That matters to {_list_names(by_arrival.all)}."
+        ]
+    late = 0 if clock is None else feeds.rows_before(feed_on_disk, target.inbox.folder, highest, clock)
+    if clock is None or not late:
         return []
     what = "1 event is" if late == 1 else f"{late:,} events are"
-    note = f"{what} earlier than the app's clock, which is at {describe_time(reached)}."
-    if concerned.aggregations:
+    note = f"{what} earlier than the app's clock, which is at {describe_time(clock)}."
+    if by_arrival.aggregations:
         return [
-            f"{note} {_list_names(concerned.aggregations)} counts them at the clock's time; an aggregation with "
+            f"{note} {_list_names(by_arrival.aggregations)} counts them at the clock's time; an aggregation with "
             "`aggregate by` counts them where they belong."
         ]
-    return [f"{note} {_list_names(concerned.queries)} takes them after the events received before."]
+    return [f"{note} {_list_names(by_arrival.queries)} takes them after the events received before."]
 
 
 def _list_names(names: Sequence[str]) -> str:
@@ -207,42 +209,42 @@ class Account:
         self.target, self.request = target, request
         self.streams = request.streams
         self.cursor = FeedCursor(target.inbox.folder, target.skew(request.disorder))
-        self.disordered: DisorderCounts | None = None
+        self.disorder_counts: DisorderCounts | None = None
         self.began = clock.perf_counter()
         self.reading = 0.0
-        self.loaded: list[Loaded] = []
+        self.loaded_feeds: list[Loaded] = []
         self.before = dict(target.stream.progress.rows)
         self.entries: list[Entry] = []
         """Entries that are not committed."""
-        self._committed = 0
+        self._committed_steps = 0
         """Steps of committed entries."""
-        self._fed = 0
+        self._fed_events = 0
         """Events of committed entries."""
         self._rejects: list[Entry] = []
 
     def read(self, sources: Sequence[FeedSource]) -> None:
         """Reads sources to feed. Raises SparkStreamError if one is no feed; its files are removed then."""
         began = clock.perf_counter()
-        if self.request.recording is not None and not self.loaded:
+        if self.request.recording is not None and not self.loaded_feeds:
             self._read_recording(self.request.recording)
-        found = [load(self.target, self.request, source) for source in sources]
-        self.disordered = fill(self.cursor, found, self.request.disorder)
-        self._rejects += [reject for x in found for reject in rejects_of(x.typed)]
-        self.loaded += found
-        self.streams = ", ".join(dict.fromkeys(x.shape.stream for x in self.loaded))
+        loaded_feeds = [load(self.target, self.request, source) for source in sources]
+        self.disorder_counts = fill(self.cursor, loaded_feeds, self.request.disorder)
+        self._rejects += [reject for x in loaded_feeds for reject in rejects_of(x.feed)]
+        self.loaded_feeds += loaded_feeds
+        self.streams = ", ".join(dict.fromkeys(x.shape.stream for x in self.loaded_feeds))
         self.reading += clock.perf_counter() - began
 
     def _read_recording(self, recording: RecordingFile) -> None:
         schemas = self.target.schemas
-        found = recording.add_to(self.cursor, schemas)
+        recorded_feeds = recording.add_to(self.cursor, schemas)
         notes = recording.notes(schemas, self.target.inputs)
-        self.loaded += [Loaded(own.typed, own.shape, {}, notes) for own in found]
+        self.loaded_feeds += [Loaded(recorded.typed, recorded.shape, {}, notes) for recorded in recorded_feeds]
 
     def put(self, now: int, most: int | None = None, until: int | None = None) -> int:
         """Puts the next rows into the inbox, with the app's lock held: `most` of them, up to event time `until` (ms),
         those without a time from `now` (ms) on. Returns how many there were.
         """
-        inbox, done = self.target.inbox, self.cursor.done
+        inbox, steps_before = self.target.inbox, self.cursor.done
         rows = self.cursor.take(inbox, self.request.route, Spacing(now, self.target.spacing_ms), most, until)
         entries = [*rows, *self._rejects]
         if entries:
@@ -256,12 +258,12 @@ class Account:
             self._rejects = []
             self._settle()
             self.entries += [replace(e, seq=first + i) for i, e in enumerate(entries)]
-        return self.cursor.done - done
+        return self.cursor.done - steps_before
 
     def rewind(self) -> None:
         """Restarts the feed."""
         self.cursor.rewind()
-        self.entries, self._committed, self._fed = [], 0, 0
+        self.entries, self._committed_steps, self._fed_events = [], 0, 0
 
     @property
     def last(self) -> int:
@@ -271,9 +273,9 @@ class Account:
     def _settle(self) -> None:
         """Counts committed entries, and forgets them."""
         last = self.target.stream.progress.last
-        done = [e for e in self.entries if e.seq <= last]
-        self._committed += sum(e.steps for e in done)
-        self._fed += _events_of(done)
+        finished_entries = [e for e in self.entries if e.seq <= last]
+        self._committed_steps += sum(e.steps for e in finished_entries)
+        self._fed_events += _events_of(finished_entries)
         self.entries = [e for e in self.entries if e.seq > last]
 
     def withdraw(self, seq: int) -> None:
@@ -289,36 +291,38 @@ class Account:
 
     @property
     def rejected_rows(self) -> int:
-        return sum(x.typed.rejected for x in self.loaded)
+        return sum(x.feed.rejected for x in self.loaded_feeds)
 
     def progress(self) -> FeedProgress:
         """The feed's progress now."""
         p, took = self.target.stream.progress, clock.perf_counter() - self.began
-        if not self.loaded:
+        if not self.loaded_feeds:
             return FeedProgress(self.streams, 0, None, 0, p.batch + 1, took)
-        done = self._committed + self.target.marks.steps(self.entries, p.last)
-        total, reached = self.cursor.rows, self.cursor.reached
-        return FeedProgress(self.streams, done, total, self.rejected_rows, p.batch + 1, took, self.reading, reached)
+        finished_steps = self._committed_steps + self.target.marks.steps(self.entries, p.last)
+        total, input_clock = self.cursor.rows, self.cursor.reached
+        return FeedProgress(
+            self.streams, finished_steps, total, self.rejected_rows, p.batch + 1, took, self.reading, input_clock
+        )
 
     def report(self) -> FeedReport:
         """The feed's report, when it is over."""
         after = self.target.stream.progress.rows
         reasons: Counter[str] = Counter()
-        for found in self.loaded:
-            reasons.update(found.reasons)
-        rows, rejected = self.cursor.rows, self.rejected_rows
-        shapes = [x.shape for x in self.loaded]
+        for loaded_feed in self.loaded_feeds:
+            reasons.update(loaded_feed.reasons)
+        rows, rejected_rows = self.cursor.rows, self.rejected_rows
+        shapes = [x.shape for x in self.loaded_feeds]
         return FeedReport(
             self.target.name,
             self.streams,
-            rows + rejected,
-            rejected,
+            rows + rejected_rows,
+            rejected_rows,
             clock.perf_counter() - self.began,
             {s: n - self.before.get(s, 0) for s, n in after.items() if n > self.before.get(s, 0)},
             dict(sorted(reasons.items(), key=lambda kv: (-kv[1], kv[0]))),
-            not_fed=rows - self._fed - _events_of(self.entries),
-            notes=[*dict.fromkeys([n for x in self.loaded for n in x.notes] + self._notes())],
-            time=self.loaded[0].time_example if self.loaded else None,
+            not_fed=rows - self._fed_events - _events_of(self.entries),
+            notes=[*dict.fromkeys([n for x in self.loaded_feeds for n in x.notes] + self._notes())],
+            time=self.loaded_feeds[0].time_example if self.loaded_feeds else None,
             kept=shapes[0].kept if shapes else None,
             unfit_streams=self._list_unfit_streams(),
         )
@@ -326,25 +330,25 @@ class Account:
     def _list_unfit_streams(self) -> list[str]:
         """The streams whose rows were all rejected."""
         fitting: Counter[str] = Counter()
-        rejected: Counter[str] = Counter()
-        for x in self.loaded:
-            fitting[x.shape.stream] += x.typed.rows
-            rejected[x.shape.stream] += x.typed.rejected
-        return [s for s, n in rejected.items() if n and not fitting[s]]
+        rejected_rows: Counter[str] = Counter()
+        for x in self.loaded_feeds:
+            fitting[x.shape.stream] += x.feed.rows
+            rejected_rows[x.shape.stream] += x.feed.rejected
+        return [s for s, n in rejected_rows.items() if n and not fitting[s]]
 
     def _notes(self) -> list[str]:
-        found = []
-        if self.disordered is not None and self.request.disorder is not None:
-            found.append(f"Disorder of seed {self.request.disorder.seed}: {self.disordered}.")
+        notes = []
+        if self.disorder_counts is not None and self.request.disorder is not None:
+            notes.append(f"Disorder of seed {self.request.disorder.seed}: {self.disorder_counts}.")
         if self.request.beside:
             others = " and ".join(f"feed {n}" for n in self.request.beside)
-            found.append(
+            notes.append(
                 f"Events of {others} come in besides, and are not merged with these by time: together=True "
                 "(--together) merges a feed with one that is under way."
             )
         if self.request.stopped:
-            found.append(f"{self.target.name} was stopped, and runs again.")
-        return found
+            notes.append(f"{self.target.name} was stopped, and runs again.")
+        return notes
 
 
 def _events_of(entries: Sequence[Entry]) -> int:

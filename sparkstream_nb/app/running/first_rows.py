@@ -23,20 +23,20 @@ def check_first_rows(path: Path, shape: Shape) -> None:
     if table is None:
         return
     table = table.slice(0, FIRST_ROWS)
-    typed = type_rows(
+    stream_rows = type_rows(
         table, shape.schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns, keep=0
     )
-    if len(typed):
+    if len(stream_rows):
         return
     n = table.num_rows
     rows = "its first row does not fit" if n == 1 else f"none of its first {n:,} rows fits"
-    raise SparkStreamError(f"{path.name}: {rows} {shape.stream}. {describe_reasons(typed.rejected, shape)}")
+    raise SparkStreamError(f"{path.name}: {rows} {shape.stream}. {describe_reasons(stream_rows.rejected, shape)}")
 
 
-def describe_reasons(rejected: Sequence[RejectedRow], shape: Shape) -> str:
+def describe_reasons(rejected_rows: Sequence[RejectedRow], shape: Shape) -> str:
     """The reasons of rejected rows: `ts is not a long: ... (1,000 rows); ...`."""
-    counts = Counter(reason for _, _, reason in rejected)
+    counts = Counter(reason for _, _, reason in rejected_rows)
     groups = group_reasons(counts, shape.written.example(), shape.columns)
-    named = [f"{g.words} ({g.count:,} row{'' if g.count == 1 else 's'})" for g in groups[:_MOST_REASONS]]
+    sentences = [f"{g.words} ({g.count:,} row{'' if g.count == 1 else 's'})" for g in groups[:_MOST_REASONS]]
     more = [f"{len(groups) - _MOST_REASONS} more reasons"] if len(groups) > _MOST_REASONS else []
-    return "; ".join([*named, *more])
+    return "; ".join([*sentences, *more])

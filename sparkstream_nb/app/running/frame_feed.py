@@ -67,9 +67,9 @@ class FrameFeed(Displayed):
 
     def summary(self) -> str:
         f = self.figures
-        away = "" if f.last_error is None else f": {f.last_error}"
-        rejected = f", {f.rejected:,} rejected" if f.rejected else ""
-        return f"Feed of {f.stream} from a streaming frame, {self.state}{away}: {f.events:,} events{rejected}"
+        error = "" if f.last_error is None else f": {f.last_error}"
+        rejected_part = f", {f.rejected:,} rejected" if f.rejected else ""
+        return f"Feed of {f.stream} from a streaming frame, {self.state}{error}: {f.events:,} events{rejected_part}"
 
     def _check(self) -> None:
         if self._stopped:
@@ -86,7 +86,7 @@ def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
         app.progress.say(note)
     name = f"frame:{shape.stream}"
     app.remove_source(name)
-    folder = app.life.folder(app.home) / FOLDER / shape.stream
+    folder = app.app_run.folder(app.home) / FOLDER / shape.stream
     reader = FrameStreamReader(frame, folder, shape, app.clock.latest_time)
     setup = IntakeSetup(name, shape.stream, "spark", "a streaming frame", shape.schema, reader)
     thread = app.add_source(setup)

@@ -51,21 +51,23 @@ class AppRecording(Displayed):
         argument_checks.optional_str("key", key)
         if sample is not None and not isinstance(sample, Mapping):
             raise Misuse(f"sample is a dict of shares by attribute, not {shown(sample)}")
-        if self._runtime.life.change:
+        if self._runtime.app_run.change:
             raise SparkStreamError(
                 f"{self.app} was changed while it ran, so its earlier input was for another app: deploy it with "
                 "fresh=True to record it."
             )
         masks = (mask,) if isinstance(mask, str) else tuple(mask)
-        hidden = None
+        anonymizing = None
         if sample or masks:
-            hidden = Anonymizing(secrets.token_bytes(32) if key is None else key.encode(), dict(sample or {}), masks)
-            hidden.check(self._runtime.schemas)
-        life, inbox = self._runtime.life, self._runtime.inbox
+            anonymizing = Anonymizing(
+                secrets.token_bytes(32) if key is None else key.encode(), dict(sample or {}), masks
+            )
+            anonymizing.check(self._runtime.schemas)
+        app_run, inbox = self._runtime.app_run, self._runtime.inbox
         streams = {*self._runtime.target.inputs, *inbox.position.events}
         schemas = {s: schema for s, schema in self._runtime.schemas.items() if s in streams}
-        app = RecordedApp(self.app, inbox.folder, self._runtime.schemas, schemas, life.shards, life.began)
-        return write_recording(app, Path(path), hidden)
+        app = RecordedApp(self.app, inbox.folder, self._runtime.schemas, schemas, app_run.shards, app_run.began)
+        return write_recording(app, Path(path), anonymizing)
 
 
 def check_place(path: Path) -> None:

@@ -46,20 +46,20 @@ class OutputFrames:
         if start not in ("beginning", "now"):
             raise Misuse(f"start is 'beginning' or 'now', not {shown(start)}")
         self._check_stream(name)
-        if app.life.shared is not None:
+        if app.app_run.shared is not None:
             raise Misuse(
                 f"{app.name} is deployed with shared=..., and its outputs are in a folder that Spark's machines do not "
                 f"see: app.table('{name}') reads them here. Deploy it with home=... in a folder that they share"
             )
-        found = self._session(session)
+        spark = self._session(session)
         from ...runners.spark import output_source
 
         app.outputs.note_committed(app.progress.batch)
         spec = self._spec(name)
         if start == "now":
-            return output_source.stream_frame(found, _after(spec, spec.open().last_committed()))
+            return output_source.stream_frame(spark, _after(spec, spec.open().last_committed()))
         self._warn_of_dropped(name, "the stream begins with the first that is kept")
-        return output_source.stream_frame(found, spec)
+        return output_source.stream_frame(spark, spec)
 
     def table(self, name: str, *, session: SparkSession | None = None) -> DataFrame:
         """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
@@ -74,7 +74,7 @@ class OutputFrames:
         if name in app.plan.tables or name in app.plan.windows:
             return self._held_rows(name, session)
         self._check_stream(name)
-        found = self._session(session)
+        spark = self._session(session)
         from ...runners.spark import output_source
 
         if app.state == "running":
@@ -85,20 +85,20 @@ class OutputFrames:
         with app.outputs.tidying:
             reader = spec.open()
             spec = _after(spec, reader.find_start(), reader.last_committed())
-        if app.life.shared is None:
-            return output_source.batch_frame(found, spec)
+        if app.app_run.shared is None:
+            return output_source.batch_frame(spark, spec)
         import pyarrow as pa
 
         from ...outputs.committed_outputs import BatchRange
         from ...runners.output_columns import as_spark_table, empty_table
 
-        wanted = BatchRange(spec.after or 0, spec.last or 0)
-        tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(wanted)]
-        return output_source.local_frame(found, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
+        batch_range = BatchRange(spec.after or 0, spec.last or 0)
+        tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(batch_range)]
+        return output_source.local_frame(spark, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
 
     def _held_rows(self, name: str, session: Any) -> DataFrame:
         """The rows of a table or a named window."""
-        found = self._session(session)
+        spark = self._session(session)
         from ...runners.operator.output_rows import columns_of_schema
         from ...runners.output_columns import rows_as_table
         from ...runners.spark import output_source
@@ -106,16 +106,16 @@ class OutputFrames:
         answer = self._retrievals.query(f"from {name_text(name)} select *")
         schema = Schema.of(*((column, Type(type)) for column, type in answer.columns))
         self._check_columns(name, schema)
-        return output_source.local_frame(found, rows_as_table(schema, answer.rows), columns_of_schema(schema))
+        return output_source.local_frame(spark, rows_as_table(schema, answer.rows), columns_of_schema(schema))
 
-    def _session(self, given: Any) -> SparkSession:
+    def _session(self, session: Any) -> SparkSession:
         try:
             from ...runners.spark.output_source import session_for_frames
         except ModuleNotFoundError as error:
             if error.name not in ("pyspark", "py4j"):
                 raise
             raise SparkUnavailable(NO_SPARK) from error
-        return session_for_frames(given, getattr(self._app.session, "spark", None))
+        return session_for_frames(session, getattr(self._app.session, "spark", None))
 
     def _spec(self, name: str) -> OutputFrameSpec:
         from ...runners.operator.output_rows import columns_of_events
@@ -125,19 +125,21 @@ class OutputFrames:
         schema = app.schemas[name]
         self._check_columns(name, schema)
         return OutputFrameSpec(
-            app.outputs.folder.absolute(), app.life.run, name, f"{app.name}.{name}", schema, columns_of_events(schema),
-            app.life.batches.get(name, 0),
+            app.outputs.folder.absolute(), app.app_run.run, name, f"{app.name}.{name}", schema,
+            columns_of_events(schema), app.app_run.batches.get(name, 0),
         )  # fmt: skip
 
     def _check_stream(self, name: str) -> None:
         """Raises `Misuse` for a name that is no stream with outputs."""
         app = self._app
         argument_checks.require_str("name", name)
-        derived = [s for s in app.schemas if s not in app.plan.input_streams]
-        if name in derived:
+        derived_streams = [s for s in app.schemas if s not in app.plan.input_streams]
+        if name in derived_streams:
             return
         if name in app.schemas:
-            raise Misuse(nearest(f"no query of {app.name} writes to '{name}', so it has no outputs", "", derived))
+            raise Misuse(
+                nearest(f"no query of {app.name} writes to '{name}', so it has no outputs", "", derived_streams)
+            )
         if name in app.plan.aggregations:
             raise Misuse(
                 f"'{name}' of {app.name} is an aggregation. app.aggregation('{name}', per='hours') gives its buckets "
@@ -145,24 +147,24 @@ class OutputFrames:
             )
         if name in app.plan.tables or name in app.plan.windows:
             raise Misuse(f"'{name}' of {app.name} is no stream: app.table('{name}') gives its rows")
-        raise Misuse(nearest(f"{app.name} has no stream '{name}'", name, derived))
+        raise Misuse(nearest(f"{app.name} has no stream '{name}'", name, derived_streams))
 
     def _check_columns(self, name: str, schema: Schema) -> None:
         """Raises `Misuse` for attributes whose names a frame of Spark's cannot have."""
-        seen = dict(zip(_COLUMNS, _COLUMNS, strict=True))
+        column_names = dict(zip(_COLUMNS, _COLUMNS, strict=True))
         for attribute in schema.names:
-            if attribute.lower() in seen:
+            if attribute.lower() in column_names:
                 raise Misuse(
-                    f"{self._app.name}.{name}: '{seen[attribute.lower()]}' and '{attribute}' are one column to Spark. "
-                    "Rename the attribute: as ..."
+                    f"{self._app.name}.{name}: '{column_names[attribute.lower()]}' and '{attribute}' are one column to "
+                    "Spark. Rename the attribute: as ..."
                 )
-            seen[attribute.lower()] = attribute
+            column_names[attribute.lower()] = attribute
 
     def _warn_of_dropped(self, name: str, what: str) -> None:
-        gone = self._app.outputs.dropped_events.get(name, 0)
-        if gone:
+        dropped_events = self._app.outputs.dropped_events.get(name, 0)
+        if dropped_events:
             title = f"{self._app.name}.{name}"
-            warnings.warn(f"{gone:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=5)
+            warnings.warn(f"{dropped_events:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=5)
 
 
 def _after(spec: OutputFrameSpec, after: int, last: int | None = None) -> OutputFrameSpec:

@@ -67,26 +67,26 @@ class Pacer:
         self._clock = clock
         self._began: float | None = None
         self._time = 0
-        self._done = 0
+        self._rows_before = 0
 
     def rest(self) -> None:
         """The feed stood still: time that passed until the next call of `due` does not count."""
         self._began = None
 
-    def due(self, done: int, time: int | None) -> DueRows:
-        """The rows that are due after `done` rows of the feed, where the next one has the event time `time` (ms)."""
+    def due(self, rows_before: int, time: int | None) -> DueRows:
+        """The rows that are due after `rows_before` rows of the feed, where the next has the event time `time` (ms)."""
         if not self.pace:
             return DueRows()
         now = self._clock()
         if self._began is None:
-            self._began, self._time, self._done = now, time or 0, done
-        passed = now - self._began
+            self._began, self._time, self._rows_before = now, time or 0, rows_before
+        seconds = now - self._began
         if self.pace.speed is not None:
             assert time is not None
-            until = self._time + int(passed * 1000 * self.pace.speed)
+            until = self._time + int(seconds * 1000 * self.pace.speed)
             return DueRows(until=until, wait=min(_LONGEST_WAIT, max(0, time - until) / 1000 / self.pace.speed))
         assert self.pace.rate is not None
-        rows = 1 + int(passed * self.pace.rate) - (done - self._done)
+        rows = 1 + int(seconds * self.pace.rate) - (rows_before - self._rows_before)
         if rows > 0:
             return DueRows(rows=rows)
         return DueRows(rows=0, wait=min(_LONGEST_WAIT, (1 - rows) / self.pace.rate))

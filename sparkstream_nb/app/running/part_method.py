@@ -22,8 +22,8 @@ class PartMethod(Generic[P, R]):
         name = method.__name__
 
         @wraps(method)
-        def call(of_part: Any, *args: P.args, **named: P.kwargs) -> R:
-            answer: R = getattr(of_part, name)(*args, **named)
+        def call(of_part: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+            answer: R = getattr(of_part, name)(*args, **kwargs)
             return answer
 
         self._method = explain_arguments(call)

@@ -46,17 +46,17 @@ class Rejections:
         """
         app = self._app
         app.check_open()
-        written = ValueFormat.of(decimal, missing)
+        value_format = ValueFormat.of(decimal, missing)
         with app.lock:
-            wanted = select_errors(self.errors, errors, app.schemas)
+            selection = select_errors(self.errors, errors, app.schemas)
             sources = app.deployment.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
-            reached = app.inbox.position.clock if app.clock.wall is None else None
-            now = app.clock.now() if reached is None else reached
-            given_again = ReplayContext(now, app.clock.latest_time(), app.deployment.limits, messages_of, written)
+            clock = app.inbox.position.clock if app.clock.wall is None else None
+            now = app.clock.now() if clock is None else clock
+            given_again = ReplayContext(now, app.clock.latest_time(), app.deployment.limits, messages_of, value_format)
             events: dict[int, InputBatch] = {}
             left: dict[int, str] = {}
-            for error in wanted:
+            for error in selection:
                 try:
                     events[error.id] = to_events(error, app.schemas[error.stream], given_again)
                 except SparkStreamError as e:
@@ -65,5 +65,5 @@ class Rejections:
                 app.start()
                 app.append([app.inbox.batch(e, app.routing) for e in events.values()])
                 app.store.forget_errors(app.name, list(events))
-        timeless = sum(error.at is None for error in wanted if error.id in events)
+        timeless = sum(error.at is None for error in selection if error.id in events)
         return Replayed(app.name, len(events), left, timeless, now)

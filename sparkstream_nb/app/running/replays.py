@@ -61,12 +61,12 @@ class Replays:
         """
         app = self._app
         if app.deployment.groups is not None and nodes is None and routing is None:
-            said = "failover() compares the outputs of its nodes with those of one node"
-            raise Misuse(f"{app.name} has mode {app.mode}: {said}")
+            remark = "failover() compares the outputs of its nodes with those of one node"
+            raise Misuse(f"{app.name} has mode {app.mode}: {remark}")
         if feed is None:
             return self._truth().against(self._way(nodes, routing))
-        given = self._material(feed)
-        truth = Truth(app.name, given.source, self._replayed_nodes(), app.life.shards)
+        replay_material = self._material(feed)
+        truth = Truth(app.name, replay_material.source, self._replayed_nodes(), app.app_run.shards)
         return truth.against(self._way(nodes or app.nodes, routing or app.routing))
 
     @property
@@ -104,10 +104,10 @@ class Replays:
         """
         app = self._app
         with app.progress.changed:
-            found = dict(app.progress.nodes)
-        if not found and app.reports is not None:
-            found = app.reports.read()
-        return {app.life.shards[n]: report for n, report in found.items() if n < len(app.life.shards)}
+            reports = dict(app.progress.nodes)
+        if not reports and app.reports is not None:
+            reports = app.reports.read()
+        return {app.app_run.shards[n]: report for n, report in reports.items() if n < len(app.app_run.shards)}
 
     @property
     def placement(self) -> dict[str, list[str]]:
@@ -115,10 +115,12 @@ class Replays:
         groups = self._app.deployment.groups
         if not isinstance(groups, Distributed):
             return {}
-        told = self._fault_status()
-        start = 0 if told.first is None else told.first
-        now = max(start, told.clock or start)
-        happenings = simulate_resources(groups.scenario, start=start, until=now, more=tuple(told.faults)).happenings
+        fault_status = self._fault_status()
+        start = 0 if fault_status.first is None else fault_status.first
+        now = max(start, fault_status.clock or start)
+        happenings = simulate_resources(
+            groups.scenario, start=start, until=now, more=tuple(fault_status.faults)
+        ).happenings
         spans = [s for s in run_spans(happenings, now + 1) if s.end > now]
         return {a.name: [s.node for s in spans if s.app == a.name] for a in groups.scenario.apps}
 
@@ -137,8 +139,8 @@ class Replays:
         material = None if feed is None else self._material(feed)  # its files go with it
         items = items_of((self._read_input() if material is None else material.source).read(), app.plan)
         if isinstance(groups, Distributed):
-            found = distributed_outcome(items, groups, nodes, truth_of(items, nodes, by_query=False))
-            return DistributedFailover(app.name, self._writers_of_streams(), groups, found)
+            resource_outcome = distributed_outcome(items, groups, nodes, truth_of(items, nodes, by_query=False))
+            return DistributedFailover(app.name, self._writers_of_streams(), groups, resource_outcome)
         outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
         return Failover(app.name, self._writers_of_streams(), groups, outcome)
 
@@ -167,12 +169,12 @@ class Replays:
         came_in = self._material(feed, time, reading)
         groups = app.deployment.groups
         first, last = span_of(came_in.source.read())
-        wanted = Wanted(seeds, faults, figures)
+        request = Wanted(seeds, faults, figures)
         pair = groups.pairs[0] if isinstance(groups, NodeGroups) else Pair()
-        varied, runs = runs_of(pair, wanted, last - first)
+        varied_figures, runs = runs_of(pair, request, last - first)
         app.start()
-        found = failovers(app.session, came_in.source, nodes, [r.scenario for r in runs], f"failover {came_in.key}")
-        return FailoverStudy(app.name, varied, runs, found)
+        outcomes = failovers(app.session, came_in.source, nodes, [r.scenario for r in runs], f"failover {came_in.key}")
+        return FailoverStudy(app.name, varied_figures, runs, outcomes)
 
     def _groups(self) -> NodeGroups | Distributed:
         app = self._app
@@ -191,7 +193,7 @@ class Replays:
     def _way(self, nodes: int | None, routing: str | None) -> Way:
         app = self._app
         if nodes is None and routing is None:
-            return Way(len(app.life.shards))
+            return Way(len(app.app_run.shards))
         argument_checks.optional_int("nodes", nodes, 1, MOST_NODES)
         count = app.nodes if nodes is None else nodes
         Route.parse(routing or app.routing, count, app.schemas)
@@ -204,29 +206,29 @@ class Replays:
         nodes = self._replayed_nodes()
         app.flush()
         source = self._read_input()
-        known = self._known_truth
-        if known is None or (known.source, known.shards) != (source, app.life.shards):
-            self._known_truth = known = Truth(app.name, source, nodes, app.life.shards)
-        return known
+        truth = self._known_truth
+        if truth is None or (truth.source, truth.shards) != (source, app.app_run.shards):
+            self._known_truth = truth = Truth(app.name, source, nodes, app.app_run.shards)
+        return truth
 
     def _read_input(self) -> Input:
         """The app's recorded input since it began. Raises SparkStreamError if it was another app for a part of
         that."""
         app = self._app
-        if app.life.change:
+        if app.app_run.change:
             raise SparkStreamError(
                 f"{app.name} was changed while it ran, so its earlier input was for another app: to replay it, "
                 "deploy this one with fresh=True and feed it again"
             )
-        return Input(str(app.inbox.folder), app.schemas, app.life.began, app.inbox.position.seq - 1)
+        return Input(str(app.inbox.folder), app.schemas, app.app_run.began, app.inbox.position.seq - 1)
 
     def _replayed_nodes(self) -> Nodes:
         app = self._app
-        stored = [t.source.id for t in app.plan.tables.values() if t.is_stored]
-        if stored:
+        database_tables = [t.source.id for t in app.plan.tables.values() if t.is_stored]
+        if database_tables:
             raise SparkStreamError(
-                f"{app.name} cannot be replayed: table '{stored[0]}' is in a database, and its contents at each "
-                "time are not recorded. Leave @store out of the app to study it"
+                f"{app.name} cannot be replayed: table '{database_tables[0]}' is in a database, and its contents at "
+                "each time are not recorded. Leave @store out of the app to study it"
             )
         d = app.deployment
         return Nodes(app.plan, d.start, d.allow_scripts, d.led, limits=d.limits)
@@ -256,18 +258,18 @@ class Replays:
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         argument_checks.optional_str_list("routings", routings)
-        replayed = replace(self._replayed_nodes(), led=None)
+        node_set = replace(self._replayed_nodes(), led=None)
         disorders = [disorder] if isinstance(disorder, Disorder) else [*disorder]
-        for given in disorders:
-            if not isinstance(given, Disorder):
-                raise Misuse(f"disorder is a Disorder or several, not {shown(given)}")
-            if given.skew:
+        for each_disorder in disorders:
+            if not isinstance(each_disorder, Disorder):
+                raise Misuse(f"disorder is a Disorder or several, not {shown(each_disorder)}")
+            if each_disorder.skew:
                 raise Misuse("a study has many numbers of nodes: a skew is for a feed")
         if disorders and not isinstance(feed, Mapping):
             raise Misuse("disorder changes a feed: give feed={stream: frame or file} and time=")
-        disordered = {str(d): self._material(feed, time, reading, d) for d in disorders}
-        own = self._material(feed, time, reading)
-        return study(self._app.target, replayed, own, nodes, routings, disordered)
+        disordered_material = {str(d): self._material(feed, time, reading, d) for d in disorders}
+        ordered_material = self._material(feed, time, reading)
+        return study(self._app.target, node_set, ordered_material, nodes, routings, disordered_material)
 
     def _material(
         self,
@@ -284,14 +286,14 @@ class Replays:
             raise Misuse(f"reading is a Reading, not {shown(reading)}: Reading(time='at', decimal=',')")
         if reading is not None and time is not None:
             raise Misuse("time is given twice: as an argument of its own, and with reading")
-        if app.life.shared is not None:
+        if app.app_run.shared is not None:
             raise Misuse(
                 "a study is computed by Spark's machines, which cannot read the input of an app with shared=...: "
                 "deploy the app on this machine to study it"
             )
         if feed is None:
             app.flush()
-            return Material(self._read_input(), f"{app.life.run} {app.inbox.position.seq}")
+            return Material(self._read_input(), f"{app.app_run.run} {app.inbox.position.seq}")
         if (path := recording_path(feed)) is not None:
             if time is not None or reading is not None:
                 raise Misuse("a recording has its own times: leave out time and reading")

@@ -60,7 +60,7 @@ class Retrievals:
         if len(among) == 1 or retrieval.output is not None or retrieval.shared:
             first = next(iter(self._ask(text, among).values()))
             return Result(first.columns, first.rows, limit=limit)
-        answers = {app.life.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
+        answers = {app.app_run.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
         context = self._context()
         return _merge_answers(merge_nodes(retrieval, answers, context, app.clock.now()), limit)
 
@@ -72,11 +72,11 @@ class Retrievals:
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
         """The numbers of the nodes that have the sources of a retrieval: all, or the leader alone."""
         app = self._app
-        asked = {retrieval.source.id} if retrieval.source is not None else set()
+        element_ids = {retrieval.source.id} if retrieval.source is not None else set()
         if retrieval.output is not None:
-            asked.add(retrieval.output.target.id)
-        leader = app.life.leader
-        return app.life.over if leader is None or asked.isdisjoint(app.parts.state) else (leader,)
+            element_ids.add(retrieval.output.target.id)
+        leader = app.app_run.leader
+        return app.app_run.over if leader is None or element_ids.isdisjoint(app.parts.state) else (leader,)
 
     def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
         """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
@@ -104,8 +104,8 @@ class Retrievals:
         if not self._is_divided(retrieval) or retrieval.output is not None:
             first = next(iter(self._active(text).values()))
             return Result(first.columns, first.rows, limit=limit, hint=self._cut_in_groups(retrieval))
-        found = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._app.clock.now())
-        return replace(_merge_answers(found, limit), hint=self._cut_in_groups(retrieval))
+        answers = merge_nodes(retrieval, self._active(rows_wanted(text)), self._context(), self._app.clock.now())
+        return replace(_merge_answers(answers, limit), hint=self._cut_in_groups(retrieval))
 
     def _cut_in_groups(self, retrieval: Retrieval) -> str | None:
         """The hint about an aggregation that active nodes have in their memory."""
@@ -114,8 +114,8 @@ class Retrievals:
             return None
 
         def holds(per: AggDuration, start: int, end: int) -> bool:
-            asked = f"from {source.id} within {start}L, {end}L per '{per}' select * limit 1"
-            return any(answer.rows for answer in self._active(asked).values())
+            query_text = f"from {source.id} within {start}L, {end}L per '{per}' select * limit 1"
+            return any(answer.rows for answer in self._active(query_text).values())
 
         return "; ".join(map(what_is_cut, cuts(self._app.plan, retrieval, holds, now=self._app.clock.now()))) or None
 
@@ -123,8 +123,8 @@ class Retrievals:
         """True if several nodes of groups each have a part of a retrieval's source."""
         groups = self._app.deployment.groups
         if isinstance(groups, Distributed):
-            asked = None if retrieval.source is None else retrieval.source.id
-            return any(asked in g.elements and g.parallel > 1 for g in groups.split.groups)
+            source_id = None if retrieval.source is None else retrieval.source.id
+            return any(source_id in g.elements and g.parallel > 1 for g in groups.split.groups)
         return groups is not None and len(groups.pairs) > 1
 
     def _active(self, text: str) -> dict[str, RetrievalAnswer]:
@@ -134,19 +134,19 @@ class Retrievals:
         groups = app.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
-            found = {app.life.shards[n]: a for n, a in self._ask_nodes(text).items()}
-            failed = next((a.message for a in found.values() if isinstance(a, QueryFailed)), None)
-            if failed is not None:
-                raise SiddhiRuntimeError(failed)
-            return {n: a for n, a in found.items() if isinstance(a, RetrievalAnswer)}
-        answers = {app.life.shards[n]: a for n, a in self._ask_nodes(text).items() if n in app.life.over}
+            answers_by_shard = {app.app_run.shards[n]: a for n, a in self._ask_nodes(text).items()}
+            failure = next((a.message for a in answers_by_shard.values() if isinstance(a, QueryFailed)), None)
+            if failure is not None:
+                raise SiddhiRuntimeError(failure)
+            return {n: a for n, a in answers_by_shard.items() if isinstance(a, RetrievalAnswer)}
+        answers = {app.app_run.shards[n]: a for n, a in self._ask_nodes(text).items() if n in app.app_run.over}
         out: dict[str, RetrievalAnswer] = {}
         for pair in groups.pairs:
-            own = [(n, answers[n]) for n in pair.nodes]
-            active = next(((n, a) for n, a in own if isinstance(a, RetrievalAnswer)), None)
+            pair_answers = [(n, answers[n]) for n in pair.nodes]
+            active = next(((n, a) for n, a in pair_answers if isinstance(a, RetrievalAnswer)), None)
             if active is None:
-                said = [a.message for _, a in own if isinstance(a, QueryFailed)]
-                raise SiddhiRuntimeError("; ".join(dict.fromkeys(said)))
+                messages = [a.message for _, a in pair_answers if isinstance(a, QueryFailed)]
+                raise SiddhiRuntimeError("; ".join(dict.fromkeys(messages)))
             out[active[0]] = active[1]
         return out
 
@@ -167,11 +167,11 @@ class Retrievals:
         bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
         if app.deployment.groups is not None:
             return self._in_memory(name, per, bounds)
-        wanted = select_all(app.plan, name, per, bounds)  # type: ignore[arg-type]
-        found = _merge_answers(retrieve(app.plan, wanted, app.store, now=app.clock.now()))
-        frame = found.frame
-        if found.by_shard is not None:
-            return frame, found.by_shard
+        retrieval = select_all(app.plan, name, per, bounds)  # type: ignore[arg-type]
+        result = _merge_answers(retrieve(app.plan, retrieval, app.store, now=app.clock.now()))
+        frame = result.frame
+        if result.by_shard is not None:
+            return frame, result.by_shard
         alone = frame.copy()
         alone.insert(0, SHARD, app.writers(name)[0])
         return frame, alone
@@ -179,8 +179,8 @@ class Retrievals:
     def _in_memory(self, name: str, per: str, bounds: Sequence[Any]) -> tuple[pd.DataFrame, pd.DataFrame]:
         """An aggregation of groups, which their active nodes have."""
         within = ", ".join(f"{b}L" if isinstance(b, int) else f"'{b}'" for b in bounds)
-        found = self._active(f"from {name} within {within} per '{per}' select *")
-        frames = {shard: frame_of(answer) for shard, answer in found.items()}
+        answers = self._active(f"from {name} within {within} per '{per}' select *")
+        frames = {shard: frame_of(answer) for shard, answer in answers.items()}
         by_shard = [frame.assign(**{SHARD: shard})[[SHARD, *frame.columns]] for shard, frame in frames.items()]
         return pd.concat(frames.values(), ignore_index=True), pd.concat(by_shard, ignore_index=True)
 
@@ -193,11 +193,11 @@ class Retrievals:
         app = self._app
         if app.deployment.groups is not None:
             raise Misuse(f"{app.name} has mode {app.mode}, where a node has all of an aggregation: query it instead")
-        known = list(app.plan.aggregations)
+        names = list(app.plan.aggregations)
         if name is None:
-            if len(known) != 1:
-                raise Misuse(nearest(f"{app.name} has {len(known)} aggregations: name one", "", known))
-            name = known[0]
+            if len(names) != 1:
+                raise Misuse(nearest(f"{app.name} has {len(names)} aggregations: name one", "", names))
+            name = names[0]
         self._aggregation(name)
         definition = app.plan.aggregations[name]
         reader = AggregationReader(
@@ -215,9 +215,9 @@ class Retrievals:
     def _input_of(self, aggregation: AggregationDef) -> InputStream:
         """The stream that an aggregation reads; for a derived one, the app's first defined stream."""
         app = self._app
-        defined = [s for s, d in app.plan.streams.items() if d.kind == "defined"]
-        own = aggregation.input.source.id
-        stream = own if own in defined or not defined else defined[0]
+        defined_streams = [s for s, d in app.plan.streams.items() if d.kind == "defined"]
+        input_stream = aggregation.input.source.id
+        stream = input_stream if input_stream in defined_streams or not defined_streams else defined_streams[0]
         by = aggregation.by
         time = by.name if isinstance(by, Ref) and by.name in app.schemas[stream].names else None
         return InputStream(app.name, stream, app.schemas[stream], time)
@@ -229,7 +229,7 @@ class Retrievals:
             raise Misuse(nearest(f"{app.name} has no aggregation '{name}'", name, app.plan.aggregations))
 
 
-def _merge_answers(found: Retrieved, limit: int | None = None) -> Result:
-    read = found.read_by_shard
+def _merge_answers(answers: Retrieved, limit: int | None = None) -> Result:
+    read = answers.read_by_shard
     by_shard = None if read is None else (lambda: frame_of(read()))
-    return Result(found.merged.columns, found.merged.rows, by_shard, limit)
+    return Result(answers.merged.columns, answers.merged.rows, by_shard, limit)

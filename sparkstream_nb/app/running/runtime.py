@@ -67,7 +67,7 @@ class AppRuntime:
         self,
         deployment: Deployment,
         plans: Sequence[Plan],
-        life: AppRun,
+        app_run: AppRun,
         session: Session,
         redeployed: str | None = None,
     ) -> None:
@@ -78,13 +78,13 @@ class AppRuntime:
         self._closed = False
         self.progress = Progress()
         self.listeners = CommitListeners(deployment.name, self.progress)
-        self._open(AppDefinition(deployment, plans, life))
+        self._open(AppDefinition(deployment, plans, app_run))
         clear_unnamed(self.inbox.folder)  # here: nothing feeds the app yet
 
     def _open(self, definition: AppDefinition) -> None:
         """Opens the app's files, with the nodes that it has from now on, and makes its sinks, sources and clock."""
         self.definition = definition
-        self.deployment, self.plan, self.life = definition.deployment, definition.plan, definition.life
+        self.deployment, self.plan, self.app_run = definition.deployment, definition.plan, definition.app_run
         self.parts, self.writers = definition.parts, definition.writers
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in self.plan.streams.items()}
         self.stopped = False
@@ -108,9 +108,9 @@ class AppRuntime:
         """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
         if not self.deployment.sinks:
             return None
-        run = self.life.run
+        run = self.app_run.run
         begin = max(self.progress.batch, self.store.last_committed(self.name, run)) + 1
-        fault = FaultStreams(self.lock, self.inbox, self.life, self.routing)
+        fault = FaultStreams(self.lock, self.inbox, self.app_run, self.routing)
         source = DeliverySource(self.outputs, self.progress, self._keep_errors, fault, self.definition.folder / "sinks")
         try:
             return Deliveries(self.deployment.sinks.setups(run), source, begin)
@@ -145,8 +145,8 @@ class AppRuntime:
 
     def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         """Keep the events that a sink could not deliver. The ledger names those that were kept before a crash."""
-        rows = [ErrorRow(*found) for found in errors_of(error_lines(errors))]
-        if self.store.commit(self.name, f"{self.life.run}/{sink}", place.batch << 32 | place.row, {}, rows):
+        rows = [ErrorRow(*fields) for fields in errors_of(error_lines(errors))]
+        if self.store.commit(self.name, f"{self.app_run.run}/{sink}", place.batch << 32 | place.row, {}, rows):
             with self.progress.changed:
                 self.progress.errors += len(rows)
                 self.progress.faulty.update(r.stream for r in rows)
@@ -157,8 +157,8 @@ class AppRuntime:
         if self.deployment.groups is not None:  # its nodes do all of it themselves
             working = 1 if isinstance(self.deployment.groups, Distributed) else self.nodes
             return Marks(self.inbox.folder, working, tasks=False)
-        ahead, rest = placement.split(self.parts.own(self.plan, leads=False))
-        return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=ahead is not None)
+        tasks, rest = placement.split(self.parts.own(self.plan, leads=False))
+        return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=tasks is not None)
 
     @property
     def name(self) -> str:
@@ -251,7 +251,7 @@ class AppRuntime:
         """
         with self.lock:
             self.clock.stop()
-            ended = self._end_feeds()
+            ended_feeds = self._end_feeds()
             self.session.interrupt(self.target.tag)
             self.stopped = True
             self._stop_sources()
@@ -261,12 +261,12 @@ class AppRuntime:
                 return {}
             seq = max(self.stream.next_unplanned(), self.progress.last + 1)
             with contextlib.nullcontext() if self.files.mirror is None else self.files.mirror.taking_back(seq):
-                retracted = self.inbox.take_back(seq)
-            for feed in ended:
+                retracted_events = self.inbox.take_back(seq)
+            for feed in ended_feeds:
                 feed.withdraw(seq)
-            if retracted:
-                self.progress.say(retraction(retracted))
-            return retracted
+            if retracted_events:
+                self.progress.say(retraction(retracted_events))
+            return retracted_events
 
     def _stop_sources(self) -> None:
         if self.intakes is not None:
@@ -289,8 +289,8 @@ class AppRuntime:
         """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
         sources = () if self.intakes is None else self.intakes.figures()
         sinks = () if self.sinks is None else self.sinks.figures()
-        found = [f"Source {s.name} ({s.origin}) is away: {s.last_error}." for s in sources if s.last_error]
-        return found + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]
+        sentences = [f"Source {s.name} ({s.origin}) is away: {s.last_error}." for s in sources if s.last_error]
+        return sentences + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]
 
     @property
     def feeds(self) -> Feeds:
@@ -336,26 +336,26 @@ class AppRuntime:
         argument_checks.optional_str_list("shard_ids", shard_ids)
         files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
         ids = [f.shard_id for f in files] if files else shard_ids
-        wanted = wanted_ids(self.shard_ids, self.life.shards, nodes, ids)
-        if self.life.leader is not None and LEADER in wanted:
+        new_ids = wanted_ids(self.shard_ids, self.app_run.shards, nodes, ids)
+        if self.app_run.leader is not None and LEADER in new_ids:
             raise Misuse(f"'{LEADER}' is the shard id of the leader: give the shard another")
-        if wanted == self.shard_ids:
+        if new_ids == self.shard_ids:
             return self
         if any(feed.active for feed in self.feeds.values()):
             raise Misuse(f"{self.name} has feeds in the background: stop them, or wait for them, before it is scaled")
-        deployment, plans = scale_deployment(self.deployment, self.definition.plans, wanted, files)
-        Route.parse(deployment.routing, len(wanted))
+        deployment, plans = scale_deployment(self.deployment, self.definition.plans, new_ids, files)
+        Route.parse(deployment.routing, len(new_ids))
         with self.lock, deferred():
             with interruptible():
                 self.flush()
             self.stop()
             self.stream.wait_for_end()
             self._close_files()
-            life = self.life.with_nodes(wanted)
-            if life.deployed is not None:
-                life = replace(life, deployed=life.deployed.with_nodes(wanted, conf))
-            life.write(self.home)
-            self._open(AppDefinition(replace(deployment, fresh=False), plans, life))
+            new_run = self.app_run.with_nodes(new_ids)
+            if new_run.deployed is not None:
+                new_run = replace(new_run, deployed=new_run.deployed.with_nodes(new_ids, conf))
+            new_run.write(self.home)
+            self._open(AppDefinition(replace(deployment, fresh=False), plans, new_run))
             self.start()
         return self
 
@@ -443,9 +443,9 @@ class AppRuntime:
 
     def stop_and_report(self, stop: KeyboardInterrupt) -> None:
         """Stop the app, and name the events that were taken back in the interrupt."""
-        retracted = self.interrupt()
-        if retracted:
-            stop.add_note(retraction(retracted))
+        retracted_events = self.interrupt()
+        if retracted_events:
+            stop.add_note(retraction(retracted_events))
 
     def finish(self, seconds: float = 60.0) -> None:
         """Takes nothing more in, and waits until all that came in is committed and Spark is done with it, and a while
@@ -508,19 +508,19 @@ class AppRuntime:
     def remember(self, *, variable: str | None, lines_before: int) -> None:
         """Keeps which variable of the notebook holds the app, and the lines above its text, for `attach`."""
         with self.lock:
-            record = self.life.deployed
+            record = self.app_run.deployed
             if record is not None:
-                changed = replace(record, variable=variable, lines_before=int(lines_before))
-                self.life = replace(self.life, deployed=changed)
-                self.life.write(self.home)
+                new_record = replace(record, variable=variable, lines_before=int(lines_before))
+                self.app_run = replace(self.app_run, deployed=new_record)
+                self.app_run.write(self.home)
 
     @property
     def remembered_variable(self) -> str | None:
         """The variable of the notebook that held the app, from its folder."""
-        return None if self.life.deployed is None else self.life.deployed.variable
+        return None if self.app_run.deployed is None else self.app_run.deployed.variable
 
 
 def retraction(events: Mapping[str, int]) -> str:
     """The line that says which events, counted by stream, an interrupt took back."""
-    counted = ", ".join(f"{n:,} of {stream}" for stream, n in events.items())
-    return f"Interrupted: events of feeds that were not begun with were taken back: {counted}. Feed them again."
+    counts = ", ".join(f"{n:,} of {stream}" for stream, n in events.items())
+    return f"Interrupted: events of feeds that were not begun with were taken back: {counts}. Feed them again."

@@ -30,7 +30,7 @@ def columns_of_streams(
     """By stream, the source columns of those attributes that it has. `Stream.attribute` is of one stream, and counts
     before `attribute`, which is of all. Raises `Misuse` for one that none has."""
     names = dict.fromkeys(name for schema in streams.values() for name in schema.names)
-    own: dict[str, dict[str, str | None]] = {s: {} for s in streams}
+    columns_by_stream: dict[str, dict[str, str | None]] = {s: {} for s in streams}
     option = choose_words("--map", "columns")
     for name, column in sorted((columns or {}).items(), key=lambda item: "." in item[0]):
         stream, dot, attribute = name.rpartition(".")
@@ -43,14 +43,14 @@ def columns_of_streams(
             raise Misuse(nearest(f"{option}: stream {stream} has no attribute '{attribute}'", attribute, attributes))
         for s in [stream] if dot else streams:
             if attribute in streams[s].names:
-                own[s][attribute] = column
-    return own
+                columns_by_stream[s][attribute] = column
+    return columns_by_stream
 
 
-def recording_path(given: Any) -> Path | None:
+def recording_path(source: Any) -> Path | None:
     """The path of a recording, where one is given in place of a stream; None for anything else."""
-    if isinstance(given, Path) or (isinstance(given, str) and given.endswith(".parquet")):
-        return Path(given)
+    if isinstance(source, Path) or (isinstance(source, str) and source.endswith(".parquet")):
+        return Path(source)
     return None
 
 
@@ -59,7 +59,11 @@ def sources_of(stream: str | Mapping[str, Any], source: Any) -> list[tuple[str, 
     if isinstance(stream, Mapping):
         if source is not None:
             raise Misuse("feed takes a stream and its source, or a dict of sources by stream, not both")
-        pairs = [(s, x) for s, given in stream.items() for x in (given if isinstance(given, list | tuple) else [given])]
+        pairs = [
+            (s, x)
+            for s, stream_source in stream.items()
+            for x in (stream_source if isinstance(stream_source, list | tuple) else [stream_source])
+        ]
         if not pairs:
             raise Misuse("there is nothing to feed: the dict of sources by stream is empty")
         return pairs
@@ -85,6 +89,6 @@ def row_of(stream: str, schema: Schema, values: Any) -> list[Any]:
         raise SparkStreamError(f"{stream}: an event is a list of values {schema} or a dict by attribute.")
     if len(values) != len(schema):
         many = f"{len(schema)} value{'' if len(schema) == 1 else 's'}"
-        said = f"{stream} takes {many} {schema}, not {len(values)}"
-        raise SparkStreamError(f"{said}: write null for a missing value.")
+        problem = f"{stream} takes {many} {schema}, not {len(values)}"
+        raise SparkStreamError(f"{problem}: write null for a missing value.")
     return [*values]

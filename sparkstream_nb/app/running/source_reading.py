@@ -53,8 +53,8 @@ class Reading:
         """The reading of a source of each stream, with the `columns` of the attributes that the stream has. Raises
         `Misuse` for an attribute that no stream has."""
         if isinstance(self.columns, Mapping) and (len(schemas) > 1 or any("." in str(name) for name in self.columns)):
-            own = columns_of_streams(schemas, self.columns)
-            return {s: replace(self, columns=own[s]) for s in schemas}
+            columns_by_stream = columns_of_streams(schemas, self.columns)
+            return {s: replace(self, columns=columns_by_stream[s]) for s in schemas}
         return dict.fromkeys(schemas, self)
 
 

@@ -41,16 +41,18 @@ class StreamReader:
         argument_checks.optional_int("last", last, 0)
         argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
-            found = self._arrivals().last(stream, ARRIVALS if last is None else last)
-            return Events(app.name, stream, found.frame, limit, InputCounts(found.total, found.gone))
+            last_arrivals = self._arrivals().last(stream, ARRIVALS if last is None else last)
+            return Events(
+                app.name, stream, last_arrivals.frame, limit, InputCounts(last_arrivals.total, last_arrivals.gone)
+            )
         if app.state == "running":
             app.settle_briefly()
-        arrived = app.inbox.arrived
-        waiting = arrived.total - arrived.through(app.progress.last)
+        arrivals = app.inbox.arrived
+        waiting = arrivals.total - arrivals.through(app.progress.last)
         with app.outputs.tidying:
             frame = app.outputs.frame(stream, app.schema_of(stream).names, app.progress.batch, last)
-            gone = 0 if last is not None and len(frame) >= last else app.outputs.dropped_events.get(stream, 0)
-        return Events(app.name, stream, frame, limit, dropped=gone, waiting=waiting)
+            dropped_events = 0 if last is not None and len(frame) >= last else app.outputs.dropped_events.get(stream, 0)
+        return Events(app.name, stream, frame, limit, dropped=dropped_events, waiting=waiting)
 
     def tail(
         self,
@@ -120,9 +122,9 @@ class StreamReader:
         if last is not None and over is not None:
             raise Misuse(f"last is a length of event time, and x is the attribute '{over}': leave one of them out")
         length = None if last is None else _length(last)
-        measured = _choose_measures(where, schema, y, {by, over})
-        whole = over is not None and schema.types[schema.names.index(over)] is Type.LONG
-        shape = ChartShape(measured, by, over, length, kind, time, node, whole)
+        measures = _choose_measures(where, schema, y, {by, over})
+        is_long = over is not None and schema.types[schema.names.index(over)] is Type.LONG
+        shape = ChartShape(measures, by, over, length, kind, time, node, is_long)
         return Chart(app.name, stream, shape, self._ends(stream), app.on_commit, app.view_state)
 
     def _ends(self, stream: str) -> StreamEnds:
@@ -133,7 +135,7 @@ class StreamReader:
 
     def _arrivals(self) -> InboxReader:
         app = self._app
-        return InboxReader(app.inbox.folder, app.schemas, app.life.shards, app.life.began, app.life.entries)
+        return InboxReader(app.inbox.folder, app.schemas, app.app_run.shards, app.app_run.began, app.app_run.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
         """True if a stream has only events that are sent to it. Raises `Misuse` for an unknown stream."""
@@ -159,8 +161,8 @@ def _check_numeric(what: str, where: str, schema: Schema, name: str) -> None:
     type_ = schema.types[schema.names.index(name)]
     if not type_.numeric:
         numeric = [n for n, t in zip(schema.names, schema.types, strict=True) if t.numeric]
-        known = f"its numbers are {', '.join(numeric)}" if numeric else "it has no numeric attribute"
-        raise Misuse(f"{what}: '{name}' of {where} is a {type_}, which cannot be drawn; {known}")
+        hint = f"its numbers are {', '.join(numeric)}" if numeric else "it has no numeric attribute"
+        raise Misuse(f"{what}: '{name}' of {where} is a {type_}, which cannot be drawn; {hint}")
 
 
 def _choose_measures(
@@ -168,10 +170,10 @@ def _choose_measures(
 ) -> tuple[str, ...]:
     """The attributes that a chart draws. Raises `Misuse` if there is none, or one is no number."""
     if y is None:
-        found = [n for n, t in zip(schema.names, schema.types, strict=True) if t.numeric and n not in others]
-        if not found:
+        measures = [n for n, t in zip(schema.names, schema.types, strict=True) if t.numeric and n not in others]
+        if not measures:
             raise Misuse(f"{where} has no numeric attribute to draw: its attributes are {', '.join(map(str, schema))}")
-        return tuple(found)
+        return tuple(measures)
     names = [y] if isinstance(y, str) else list(y)
     if not names:
         raise Misuse("y is an attribute, or several: it is empty")

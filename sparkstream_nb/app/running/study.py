@@ -82,8 +82,8 @@ class Study(Displayed):
         """The routings, the one that repairs most first: most queries, then most outputs, then with the least skew."""
         several = [o for o in self.outcomes if o.way.nodes > 1]
         routes = dict.fromkeys(str(o.way.route) for o in several)
-        rated = [_Rated.of(r, [o for o in several if o.way.route == r], self.queries) for r in routes]
-        return sorted(rated, key=lambda r: (len(r.wrong), sum(map(_wrong, r.outcomes)), r.skew))
+        ratings = [_Rated.of(r, [o for o in several if o.way.route == r], self.queries) for r in routes]
+        return sorted(ratings, key=lambda r: (len(r.wrong), sum(map(_wrong, r.outcomes)), r.skew))
 
     @property
     def best(self) -> str | None:
@@ -104,13 +104,13 @@ class Study(Displayed):
             return f"{best.route} gives the outputs of one node on every number of nodes; {best.cost}."
         right = f" It repairs {', '.join(best.right)}." if best.right else ""
         most = max(best.outcomes, key=_wrong)
-        same, lost, spurious, duplicated = _counts(most)
+        same, lost_outputs, spurious, duplicates = _counts(most)
         differ = (
-            f"with {best.route} {lost:,} lost, {spurious:,} spurious and {duplicated:,} duplicated on "
+            f"with {best.route} {lost_outputs:,} lost, {spurious:,} spurious and {duplicates:,} duplicated on "
             f"{most.way.nodes} nodes, {same:,} the same."
         )
-        even = next((r for r in self.routings[1:] if r.right == best.right and r.skew < 0.9 * best.skew), None)
-        also = f" {even.route} repairs the same queries, and {even.cost}." if even and best.right else ""
+        evener = next((r for r in self.routings[1:] if r.right == best.right and r.skew < 0.9 * best.skew), None)
+        also = f" {evener.route} repairs the same queries, and {evener.cost}." if evener and best.right else ""
         others = "".join(
             f" {route} repairs {', '.join(queries)}." for route, queries in self._others_of(best.wrong).items()
         )
@@ -140,8 +140,8 @@ class Study(Displayed):
     def figure(self) -> Figure:
         """Heat maps of the outputs that differ by number of nodes and routing, as a Plotly figure. Raises
         SparkStreamError where Plotly is not installed."""
-        ranked = [r.route for r in self.routings]
-        routings = [*ranked, *(r for r in dict.fromkeys(self.frame["routing"]) if r not in ranked)]
+        ranking = [r.route for r in self.routings]
+        routings = [*ranking, *(r for r in dict.fromkeys(self.frame["routing"]) if r not in ranking)]
         title = f"{self.app}: outputs that differ from one node's"
         return load_figures().draw_study(self.frame, routings, title)
 
@@ -182,8 +182,8 @@ class _Rated:
     def cost(self) -> str:
         if self.share > _NEARLY_ALL:
             return f"one node takes {self.share:.0%} of all events, and so does nearly all the work"
-        uneven = f"the busiest node takes up to {self.skew:.2f} times the mean"
-        return uneven if self.skew > 1.005 else "all nodes take the same"
+        skew_text = f"the busiest node takes up to {self.skew:.2f} times the mean"
+        return skew_text if self.skew > 1.005 else "all nodes take the same"
 
 
 def _name_of(label: str, query: str) -> str:
@@ -209,10 +209,10 @@ def candidates(plan: Plan) -> list[str]:
     node, and by each attribute that could be a key: first those named by the analysis, then texts.
     """
     inputs = [plan.streams[s] for s in plan.input_streams]
-    named = [a for q in plan.queries for _, a in q.safety.keys]
+    key_names = [a for q in plan.queries for _, a in q.safety.keys]
     names = {a.name for d in inputs for a in d.source.schema}
     texts = [a.name for d in inputs for a in d.source.schema if a.type is Type.STRING]
-    keys = [k for k in dict.fromkeys([*named, *texts]) if k in names][:_MOST_KEYS]
+    keys = [k for k in dict.fromkeys([*key_names, *texts]) if k in names][:_MOST_KEYS]
     sticky = ["sticky"] if len(inputs) > 1 else []
     return ["round_robin", "random:1", *sticky, *(f"hash:{k}" for k in keys)]
 
@@ -223,11 +223,11 @@ class Material:
 
     source: Input
     key: str
-    own: Path | None = field(default=None)
+    temporary_folder: Path | None = field(default=None)
 
     def __post_init__(self) -> None:
-        if self.own is not None:
-            weakref.finalize(self, shutil.rmtree, self.own, ignore_errors=True)
+        if self.temporary_folder is not None:
+            weakref.finalize(self, shutil.rmtree, self.temporary_folder, ignore_errors=True)
 
 
 def material(
@@ -245,26 +245,26 @@ def material(
     readings = reading.by_stream({stream: schemas[stream] for stream in sources})
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
-    kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
+    replay_material = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
     shapes = {stream: readings[stream].shape(stream, schemas[stream]) for stream in sources}
     for stream, source in sources.items():
         shapes[stream] = check_source(source, shapes[stream])
-    given = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]
-    timed = [s for s in given if s.shape.time is not None]
-    if disorder is not None and len(timed) < len(given):
+    feed_sources = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]
+    sources_with_time = [s for s in feed_sources if s.shape.time is not None]
+    if disorder is not None and len(sources_with_time) < len(feed_sources):
         raise Misuse("disorder goes by event time: name its column with time=")
-    for together in (timed, *([s] for s in given if s.shape.time is None)):
+    for together in (sources_with_time, *([s] for s in feed_sources if s.shape.time is None)):
         cursor = FeedCursor(folder)
         request = feeding.FeedRequest(together, "round_robin", disorder=disorder)
-        found = [feeding.load(replace(target, inbox=inbox), request, one) for one in together]
-        feeding.fill(cursor, found, disorder)
+        loaded_feeds = [feeding.load(replace(target, inbox=inbox), request, one) for one in together]
+        feeding.fill(cursor, loaded_feeds, disorder)
         entries = cursor.take(inbox, "round_robin", Spacing(inbox.position.clock or 0))
         if entries:
             inbox.append(entries)
         cursor.discard()
     inbox.close()
-    kept.source = replace(kept.source, last=inbox.position.seq - 1)
-    return kept
+    replay_material.source = replace(replay_material.source, last=inbox.position.seq - 1)
+    return replay_material
 
 
 def recorded_material(
@@ -273,17 +273,17 @@ def recorded_material(
     """The input that a recording has. Raises SparkStreamError if it is one of other streams."""
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
-    kept = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
+    replay_material = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
     recording.fill_inbox(inbox, schemas)
     inbox.close()
-    kept.source = replace(kept.source, last=inbox.position.seq - 1)
-    return kept
+    replay_material.source = replace(replay_material.source, last=inbox.position.seq - 1)
+    return replay_material
 
 
 def study(
     target: feeding.FeedTarget,
     nodes: Nodes,
-    given: Material,
+    replay_material: Material,
     counts: int | Iterable[int],
     routings: Sequence[str] | None,
     disordered: Mapping[str, Material] | None = None,
@@ -293,24 +293,27 @@ def study(
     numbers = [counts] if isinstance(counts, int) else list(counts)
     if not numbers or min(numbers) < 1:
         raise Misuse("nodes= is a number of nodes, or several, from 1 up")
-    tried = candidates(nodes.plan) if routings is None else list(routings)
-    if not tried:
+    routes = candidates(nodes.plan) if routings is None else list(routings)
+    if not routes:
         raise Misuse("routings= names no routing")
-    for r in tried:
-        Route.parse(r, min(numbers), given.source.schemas)
-    ways = [Way(n, r) for n in numbers for r in dict.fromkeys(tried)]
-    ideal = StudyInput(given.source, given.key)
+    for r in routes:
+        Route.parse(r, min(numbers), replay_material.source.schemas)
+    ways = [Way(n, r) for n in numbers for r in dict.fromkeys(routes)]
+    ideal = StudyInput(replay_material.source, replay_material.key)
     with target.tag_tasks():
         outcomes = run_study(target.session, ideal, nodes, ways)
         others = {
             name: run_study(target.session, StudyInput(x.source, x.key, ideal), nodes, ways)
             for name, x in (disordered or {}).items()
         }
-    streams = {s for own in (outcomes, *others.values()) for o in own for s in o.tallies}
-    ordered = [*(s for s in list_labels(nodes.plan) if s in streams), *(s for s in nodes.plan.streams if s in streams)]
-    writers = {s: query_of(s, nodes.plan) for s in dict.fromkeys(ordered)}
-    whole = {name: [_whole(o, writers) for o in own] for name, own in others.items()}
-    return Study(target.name, [_whole(o, writers) for o in outcomes], writers, whole)
+    streams = {s for outcomes_of_set in (outcomes, *others.values()) for o in outcomes_of_set for s in o.tallies}
+    stream_order = [
+        *(s for s in list_labels(nodes.plan) if s in streams),
+        *(s for s in nodes.plan.streams if s in streams),
+    ]
+    writers = {s: query_of(s, nodes.plan) for s in dict.fromkeys(stream_order)}
+    whole_outcomes = {name: [_whole(o, writers) for o in outcomes_of_set] for name, outcomes_of_set in others.items()}
+    return Study(target.name, [_whole(o, writers) for o in outcomes], writers, whole_outcomes)
 
 
 def _whole(o: RoutingOutcome, streams: Mapping[str, str]) -> RoutingOutcome:

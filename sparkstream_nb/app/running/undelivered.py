@@ -31,7 +31,7 @@ class FaultStreams:
 
     lock: threading.RLock
     inbox: Inbox
-    life: AppRun
+    app_run: AppRun
     routing: str
 
     def __call__(self, setup: SinkSetup, place: OutputPlace, events: pa.Table, reason: str) -> bool:
@@ -55,5 +55,5 @@ class FaultStreams:
 
     def _route(self, node: int) -> str:
         """The route to a node of the run; the app's routing, if that node takes no more events."""
-        over = list(self.life.over or range(self.life.began))
+        over = list(self.app_run.over or range(self.app_run.began))
         return f"node:{over.index(node) + 1}" if node in over else self.routing

@@ -42,13 +42,13 @@ class WallClock:
         self._lock = threading.Lock()
         self._read, self._at = monotonic(), machine()
 
-    def now(self, reached: int | None = None) -> int:
-        """The time (ms). `reached`: where the app's clock is at least (ms), as its journal says."""
+    def now(self, event_time: int | None = None) -> int:
+        """The time (ms). `event_time`: where the app's clock is at least (ms), as its journal says."""
         with self._lock:
             read = self._monotonic()
             self._at = max(self._machine(), self._at + max(read - self._read, 0))
-            if reached is not None:
-                self._at = max(self._at, reached * _MS)
+            if event_time is not None:
+                self._at = max(self._at, event_time * _MS)
             self._read = max(read, self._read)
             return self._at // _MS
 
@@ -70,33 +70,33 @@ class Tick:
         return [now] if self.at is None or self.at >= now else [self.at, now]
 
 
-def next_tick(reached: int | None, reports: Iterable[NodeReport]) -> Tick | None:
-    """The tick that the nodes wait for, while the app's clock is at `reached` (ms), including entries in the inbox;
+def next_tick(event_time: int | None, reports: Iterable[NodeReport]) -> Tick | None:
+    """The tick that the nodes wait for, while the app's clock is at `event_time` (ms), including entries in the inbox;
     None if they wait for none, or if that one is under way.
     """
-    if reached is None:
+    if event_time is None:
         return Tick(None)
     soonest: int | None = None
     for report in reports:
         if report.due is None:
             continue
-        if report.due > reached:
+        if report.due > event_time:
             soonest = report.due if soonest is None else min(soonest, report.due)
-        elif report.clock is not None and report.clock.after >= reached:  # it was there, and has timers left
-            return Tick(reached, overdue=True)
+        elif report.clock is not None and report.clock.after >= event_time:  # it was there, and has timers left
+            return Tick(event_time, overdue=True)
     return None if soonest is None else Tick(soonest)
 
 
 @dataclass(frozen=True)
 class TickSink:
     """The interface of an app, as a ticker uses it. `lock` is held while `running` is asked and `append` puts steps
-    with these clocks (ms) into the inbox; `reached` is the app's clock with all that is in the inbox, `nodes` are those
-    that take it."""
+    with these clocks (ms) into the inbox; `event_time` is the app's clock with all that is in the inbox, `nodes` are
+    those that take it."""
 
     lock: threading.RLock
     running: Callable[[], bool]
     append: Callable[[Sequence[int]], object]
-    reached: Callable[[], int | None]
+    event_time: Callable[[], int | None]
     nodes: Sequence[int]
 
 
@@ -110,12 +110,12 @@ class WallTicker:
     def __init__(self, clock: WallClock, progress: Progress, inlet: TickSink) -> None:
         self.clock, self._progress, self._inlet = clock, progress, inlet
         self._ending: threading.Event | None = None
-        self._begun = False
+        self._has_begun = False
 
     def start(self) -> None:
         """Starts to wait; does nothing if it does already."""
         if self._ending is None:
-            self._ending, self._begun = threading.Event(), False
+            self._ending, self._has_begun = threading.Event(), False
             self._send(self._ending)
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-clock", daemon=True).start()
 
@@ -136,27 +136,27 @@ class WallTicker:
 
     def seconds(self) -> float | None:
         """Seconds until a tick is to be sent; None: not known before the next report."""
-        tick, reached = self._next(), self._inlet.reached()
+        tick, event_time = self._next(), self._inlet.event_time()
         if tick is None:
             return None
-        return 0.0 if tick.at is None else max(tick.at - self.clock.now(reached), 0) / 1000
+        return 0.0 if tick.at is None else max(tick.at - self.clock.now(event_time), 0) / 1000
 
     def _next(self) -> Tick | None:
         with self._progress.changed:
             nodes = self._progress.nodes
             reports = [nodes[n] for n in self._inlet.nodes if n in nodes]
-        return next_tick(self._inlet.reached(), reports) if self._begun else Tick(None)
+        return next_tick(self._inlet.event_time(), reports) if self._has_begun else Tick(None)
 
     def _run(self, ending: threading.Event) -> None:
-        changed = self._progress.changed
+        condition = self._progress.changed
         while not ending.is_set():
             batch = self._progress.batch
             seconds = self.seconds()
             if seconds == 0.0 and self._send(ending):
                 continue
-            with changed:
+            with condition:
                 if self._progress.batch == batch and not ending.is_set():
-                    changed.wait(min(seconds or _LOOK_SECONDS, _LOOK_SECONDS))
+                    condition.wait(min(seconds or _LOOK_SECONDS, _LOOK_SECONDS))
 
     def _send(self, ending: threading.Event) -> bool:
         """Sends the tick that is due; False if the app does not take it now."""
@@ -164,7 +164,7 @@ class WallTicker:
         with inlet.lock:
             if ending.is_set() or not inlet.running():
                 return False
-            tick, now = self._next(), self.clock.now(inlet.reached())
+            tick, now = self._next(), self.clock.now(inlet.event_time())
             if tick is None or (tick.at is not None and tick.at > now):
                 return True  # an event has come in between
             try:
@@ -172,5 +172,5 @@ class WallTicker:
             except SparkStreamError as error:
                 self._progress.say(f"The clock does not advance: {error}")
                 return False
-            self._begun = True
+            self._has_begun = True
             return True

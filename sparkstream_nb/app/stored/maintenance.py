@@ -83,8 +83,8 @@ class StoreMaintenance:
         """
         self._check()
         zone = self.plan.properties["aggTimeZone"]
-        wanted = [(d, finer_of(finer, d)) for d in self.aggregations.values()]
-        return [x for d, f in wanted for x in from_finer(self.store, d, f, zone, dry_run=dry_run)]
+        with_finer = [(d, finer_of(finer, d)) for d in self.aggregations.values()]
+        return [x for d, f in with_finer for x in from_finer(self.store, d, f, zone, dry_run=dry_run)]
 
     def rebuild_from(self, log: EventFile, shard: str | None = None, *, dry_run: bool = False) -> list[str]:
         """Compute an aggregation from its events, as rows of `shard`; returns the actions, in words. Raises `Misuse`
@@ -97,14 +97,14 @@ class StoreMaintenance:
         return from_log(self.store, self.plan, definition, log, shard, dry_run=dry_run)
 
     def _each(self, shard: str, work: Callable[[str], None], what: str, dry_run: bool) -> list[str]:
-        found = {a: n for a, s, n in self.shards() if s == shard}
-        if not found:
-            known = {s for _, s, _ in self.shards()}
-            raise Misuse(nearest(f"no aggregation has rows of a shard '{shard}'", shard, known))
+        rows_by_aggregation = {a: n for a, s, n in self.shards() if s == shard}
+        if not rows_by_aggregation:
+            shards = {s for _, s, _ in self.shards()}
+            raise Misuse(nearest(f"no aggregation has rows of a shard '{shard}'", shard, shards))
         if not dry_run:
-            for aggregation in found:
+            for aggregation in rows_by_aggregation:
                 work(aggregation)
-        return [f"{a}: {n:,} rows of shard '{shard}' {what}" for a, n in found.items()]
+        return [f"{a}: {n:,} rows of shard '{shard}' {what}" for a, n in rows_by_aggregation.items()]
 
     def add_shard_id(self, shard: str, *, dry_run: bool = False) -> list[str]:
         """Add SHARD_ID to tables that lack it, and to their keys; their rows become rows of `shard`. Returns the
@@ -128,30 +128,30 @@ def open_maintenance(app: StoredApp, aggregation: str | None = None) -> Iterator
     cannot be opened, `Misuse` for an unknown aggregation, and SiddhiError for a wrong app.
     """
     files: tuple[NodeFile, ...] = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
-    given = [dict(f.properties) for f in files] or [{}]
+    file_properties = [dict(f.properties) for f in files] or [{}]
     ids = [f.shard_id for f in files] or ["node-1"]
     check_zone(app.timezone)
     defaults = {"partitionById": "true", "aggTimeZone": app.timezone}
     plans = [
         app.compile_text({**defaults, **g, "shardId": s})
-        for g, s in zip(given, ids, strict=True)
+        for g, s in zip(file_properties, ids, strict=True)
     ]
-    known = plans[0].aggregations
-    if aggregation is not None and aggregation not in known:
-        raise Misuse(nearest(f"the app has no aggregation '{aggregation}'", aggregation, known))
-    wanted = {a: d for a, d in known.items() if aggregation in (None, a)}
+    aggregations = plans[0].aggregations
+    if aggregation is not None and aggregation not in aggregations:
+        raise Misuse(nearest(f"the app has no aggregation '{aggregation}'", aggregation, aggregations))
+    selection = {a: d for a, d in aggregations.items() if aggregation in (None, a)}
     databases = app.databases(plans, files)
-    outside = set(wanted) <= set(databases)
+    outside = set(selection) <= set(databases)
     if not outside and not app.store.exists():
         raise StoreError(f"There is no store {app.store}. Name the DuckDB file of the aggregations.")
-    own = MEMORY if outside and not app.store.exists() else str(app.store)
-    store = open_store(own, databases, Patience(seconds=0))
+    store_path = MEMORY if outside and not app.store.exists() else str(app.store)
+    store = open_store(store_path, databases, Patience(seconds=0))
     try:
         problem = None
         try:
-            store.prepare(wanted.values())
+            store.prepare(selection.values())
         except StoreError as e:
             problem = e
-        yield StoreMaintenance(store, wanted, plans[0], problem)
+        yield StoreMaintenance(store, selection, plans[0], problem)
     finally:
         store.close()

@@ -42,10 +42,10 @@ def finer_of(text: str | None, definition: AggregationDef) -> AggDuration:
     for duration in finer:
         if text in (duration, PLURAL[duration]):
             return duration
-    known = ", ".join(PLURAL[d] for d in finer) or "none"
+    duration_names = ", ".join(PLURAL[d] for d in finer) or "none"
     raise Misuse(
         f"aggregation '{definition.id}' cannot be rebuilt from '{text or 'a finer duration'}'. Name one of its finer "
-        f"durations ({known}), or a .csv or .parquet file of its events"
+        f"durations ({duration_names}), or a .csv or .parquet file of its events"
     )
 
 
@@ -63,18 +63,20 @@ def from_finer(
     lines = []
     for duration in definition.durations[definition.durations.index(finer) + 1 :]:
         begins = max(_begins(store, definition, finer, rows), store.purged_before(definition.id, duration) or ALWAYS[0])
-        held = {s: set(keys_of(definition, t)) for s, t in _by_shard(store, definition, duration).items()}
-        made = 0
+        existing_keys = {s: set(keys_of(definition, t)) for s, t in _by_shard(store, definition, duration).items()}
+        bucket_count = 0
         for shard, table in rows.items():
-            found = coarser(definition, table, duration, zone)
-            found = found.filter(pa.array(np.asarray(found.column("AGG_TIMESTAMP").to_numpy()) >= begins))
-            partials[shard].append(found)
-            made += found.num_rows
-            held.get(shard, set()).difference_update(keys_of(definition, found))
-        left = sum(map(len, held.values()))
+            coarse_rows = coarser(definition, table, duration, zone)
+            coarse_rows = coarse_rows.filter(
+                pa.array(np.asarray(coarse_rows.column("AGG_TIMESTAMP").to_numpy()) >= begins)
+            )
+            partials[shard].append(coarse_rows)
+            bucket_count += coarse_rows.num_rows
+            existing_keys.get(shard, set()).difference_update(keys_of(definition, coarse_rows))
+        left = sum(map(len, existing_keys.values()))
         lines.append(
-            f"{definition.id}: {made:,} rows of {PLURAL[duration]} are made of the {PLURAL[finer]}; {left:,} stay as "
-            f"they are, as their {PLURAL[finer]} are not all stored"
+            f"{definition.id}: {bucket_count:,} rows of {PLURAL[duration]} are made of the {PLURAL[finer]}; {left:,} "
+            f"stay as they are, as their {PLURAL[finer]} are not all stored"
         )
     if not dry_run:
         store.replace(definition.id, partials)
@@ -92,9 +94,9 @@ def _by_shard(store: Store, definition: AggregationDef, duration: AggDuration) -
 
 def _begins(store: Store, definition: AggregationDef, finer: AggDuration, rows: dict[str, pa.Table]) -> int:
     """The time (ms) from which on the rows of `finer` are complete."""
-    known = store.purged_before(definition.id, finer)
-    if known is not None:
-        return known
+    purged_before = store.purged_before(definition.id, finer)
+    if purged_before is not None:
+        return purged_before
     if definition.retention is None or finer not in definition.retention.kept:
         return ALWAYS[0]
     # Purged, if at all, before purges were recorded.
@@ -118,19 +120,19 @@ def from_log(
     shard = _shard_of(store, definition, shard)
     if definition.by is None and log.time is None:
         raise Misuse(f"aggregation '{name}' has no 'aggregate by': name the column of event times with --time")
-    failed: Counter[str] = Counter()
-    gathered = DuckDBStore(":memory:")
+    failures: Counter[str] = Counter()
+    temporary_store = DuckDBStore(":memory:")
     try:
-        gathered.prepare([definition])
-        for i, part in enumerate(from_events(plan, name, _events(plan, definition, log, failed))):
-            failed.update(part.failed)
+        temporary_store.prepare([definition])
+        for i, part in enumerate(from_events(plan, name, _events(plan, definition, log, failures))):
+            failures.update(part.failed)
             if part.partials is not None:
-                gathered.commit(name, "rebuild", i, {(name, shard): part.partials})
+                temporary_store.commit(name, "rebuild", i, {(name, shard): part.partials})
         partials, lines = [], []
         for duration in definition.durations:
-            rows = gathered.read(name, duration, *ALWAYS)
-            held = set(keys_of(definition, store.read(name, duration, *ALWAYS)))
-            missing = held.difference(keys_of(definition, rows))
+            rows = temporary_store.read(name, duration, *ALWAYS)
+            existing_keys = set(keys_of(definition, store.read(name, duration, *ALWAYS)))
+            missing = existing_keys.difference(keys_of(definition, rows))
             if missing:
                 first = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=min(k[0] for k in missing))
                 raise Misuse(
@@ -141,9 +143,9 @@ def from_log(
             partials.append(rows.append_column("duration", pa.array([duration] * rows.num_rows, pa.string())))
             lines.append(f"{name}: {rows.num_rows:,} rows of {PLURAL[duration]} are made of {log.path.name}")
     finally:
-        gathered.close()
-    if failed:
-        lines.append(f"{name}: {failed.total():,} events do not count: {failed.most_common(1)[0][0]}")
+        temporary_store.close()
+    if failures:
+        lines.append(f"{name}: {failures.total():,} events do not count: {failures.most_common(1)[0][0]}")
     if not dry_run:
         store.replace(name, {shard: partials}, alone=True)
     return lines
@@ -158,30 +160,30 @@ def _conditions(definition: AggregationDef) -> Iterator[Expr]:
 def _shard_of(store: Store, definition: AggregationDef, shard: str | None) -> str:
     if not definition.partitioned:
         return ""
-    held = [s.shard for s in store.shards(definition.id)]
-    if shard is None and len(held) > 1:
+    shards = [s.shard for s in store.shards(definition.id)]
+    if shard is None and len(shards) > 1:
         raise Misuse(
-            f"aggregation '{definition.id}' has rows of the shards {', '.join(held)}: name the shard that the rebuilt "
-            "rows are to belong to, after the app"
+            f"aggregation '{definition.id}' has rows of the shards {', '.join(shards)}: name the shard that the "
+            "rebuilt rows are to belong to, after the app"
         )
-    return shard or (held[0] if held else "node-1")
+    return shard or (shards[0] if shards else "node-1")
 
 
 def _events(
-    plan: Plan, definition: AggregationDef, log: EventFile, failed: Counter[str]
+    plan: Plan, definition: AggregationDef, log: EventFile, failures: Counter[str]
 ) -> Iterator[tuple[Array, list[pa.Array]]]:
-    """(times in ms, columns) of the log's batches; `failed` counts the reasons of rows that do not fit the stream."""
+    """(times in ms, columns) of the log's batches; `failures` counts the reasons of rows that do not fit the stream."""
     stream = definition.input.source.id
     schema = plan.schema(stream)
     shape = check_source(log.path, Shape(stream, schema, log.time, {}))
     last, count = ALWAYS[0], 0
     for table in tables_of(log.path, shape.names):
-        typed = type_rows(table, schema, time=shape.time, columns=shape.columns)
-        failed.update(reason for _, _, reason in typed.rejected)
+        stream_rows = type_rows(table, schema, time=shape.time, columns=shape.columns)
+        failures.update(reason for _, _, reason in stream_rows.rejected)
         # Without times events are 1 ms apart, as in a feed.
-        ts = np.arange(count, count + len(typed), dtype=np.int64) if typed.ts is None else typed.ts
+        ts = np.arange(count, count + len(stream_rows), dtype=np.int64) if stream_rows.ts is None else stream_rows.ts
         if len(ts):
             if definition.by is None and (ts[0] < last or (np.diff(ts) < 0).any()):
                 raise Misuse(f"{log.path.name} is not in the order of '{log.time}': sort it by that column")
             last, count = int(ts[-1]), count + len(ts)
-            yield ts, typed.columns
+            yield ts, stream_rows.columns

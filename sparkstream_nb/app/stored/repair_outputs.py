@@ -64,9 +64,11 @@ class _Gap:
         """Takes the outputs of a node that belong here, with columns `step`, timestamp and the attributes."""
         if self.node is not None and node != self.node:
             return
-        own = table.filter(pc.and_(pc.greater(table["step"], self.after), pc.less(table["step"], self.before)))
-        if own.num_rows:
-            self.parts.append(spell_out(own).add_column(0, "node", pa.array([node] * own.num_rows, pa.int32())))
+        gap_rows = table.filter(pc.and_(pc.greater(table["step"], self.after), pc.less(table["step"], self.before)))
+        if gap_rows.num_rows:
+            self.parts.append(
+                spell_out(gap_rows).add_column(0, "node", pa.array([node] * gap_rows.num_rows, pa.int32()))
+            )
 
     @property
     def rows(self) -> int:
@@ -79,41 +81,44 @@ def repair_folder(home: Path, variables: Mapping[str, str]) -> list[str]:
 
     Raises `Misuse` if the app is in use, and SparkStreamError if the outputs cannot be made again: nothing is changed.
     """
-    life = former_life(home)
-    if life.deployed is None:
+    app_run = former_life(home)
+    if app_run.deployed is None:
         raise Misuse(f"{home} does not say how its app was deployed: an earlier version wrote it")
-    owner = own(home, life.deployed.name)
+    owner = own(home, app_run.deployed.name)
     try:
-        return _repair(home, life, life.deployed, variables)
+        return _repair(home, app_run, app_run.deployed, variables)
     finally:
         owner.release()
 
 
-def _repair(home: Path, life: AppRun, record: DeploymentRecord, variables: Mapping[str, str]) -> list[str]:
-    folder = life.folder(home)
-    outputs = OutputFiles(folder / "outputs", life.shards)
+def _repair(home: Path, app_run: AppRun, record: DeploymentRecord, variables: Mapping[str, str]) -> list[str]:
+    folder = app_run.folder(home)
+    outputs = OutputFiles(folder / "outputs", app_run.shards)
     if outputs.accounted_batch < 0 and any(outputs.files(stream) for stream in _streams(outputs)):
         raise SparkStreamError(
             f"the outputs of {record.name} cannot be made again: {outputs.folder / WRITTEN}, with their number, is "
             "missing"
         )
-    end = _committed_steps(life, folder)
-    gaps = {stream: found for stream in _streams(outputs) if (found := list(_gaps(outputs, stream, end)))}
+    end = _committed_steps(app_run, folder)
+    gaps = {stream: stream_gaps for stream in _streams(outputs) if (stream_gaps := list(_gaps(outputs, stream, end)))}
     if not gaps:
         return ["no file of outputs is damaged"]
     request = record.request(home)
-    planned = plan_deployment(replace(request, variables={**(request.variables or {}), **variables}), attached=True)
-    deployment = replace(planned.deployment, start=life.start)
-    reason = _reason_against(life, folder, tables=bool(deployment.tables))
-    functions = unrepeatable_functions(planned.plan)
+    deployment_plan = plan_deployment(
+        replace(request, variables={**(request.variables or {}), **variables}), attached=True
+    )
+    deployment = replace(deployment_plan.deployment, start=app_run.start)
+    reason = _reason_against(app_run, folder, tables=bool(deployment.tables))
+    functions = unrepeatable_functions(deployment_plan.plan)
     if reason is None and functions:
         reason = f"{' and '.join(functions)} would give other values"
     if reason is not None:
         raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {reason}")
     job = NodesJob(
-        name=record.name, home=folder, run=f"repair-{life.run}", specs=node_specs(deployment, planned.plans, life),
-        schemas={s: d.source.schema for s, d in planned.plan.streams.items()}, rows=_ROWS,
-        partitions=life.partitions,
+        name=record.name, home=folder, run=f"repair-{app_run.run}",
+        specs=node_specs(deployment, deployment_plan.plans, app_run),
+        schemas={s: d.source.schema for s, d in deployment_plan.plan.streams.items()}, rows=_ROWS,
+        partitions=app_run.partitions,
     )  # fmt: skip
     try:
         for row in _outputs_again(job):
@@ -121,17 +126,17 @@ def _repair(home: Path, life: AppRun, record: DeploymentRecord, variables: Mappi
                 gap.take(row.node, row.table())
     except FileNotFoundError:
         raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {_NOT_KEPT}") from None
-    for stream, found in gaps.items():
-        _check_count(outputs, stream, found)
-        _check_followers(folder, stream, found)
-    return [_replace(gap) for found in gaps.values() for gap in found]
+    for stream, stream_gaps in gaps.items():
+        _check_count(outputs, stream, stream_gaps)
+        _check_followers(folder, stream, stream_gaps)
+    return [_replace(gap) for stream_gaps in gaps.values() for gap in stream_gaps]
 
 
 def _streams(outputs: OutputFiles) -> list[str]:
     return [unquote(f.name) for f in sorted(outputs.folder.glob("*/")) if not f.name.startswith(".")]
 
 
-def _committed_steps(life: AppRun, folder: Path) -> int:
+def _committed_steps(app_run: AppRun, folder: Path) -> int:
     """The number of steps of the committed entries."""
     home = folder / "checkpoint"
     checkpoint = InlineCheckpoint(home) if (home / CHECKPOINT_FILE).exists() else SparkCheckpoint.of(folder, None)
@@ -145,38 +150,42 @@ def _gaps(outputs: OutputFiles, stream: str, end: int) -> Iterator[_Gap]:
     Damaged micro-batches that follow one another become one gap, as nothing says where one of them ends.
     """
     files = [f for f in outputs.files(stream) if f.last <= outputs.accounted_batch]
-    damaged = {f.path for f in files if _is_damaged(f)}
+    damaged_paths = {f.path for f in files if _is_damaged(f)}
     batches = [list(group) for _, group in groupby(files, key=lambda f: f.first)]
     at = 0
-    for is_damaged, run in groupby(batches, key=lambda b: any(f.path in damaged for f in b)):
-        own = list(run)
-        before, after = batches[:at][-1:], batches[at + len(own) :][:1]
-        at += len(own)
+    for is_damaged, run in groupby(batches, key=lambda b: any(f.path in damaged_paths for f in b)):
+        run_batches = list(run)
+        before, after = batches[:at][-1:], batches[at + len(run_batches) :][:1]
+        at += len(run_batches)
         if not is_damaged:
             continue
         steps = _last_step(*before) if before else -1, _first_step(*after) if after else end
-        if len(own) > 1:
-            yield _Gap([f for b in own for f in b], None, *steps)
+        if len(run_batches) > 1:
+            yield _Gap([f for b in run_batches for f in b], None, *steps)
         else:
-            yield from _gaps_of_nodes(own[0], damaged, *steps)
+            yield from _gaps_of_nodes(run_batches[0], damaged_paths, *steps)
 
 
-def _gaps_of_nodes(files: Sequence[OutputFile], damaged: Collection[Path], after: int, before: int) -> Iterator[_Gap]:
+def _gaps_of_nodes(
+    files: Sequence[OutputFile], damaged_paths: Collection[Path], after: int, before: int
+) -> Iterator[_Gap]:
     """The gaps in the files of one micro-batch, or of one merged file: the files of a node follow one another."""
     for node in dict.fromkeys(f.node for f in files):
-        own = [f for f in files if f.node == node]
-        for at, is_damaged, run in _runs_of(own, damaged):
+        node_files = [f for f in files if f.node == node]
+        for at, is_damaged, run in _runs_of(node_files, damaged_paths):
             if is_damaged:
                 yield _Gap(
-                    run, node, _last_step(own[at - 1 : at]) if at else after,
-                    _first_step(own[at + len(run) :][:1]) if at + len(run) < len(own) else before,
+                    run, node, _last_step(node_files[at - 1 : at]) if at else after,
+                    _first_step(node_files[at + len(run) :][:1]) if at + len(run) < len(node_files) else before,
                 )  # fmt: skip
 
 
-def _runs_of(files: Sequence[OutputFile], damaged: Collection[Path]) -> Iterator[tuple[int, bool, list[OutputFile]]]:
+def _runs_of(
+    files: Sequence[OutputFile], damaged_paths: Collection[Path]
+) -> Iterator[tuple[int, bool, list[OutputFile]]]:
     """(number of the first file, whether they are damaged, files) of the runs of damaged and whole files."""
     at = 0
-    for is_damaged, group in groupby(files, key=lambda f: f.path in damaged):
+    for is_damaged, group in groupby(files, key=lambda f: f.path in damaged_paths):
         run = list(group)
         yield at, is_damaged, run
         at += len(run)
@@ -199,11 +208,11 @@ def _last_step(files: Sequence[OutputFile]) -> int:
     return max(int(pc.max(table_of(f)["step"]).as_py()) for f in files)
 
 
-def _reason_against(life: AppRun, folder: Path, *, tables: bool) -> str | None:
+def _reason_against(app_run: AppRun, folder: Path, *, tables: bool) -> str | None:
     """Why an app's outputs cannot be made again of its journal, in words; None if they can."""
-    if life.change:
+    if app_run.change:
         return "it was changed while it ran, so its earlier input was for another app"
-    if life.shared is not None:
+    if app_run.shared is not None:
         return "its input is at a shared address"
     if tables:
         return "its tables are in a database, whose contents at each time are not recorded"
@@ -220,11 +229,11 @@ def _outputs_again(job: NodesJob) -> Iterator[StreamEvents]:
         checkpoint.open()
         nodes = InlineNodes(job, checkpoint, BatchCare.of(job.home / "inbox"), scratch / "outputs", lambda: None)
         try:
-            while (planned := nodes.plan()) is not None:
-                rows, states = nodes.work(planned)
+            while (batch_plan := nodes.plan()) is not None:
+                rows, states = nodes.work(batch_plan)
                 yield from (row for row in rows if isinstance(row, StreamEvents))
-                checkpoint.finish(planned, states)
-                _forget_work(job.home / "inbox", planned.end["seq"])
+                checkpoint.finish(batch_plan, states)
+                _forget_work(job.home / "inbox", batch_plan.end["seq"])
         finally:
             nodes.release()
             checkpoint.close()
@@ -241,18 +250,19 @@ def _check_count(outputs: OutputFiles, stream: str, gaps: Sequence[_Gap]) -> Non
     """Raise SparkStreamError unless the files of a stream would have as many outputs as were written. Of a gap at the
     beginning, whose oldest outputs were dropped, the others stay."""
     files = {f.path for gap in gaps for f in gap.files}
-    whole = sum(table_of(f).num_rows for f in outputs.files(stream) if f.path not in files)
-    dropped = outputs.dropped_events.get(stream, 0)
-    lacking = outputs.totals().get(stream, 0) - dropped - whole
-    made = sum(gap.rows for gap in gaps)
+    intact_rows = sum(table_of(f).num_rows for f in outputs.files(stream) if f.path not in files)
+    dropped_rows = outputs.dropped_events.get(stream, 0)
+    lacking = outputs.totals().get(stream, 0) - dropped_rows - intact_rows
+    repaired_rows = sum(gap.rows for gap in gaps)
     first = gaps[0]
-    if dropped and first.after < 0 and made > lacking:
+    if dropped_rows and first.after < 0 and repaired_rows > lacking:
         table = in_order(first.parts)
-        first.parts = [table.slice(made - lacking)]
-        made = lacking
-    if made != lacking:
+        first.parts = [table.slice(repaired_rows - lacking)]
+        repaired_rows = lacking
+    if repaired_rows != lacking:
         raise SparkStreamError(
-            f"the outputs of {stream} cannot be made again: {lacking:,} are damaged, and the journal gives {made:,}"
+            f"the outputs of {stream} cannot be made again: {lacking:,} are damaged, and the journal gives "
+            f"{repaired_rows:,}"
         )
 
 

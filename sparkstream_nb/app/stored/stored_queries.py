@@ -24,10 +24,12 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
     aggregation, and StoreError if the store cannot be opened, has no such tables, or has them for another app.
     """
     files = tuple(node_files(list(app.conf), references=app.references)) if app.conf else ()
-    given: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [({}, "node-1")]
+    node_properties: list[tuple[dict[str, str], str]] = [(dict(f.properties), f.shard_id) for f in files] or [
+        ({}, "node-1")
+    ]
 
     def compile_plans(**more: str) -> list[Plan]:
-        return [app.compile_text({**more, **g, "shardId": s}) for g, s in given]
+        return [app.compile_text({**more, **g, "shardId": s}) for g, s in node_properties]
 
     plans = compile_plans()
     retrieval = compile_retrieval(text, plans[0])
@@ -49,13 +51,13 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
         # Without deployment files only the tables tell whether the app ran on one node or on several.
         plan = _find_fitting_plan(store, source.id, *plans[:1], *(() if files else compile_plans(partitionById="true")))
         retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
-        found = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
-        by_shard = found.by_shard  # read while the store is open
-        hint = hint_of(plan, retrieval, store, now=now, empty=not found.merged.rows)
+        answers = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
+        by_shard = answers.by_shard  # read while the store is open
+        hint = hint_of(plan, retrieval, store, now=now, empty=not answers.merged.rows)
     finally:
         store.close()
     read = None if by_shard is None else (lambda: frame_of(by_shard))
-    return Result(found.merged.columns, found.merged.rows, read, limit, hint)
+    return Result(answers.merged.columns, answers.merged.rows, read, limit, hint)
 
 
 def _find_fitting_plan(store: Store, aggregation: str, *plans: Plan) -> Plan:

@@ -70,11 +70,11 @@ class _Verifier:
 
     def verify(self) -> None:
         with self._reports():
-            life = former_life(self.home).folder(self.home)
+            run_folder = former_life(self.home).folder(self.home)
             self._count("app.json")
             for part in (self._journal, self._outputs, self._checkpoint, self._sinks):
                 with self._reports():
-                    part(life)
+                    part(run_folder)
         with self._reports():
             self._store()
         if self.repairable:
@@ -97,46 +97,48 @@ class _Verifier:
                 check(file)
                 self._count(kind)
 
-    def _journal(self, life: Path) -> None:
-        BatchCare.of(life / "inbox")
+    def _journal(self, run_folder: Path) -> None:
+        BatchCare.of(run_folder / "inbox")
         entries = 0
-        for _, file in segments(life / "inbox"):
+        for _, file in segments(run_folder / "inbox"):
             with self._reports(), contextlib.suppress(FileNotFoundError):
                 InboxPosition.of(file)
-        for entry, _ in entries_from(life / "inbox"):
+        for entry, _ in entries_from(run_folder / "inbox"):
             entries = entry.seq + 1
             self._count("entries of the journal")
             with self._reports(), contextlib.suppress(FileNotFoundError):  # done with, and no longer kept
-                check_files(life / "inbox", entry)
-        if entries < self._planned_entries(life):
-            self.damage.append(f"{life / 'inbox'}: its journal ends before entry {self._planned_entries(life):,}")
+                check_files(run_folder / "inbox", entry)
+        if entries < self._planned_entries(run_folder):
+            self.damage.append(
+                f"{run_folder / 'inbox'}: its journal ends before entry {self._planned_entries(run_folder):,}"
+            )
 
-    def _planned_entries(self, life: Path) -> int:
+    def _planned_entries(self, run_folder: Path) -> int:
         """The number of entries that a micro-batch was planned for."""
-        folder = life / "checkpoint"
+        folder = run_folder / "checkpoint"
         inline = (folder / CHECKPOINT_FILE).exists()
-        checkpoint = InlineCheckpoint(folder) if inline else SparkCheckpoint.of(life, None)
+        checkpoint = InlineCheckpoint(folder) if inline else SparkCheckpoint.of(run_folder, None)
         progress = checkpoint.read_progress()
         if inline and progress.done >= 0 and not progress.state:
             self.damage.append(f"{folder}: the state of its nodes is gone")
         return progress.reached
 
-    def _outputs(self, life: Path) -> None:
-        outputs = OutputFiles(life / "outputs", ())
+    def _outputs(self, run_folder: Path) -> None:
+        outputs = OutputFiles(run_folder / "outputs", ())
         lacking = outputs.describe_lacking()
         if lacking is not None:
-            self.damage.append(f"{life / 'outputs'}: {lacking}")
-        for folder in sorted((life / "outputs").glob("*/")):
+            self.damage.append(f"{run_folder / 'outputs'}: {lacking}")
+        for folder in sorted((run_folder / "outputs").glob("*/")):
             if not folder.name.startswith("."):
                 files = [file.path for file in outputs.files(unquote(folder.name))]
                 before = len(self.damage)
                 self._each("files of outputs", files, check_sealed)
                 self.repairable |= len(self.damage) > before
 
-    def _checkpoint(self, life: Path) -> None:
-        file = life / "checkpoint" / CHECKPOINT_FILE
+    def _checkpoint(self, run_folder: Path) -> None:
+        file = run_folder / "checkpoint" / CHECKPOINT_FILE
         if not file.exists():
-            if (life / "checkpoint").exists():
+            if (run_folder / "checkpoint").exists():
                 self.notes.append("Spark checks its checkpoint itself, when the app is started.")
             return
         try:
@@ -157,8 +159,8 @@ class _Verifier:
                 raise SparkStreamError(f"the file {file} is damaged: piece {digest} of the state of node {node} {what}")
             self._count("pieces of state")
 
-    def _sinks(self, life: Path) -> None:
-        self._each("positions of sinks", sorted((life / "sinks").glob("*.json")), read_position)
+    def _sinks(self, run_folder: Path) -> None:
+        self._each("positions of sinks", sorted((run_folder / "sinks").glob("*.json")), read_position)
 
     def _store(self) -> None:
         from ...stores.duckdb import read_all_tables

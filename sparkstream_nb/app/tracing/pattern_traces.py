@@ -41,7 +41,7 @@ class _Lane:
     shared: int = 0
     due: int = 0
     waits: dict[int, int] = field(default_factory=dict)
-    waited: list[AbsenceWait] = field(default_factory=list)
+    past_waits: list[AbsenceWait] = field(default_factory=list)
     end: PartialEnd = "waiting"
     ended: int | None = None
     reason: str = ""
@@ -52,14 +52,14 @@ class _Lane:
         return _size(self.captured)
 
 
-def _size(captured: Captured) -> int:
+def _size(captures: Captured) -> int:
     """The number of captured events."""
-    return sum(map(len, captured))
+    return sum(map(len, captures))
 
 
-def _begins(whole: Captured, part: Captured) -> bool:
-    """True if `whole` has all events of `part`, state by state in the same order."""
-    return all(w[: len(p)] == p for w, p in zip(whole, part, strict=True))
+def _begins(captures: Captured, part: Captured) -> bool:
+    """True if `captures` has all events of `part`, state by state in the same order."""
+    return all(w[: len(p)] == p for w, p in zip(captures, part, strict=True))
 
 
 class PatternRecorder:
@@ -70,7 +70,7 @@ class PatternRecorder:
         self.lanes: list[_Lane] = []
         self.events: dict[int, TracedEvent] = {}
         self._alive: list[_Lane] = []
-        self._matched: list[tuple[int, Captured]] = []
+        self._earlier_matches: list[tuple[int, Captured]] = []
         self._dead: set[tuple[int, int, Captured]] = set()
 
     @property
@@ -84,23 +84,23 @@ class PatternRecorder:
 
     def record(self, moment: Moment) -> None:
         """Reads the pattern after a step."""
-        reached, found = self.pattern.take()
-        for e in reached:
+        events, matches = self.pattern.take()
+        for e in events:
             values = dict(zip(self._node.plan.schema(e.stream).names, e.values, strict=True))
             self.events[e.number] = TracedEvent(
                 e.number, e.stream, moment.time, e.time, values, self._node.key_of(e.instance)
             )
-        found = [replace(m, captured=self._without_late_absents(m.captured)) for m in found]
+        matches = [replace(m, captured=self._without_late_absents(m.captured)) for m in matches]
         before = list(self._alive)
         for lane in before:
             lane.before = lane.captured
-        matched = [self._match(before, m, moment) for m in found]
+        matched_lanes = [self._match(before, m, moment) for m in matches]
         current = [o for o in moment.outputs if not o.expired]
-        if len(current) == len(matched):  # each match has its output: no rate limit and no `having` comes between
-            for lane, output in zip(matched, current, strict=True):
+        if len(current) == len(matched_lanes):  # each match has its output: no rate limit and no `having` comes between
+            for lane, output in zip(matched_lanes, current, strict=True):
                 lane.outputs.append(output)
-        self._matched += [(m.instance, m.captured) for m in found if _size(m.captured)]
-        self._continue(before, moment, reached)
+        self._earlier_matches += [(m.instance, m.captured) for m in matches if _size(m.captured)]
+        self._continue(before, moment, events)
 
     # ------------------------------------------------------------------------------------------------------- matches
 
@@ -108,17 +108,19 @@ class PatternRecorder:
         """The lane that ends in a match: the partial match with most of its events, or a new one."""
 
         def rank(lane: _Lane) -> tuple[int, bool, int]:
-            fulfilled = any(c.event is None for c in lane.captures) or (moment.timer and bool(lane.waits))
-            return _size(lane.before), fulfilled, -lane.number
+            is_fulfilled = any(c.event is None for c in lane.captures) or (moment.timer and bool(lane.waits))
+            return _size(lane.before), is_fulfilled, -lane.number
 
-        own = [x for x in before if x.instance == match.instance]
-        fitting = [x for x in own if _begins(match.captured, x.before) and any(rank(x)[:2])]
+        instance_lanes = [x for x in before if x.instance == match.instance]
+        fitting = [x for x in instance_lanes if _begins(match.captured, x.before) and any(rank(x)[:2])]
         best = max(fitting, key=rank, default=None)
-        former = self._find_former(match.instance, lambda x: x.end == "match" and _begins(match.captured, x.captured))
+        previous_lane = self._find_former(
+            match.instance, lambda x: x.end == "match" and _begins(match.captured, x.captured)
+        )
         if best is not None:
             lane = best if best in self._alive else self._branch(best, best.before, moment.time)
-        elif former is not None:  # a match may have a further event of a count, and match again
-            lane = self._branch(former, former.captured, moment.time)
+        elif previous_lane is not None:  # a match may have a further event of a count, and match again
+            lane = self._branch(previous_lane, previous_lane.captured, moment.time)
         else:
             lane = self._new(match.instance, moment.time)
         self._capture(lane, match.captured, moment)
@@ -130,54 +132,56 @@ class PatternRecorder:
 
     # ----------------------------------------------------------------------------------------------- partial matches
 
-    def _continue(self, before: Sequence[_Lane], moment: Moment, reached: Sequence[PatternEvent]) -> None:
+    def _continue(self, before: Sequence[_Lane], moment: Moment, events: Sequence[PatternEvent]) -> None:
         """Continues the lanes whose partial matches the machine still holds, begins new ones and ends the others."""
-        held = self.pattern.partial_matches()
-        partials = [replace(p, captured=self._without_late_absents(p.captured)) for p in held]
+        partial_matches = self.pattern.partial_matches()
+        partials = [replace(p, captured=self._without_late_absents(p.captured)) for p in partial_matches]
         partials = [p for p in partials if not self._is_left_over(p)]
         by_record = {(lane.instance, lane.record): lane for lane in before if lane in self._alive}
-        kept: list[_Lane] = []
+        remaining_lanes: list[_Lane] = []
         fresh: list[PartialMatch] = []
         for p in partials:
             lane = by_record.get((p.instance, p.record))
             if lane is None or not _begins(p.captured, lane.captured) or self._restarts(lane, p):
                 fresh.append(p)
-            elif not self._lives(p, reached):
+            elif not self._lives(p, events):
                 self._capture(lane, p.captured, moment)
             else:
-                kept.append(lane)
+                remaining_lanes.append(lane)
                 self._advance(lane, p, moment)
         for p in fresh:
-            if not self._lives(p, reached) or any(
-                k.instance == p.instance and k.size and k.captured == p.captured for k in kept
+            if not self._lives(p, events) or any(
+                k.instance == p.instance and k.size and k.captured == p.captured for k in remaining_lanes
             ):
                 continue
             if not _size(p.captured) and not self._absences(p.states):
                 continue
-            lane = self._begin(p, [x for x in before if x not in kept], before, moment)
-            kept.append(lane)
+            lane = self._begin(p, [x for x in before if x not in remaining_lanes], before, moment)
+            remaining_lanes.append(lane)
             self._advance(lane, p, moment)
-        for lane in [x for x in self._alive if x not in kept]:
-            self._drop(lane, moment, reached)
+        for lane in [x for x in self._alive if x not in remaining_lanes]:
+            self._drop(lane, moment, events)
 
     def _begin(self, p: PartialMatch, going: Sequence[_Lane], before: Sequence[_Lane], moment: Moment) -> _Lane:
         """The lane of a partial match in a new record: one that has no record any more, or a new one."""
 
         def best_of(lanes: Iterable[_Lane]) -> _Lane | None:
-            own = [x for x in lanes if x.instance == p.instance]
-            fitting = [x for x in own if _size(x.before) and _begins(p.captured, x.before)]
+            instance_lanes = [x for x in lanes if x.instance == p.instance]
+            fitting = [x for x in instance_lanes if _size(x.before) and _begins(p.captured, x.before)]
             return max(fitting, key=lambda x: _size(x.before), default=None)
 
-        found = best_of(x for x in going if x in self._alive)
-        if found is not None:
-            found.record = p.record
-            return found
+        going_lane = best_of(x for x in going if x in self._alive)
+        if going_lane is not None:
+            going_lane.record = p.record
+            return going_lane
         parent = best_of(before)
-        former = self._find_former(p.instance, lambda x: bool(_size(p.captured)) and _begins(x.captured, p.captured))
+        previous_lane = self._find_former(
+            p.instance, lambda x: bool(_size(p.captured)) and _begins(x.captured, p.captured)
+        )
         if parent is not None:
             lane = self._branch(parent, parent.before, moment.time)
-        elif former is not None:  # an `every` within the pattern begins again, and keeps the events before it
-            lane = self._branch(former, p.captured, moment.time)
+        elif previous_lane is not None:  # an `every` within the pattern begins again, and keeps the events before it
+            lane = self._branch(previous_lane, p.captured, moment.time)
         else:
             lane = self._new(p.instance, moment.time)
         lane.record = p.record
@@ -191,45 +195,45 @@ class PatternRecorder:
         self._capture(lane, p.captured, moment)
         absences = self._absences(p.states)
         for state in [s for s in lane.waits if s not in absences]:
-            begun = lane.waits.pop(state)
-            lane.waited.append(AbsenceWait(state, begun, moment.time))
+            start = lane.waits.pop(state)
+            lane.past_waits.append(AbsenceWait(state, start, moment.time))
             if moment.timer:  # it was absent for long enough
                 lane.captures.append(Capture(moment.time, state, None))
         for state in absences:
             lane.waits.setdefault(state, moment.time if lane.captures else lane.start)
         lane.states, lane.due = p.states, p.due
 
-    def _capture(self, lane: _Lane, captured: Captured, moment: Moment) -> None:
+    def _capture(self, lane: _Lane, captures: Captured, moment: Moment) -> None:
         """Adds the captures that a partial match has now and did not have before."""
-        for state, (events, old) in enumerate(zip(captured, lane.captured, strict=True)):
+        for state, (events, old) in enumerate(zip(captures, lane.captured, strict=True)):
             for number in events[len(old) :]:
                 event = self.events.get(number) if number > EMPTY_EVENT else None
                 lane.captures.append(Capture(moment.time if event is None else event.time, state, event))
-        lane.captured = captured
+        lane.captured = captures
         lane.captures[lane.shared :] = sorted(lane.captures[lane.shared :], key=lambda c: c.time)
 
-    def _drop(self, lane: _Lane, moment: Moment, reached: Sequence[PatternEvent]) -> None:
+    def _drop(self, lane: _Lane, moment: Moment, events: Sequence[PatternEvent]) -> None:
         """Ends a partial match that the machine no longer holds."""
         deadline = self._deadline(lane)
-        now = max((e.time for e in reached if e.instance == lane.instance), default=moment.time)
-        violated = self._find_violation(lane, [e for e in reached if e.instance == lane.instance])
+        now = max((e.time for e in events if e.instance == lane.instance), default=moment.time)
+        violation = self._find_violation(lane, [e for e in events if e.instance == lane.instance])
         if deadline is not None and now > deadline:
             self._expire(lane, deadline)
-        elif violated:
-            self._finish(lane, "dropped", moment.time, violated)
+        elif violation:
+            self._finish(lane, "dropped", moment.time, violation)
         elif self.pattern.layout.sequence:
             self._finish(lane, "dropped", moment.time, "the next event did not fit")
         else:
             self._finish(lane, "dropped", moment.time, "the pattern started again")
 
-    def _find_violation(self, lane: _Lane, reached: Sequence[PatternEvent]) -> str:
+    def _find_violation(self, lane: _Lane, events: Sequence[PatternEvent]) -> str:
         """Why an absence that the lane waited for, or has to the end, did not last; "" if it did."""
         for state, processor in enumerate(self._processors):
             if not processor.absent:
                 continue
-            captured = any(n > EMPTY_EVENT for n in lane.captured[state])
+            has_events = any(n > EMPTY_EVENT for n in lane.captured[state])
             stream = processor.state.input.source.id
-            if captured or (state in lane.states and any(e.stream == stream for e in reached)):
+            if has_events or (state in lane.states and any(e.stream == stream for e in events)):
                 return f"an event of {stream} came"
         return ""
 
@@ -264,14 +268,14 @@ class PatternRecorder:
         lane = self._new(parent.instance, time)
         numbers = {n for events in shared for n in events}
         last = max((self.events[n].time for n in numbers if n in self.events), default=time)
-        copied = [c for c in parent.captures if (c.time <= last if c.event is None else c.event.number in numbers)]
-        lane.captures, lane.parent, lane.shared, lane.captured = copied, parent.number, len(copied), shared
+        captures = [c for c in parent.captures if (c.time <= last if c.event is None else c.event.number in numbers)]
+        lane.captures, lane.parent, lane.shared, lane.captured = captures, parent.number, len(captures), shared
         return lane
 
     def _finish(self, lane: _Lane, end: PartialEnd, time: int | None, reason: str) -> None:
         until = time
-        for state, begun in lane.waits.items():
-            lane.waited.append(AbsenceWait(state, begun, begun if until is None else max(begun, until)))
+        for state, start in lane.waits.items():
+            lane.past_waits.append(AbsenceWait(state, start, start if until is None else max(start, until)))
         lane.waits = {}
         lane.end, lane.ended, lane.reason = end, time, reason
         self._alive.remove(lane)
@@ -294,29 +298,31 @@ class PatternRecorder:
 
         if all(map(waits_for_nothing, p.states)):
             return True
-        return any(instance == p.instance and _begins(p.captured, captured) for instance, captured in self._matched)
+        return any(
+            instance == p.instance and _begins(p.captured, captures) for instance, captures in self._earlier_matches
+        )
 
-    def _without_late_absents(self, captured: Captured) -> Captured:
+    def _without_late_absents(self, captures: Captured) -> Captured:
         """The captures without events of `not ... and` that came when the other side had its event: the machine keeps
         them, and they change nothing."""
 
         def counts(state: int, events: tuple[int, ...]) -> bool:
             processor = self._processors[state]
-            other = captured[processor.partner] if processor.absent and processor.partner >= 0 else ()
+            other = captures[processor.partner] if processor.absent and processor.partner >= 0 else ()
             return not (events and other and events[0] > other[0])
 
-        return tuple(events if counts(state, events) else () for state, events in enumerate(captured))
+        return tuple(events if counts(state, events) else () for state, events in enumerate(captures))
 
-    def _lives(self, p: PartialMatch, reached: Sequence[PatternEvent]) -> bool:
+    def _lives(self, p: PartialMatch, new_events: Sequence[PatternEvent]) -> bool:
         """False for one that never becomes a match: the event of an absent state came, or one that a sequence does not
         have at this place. The machine may hold it until the next event."""
         this = (p.instance, p.record, p.captured)
-        came = any(
+        has_new_event = any(
             processor.absent and any(n > EMPTY_EVENT for n in events)
             for processor, events in zip(self._processors, p.captured, strict=True)
         )
-        ended = not p.goes_on and _size(p.captured) and any(e.instance == p.instance for e in reached)
-        if came or (ended and not self._absences(p.states)):  # a timer may come before the next event
+        is_over = not p.goes_on and _size(p.captured) and any(e.instance == p.instance for e in new_events)
+        if has_new_event or (is_over and not self._absences(p.states)):  # a timer may come before the next event
             self._dead.add(this)
         return this not in self._dead
 
@@ -327,11 +333,11 @@ class PatternRecorder:
             if deadline is not None and deadline < end:
                 self._expire(lane, deadline)
                 continue
-            for state, begun in lane.waits.items():
-                lane.waited.append(AbsenceWait(state, begun, max(begun, end)))
+            for state, start in lane.waits.items():
+                lane.past_waits.append(AbsenceWait(state, start, max(start, end)))
         return [
             PartialTrace(
-                x.number, x.start, x.captures, x.end, x.ended, x.reason, x.parent, x.shared, x.waited, x.outputs,
+                x.number, x.start, x.captures, x.end, x.ended, x.reason, x.parent, x.shared, x.past_waits, x.outputs,
                 self._node.key_of(x.instance),
             )
             for x in self.lanes
@@ -371,17 +377,17 @@ def _traced_state(processor: Processor, i: nodes.StateInput) -> TracedState:
     return TracedState(name, text, processor.state.input.source.id, processor.absent)
 
 
-def _whole_state(state: nodes.State, wanted: nodes.StreamState) -> nodes.State | None:
+def _whole_state(state: nodes.State, stream_state: nodes.StreamState) -> nodes.State | None:
     """The state around a stream that counts it, or waits for its absence; the stream itself without such."""
     match state:
         case nodes.StreamState():
-            return state if state is wanted else None
+            return state if state is stream_state else None
         case nodes.CountState() | nodes.AbsentState():
-            return state if state.state is wanted else None
+            return state if state.state is stream_state else None
         case nodes.EveryState():
-            return _whole_state(state.state, wanted)
+            return _whole_state(state.state, stream_state)
         case nodes.NextState():
-            return _whole_state(state.first, wanted) or _whole_state(state.then, wanted)
+            return _whole_state(state.first, stream_state) or _whole_state(state.then, stream_state)
         case nodes.LogicalState():
-            return _whole_state(state.left, wanted) or _whole_state(state.right, wanted)
+            return _whole_state(state.left, stream_state) or _whole_state(state.right, stream_state)
     return None

@@ -39,11 +39,11 @@ class FeedStep:
 
 @dataclass(frozen=True)
 class TraceFeed:
-    """The steps of a trace, one at least; `given`: events of the feed, which may be more; when the clock starts (ms;
-    None: with the first step), and the end of the trace (ms; None: some time after the last step)."""
+    """The steps of a trace, one at least; `total_rows`: events of the feed, which may be more; when the clock starts
+    (ms; None: with the first step), and the end of the trace (ms; None: some time after the last step)."""
 
     steps: Sequence[FeedStep]
-    given: int
+    total_rows: int
     starts: int | None = None
     until: int | None = None
 
@@ -54,7 +54,7 @@ class TraceFeed:
 
     def summarize(self, end: int) -> TracedFeed:
         """The feed, as a result shows it; the trace ended at `end`."""
-        return TracedFeed(self.start, end, sum(len(s.rows) for s in self.steps), self.given)
+        return TracedFeed(self.start, end, sum(len(s.rows) for s in self.steps), self.total_rows)
 
 
 def steps_of(plan: Plan, feed: Any, reading: Mapping[str, Any], stream: str) -> list[FeedStep]:
@@ -65,12 +65,12 @@ def steps_of(plan: Plan, feed: Any, reading: Mapping[str, Any], stream: str) -> 
     fit, and for a source that cannot be read.
     """
     if isinstance(feed, (list, tuple)):
-        found = [_of_event(plan, event, stream, i) for i, event in enumerate(feed)]
+        steps = [_of_event(plan, event, stream, i) for i, event in enumerate(feed)]
     else:
         sources = {str(s): x for s, x in feed.items()} if isinstance(feed, Mapping) else {stream: feed}
         readings = readings_of({s: _schema(plan, s) for s in sources}, **reading)
-        found = [step for s, source in sources.items() for step in _of_source(plan, s, source, readings[s])]
-    return sorted(found, key=lambda step: step.time)
+        steps = [step for s, source in sources.items() for step in _of_source(plan, s, source, readings[s])]
+    return sorted(steps, key=lambda step: step.time)
 
 
 def _schema(plan: Plan, stream: str) -> Schema:
@@ -98,11 +98,16 @@ def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[F
     schema = _schema(plan, stream)
     shape = check_source(source, reading.shape(stream, schema))
     table = _table(source, shape.names, stream)
-    typed = type_rows(table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns)
-    if typed.rejected:
-        raise Misuse(f"{stream}: {len(typed.rejected):,} of {table.num_rows:,} rows do not fit: {typed.rejected[0][2]}")
-    times = np.arange(len(typed)) * APART if typed.ts is None else typed.ts
-    columns = [python_values(c) for c in typed.columns]
+    stream_rows = type_rows(
+        table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
+    )
+    if stream_rows.rejected:
+        raise Misuse(
+            f"{stream}: {len(stream_rows.rejected):,} of {table.num_rows:,} rows do not fit: "
+            f"{stream_rows.rejected[0][2]}"
+        )
+    times = np.arange(len(stream_rows)) * APART if stream_rows.ts is None else stream_rows.ts
+    columns = [python_values(c) for c in stream_rows.columns]
     return [FeedStep(int(t), stream, [list(row)]) for t, row in zip(times, zip(*columns, strict=True), strict=True)]
 
 

@@ -45,12 +45,12 @@ class TracedNode:
     keeps the outputs of `query`. `start`: when its clock starts (ms; None: with the first event)."""
 
     def __init__(
-        self, plan: nodes.Plan, watched: str, query: str, *, start: int | None = None, allow_scripts: bool = False
+        self, plan: nodes.Plan, element_id: str, query: str, *, start: int | None = None, allow_scripts: bool = False
     ) -> None:
         self.plan = _name_query(disconnect_streams(move_stores_to_memory(plan)), query)
-        self.watching = Watching(watched)
+        self.watching = Watching(element_id)
         self._query = query
-        self._limits, self._made = Limits(), 0
+        self._limits, self._tick_count = Limits(), 0
         self.engine = NodeEngine(
             self.plan, trace=True, allow_scripts=allow_scripts, start=start, watching=self.watching
         )
@@ -97,15 +97,15 @@ class TracedNode:
             same = same + 1 if due <= self.engine.now else 0
             if same > _TICKS_AT_ONCE:
                 return
-            self._made += 1
-            if self._made > _MOST_TICKS:
+            self._tick_count += 1
+            if self._tick_count > _MOST_TICKS:
                 raise Misuse(f"more than {_MOST_TICKS:,} timers are due over this feed: trace a shorter one")
             yield self._step(max(due, self.engine.now), None)
 
     def _due(self) -> int | None:
         """When the next timer is due: of the node, and of watched windows, whose events may leave unseen."""
-        found = [self.engine.next_due(), *(w.next_due() for w in self.watching.windows)]
-        return min((int(t) for t in found if t is not None), default=None)
+        due_times = [self.engine.next_due(), *(w.next_due() for w in self.watching.windows)]
+        return min((int(t) for t in due_times if t is not None), default=None)
 
     def _step(self, time: int, step: FeedStep | None) -> Moment:
         batch = InputBatch(np.array([time], np.int64))
@@ -118,14 +118,14 @@ class TracedNode:
     def _take(self, outputs: Outputs, time: int) -> list[TracedOutput]:
         if self._query not in outputs.queries:
             return []
-        current, expired = outputs.queries[self._query]
+        current, expired_rows = outputs.queries[self._query]
         time = max(time, self.engine.now)
 
-        def rows(emitted: Emitted, is_expired: bool) -> Iterator[TracedOutput]:
-            for _, values in emitted.rows():
+        def rows(emission: Emitted, is_expired: bool) -> Iterator[TracedOutput]:
+            for _, values in emission.rows():
                 yield TracedOutput(time, dict(zip(self._names, values, strict=True)), is_expired)
 
-        by_kind = {True: rows(current, False), False: rows(expired, True)}
+        by_kind = {True: rows(current, False), False: rows(expired_rows, True)}
         return [next(by_kind[kind == CURRENT]) for kind in self.watching.kinds[self._query]]
 
 

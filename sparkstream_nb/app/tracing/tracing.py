@@ -82,8 +82,8 @@ class TraceOptions:
             raise Misuse(f"limit is a number of events from 1 to {_MOST_LIMIT:,}, not {shown(most)}")
         first = None if start is None else milliseconds(start, "start")
         last = None if until is None else milliseconds(until, "until")
-        chosen = (labels,) if isinstance(labels, str) else tuple(labels or ())
-        return TraceOptions(reading, first, last, most, chosen, allow_scripts)
+        label_names = (labels,) if isinstance(labels, str) else tuple(labels or ())
+        return TraceOptions(reading, first, last, most, label_names, allow_scripts)
 
 
 def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions) -> WindowTrace | PatternTrace:
@@ -97,25 +97,25 @@ def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOpt
     steps = steps_of(plan, feed, options.reading, subject.streams[0] if len(subject.streams) == 1 else "")
     if not steps:
         raise Misuse(f"{subject.name}: the feed has no events: there is nothing to trace")
-    used = TraceFeed(steps[: options.limit], sum(len(s.rows) for s in steps), options.start, options.until)
+    limited_feed = TraceFeed(steps[: options.limit], sum(len(s.rows) for s in steps), options.start, options.until)
     _check_labels(options.labels, plan, subject)
-    node = TracedNode(plan, subject.watched, subject.name, start=options.start, allow_scripts=options.allow_scripts)
+    node = TracedNode(plan, subject.operator, subject.name, start=options.start, allow_scripts=options.allow_scripts)
     if subject.is_pattern:
         from .pattern_traces import trace_pattern
 
-        partials = trace_pattern(node, subject.name, used)
+        partials = trace_pattern(node, subject.name, limited_feed)
         return replace(partials, feed=replace(partials.feed, labels=options.labels))
     from .window_traces import trace_windows
 
-    stays = trace_windows(node, subject.name, used)
+    stays = trace_windows(node, subject.name, limited_feed)
     return replace(stays, feed=replace(stays.feed, labels=options.labels))
 
 
 def _check_labels(labels: Sequence[str], plan: nodes.Plan, subject: Subject) -> None:
     """Raises `Misuse` for a label that is no attribute of the subject's inputs and outputs."""
     read = [plan.streams[s].source.schema for s in subject.streams]
-    written = [q.select.schema for q in plan.queries if q.name == subject.name]
-    attributes = dict.fromkeys(name for schema in (*read, *written) for name in schema.names)
+    output_schemas = [q.select.schema for q in plan.queries if q.name == subject.name]
+    attributes = dict.fromkeys(name for schema in (*read, *output_schemas) for name in schema.names)
     for label in labels:
         if label not in attributes:
             raise Misuse(nearest(f"labels: {subject.name} has no attribute '{label}'", label, attributes))
@@ -123,19 +123,18 @@ def _check_labels(labels: Sequence[str], plan: nodes.Plan, subject: Subject) -> 
 
 @dataclass(frozen=True)
 class Subject:
-    """The query or named window that is traced: its `name`, the operator that is `watched`, and the streams that it
-    reads."""
+    """The query or named window that is traced: its `name`, its `operator` to watch, and the streams that it reads."""
 
     name: str
-    watched: str
+    operator: str
     streams: tuple[str, ...]
     is_pattern: bool = False
 
 
 def subjects(plan: nodes.Plan) -> dict[str, Subject]:
     """All that can be traced, by name: queries in the order of the text, then named windows."""
-    found = {q.name: subject for q in plan.queries if (subject := _subject_of(plan, q)) is not None}
-    return found | {id_: Subject(id_, id_, _streams_into(plan, id_)) for id_ in plan.windows}
+    by_query = {q.name: subject for q in plan.queries if (subject := _subject_of(plan, q)) is not None}
+    return by_query | {id_: Subject(id_, id_, _streams_into(plan, id_)) for id_ in plan.windows}
 
 
 def _subject_of(plan: nodes.Plan, query: nodes.Query) -> Subject | None:
@@ -160,16 +159,16 @@ def _streams_into(plan: nodes.Plan, window: str) -> tuple[str, ...]:
 
 def find_subject(plan: nodes.Plan, name: str | None) -> Subject:
     """The query or window of that name; None: the only one. Raises `Misuse` for one that cannot be traced."""
-    known = subjects(plan)
+    candidates = subjects(plan)
     if name is None:
-        if len(known) == 1:
-            return next(iter(known.values()))
-        if not known:
+        if len(candidates) == 1:
+            return next(iter(candidates.values()))
+        if not candidates:
             raise Misuse("the app has no window, pattern or sequence: there is nothing to trace")
-        raise Misuse(f"which query is to be traced? {', '.join(known)}")
-    if name in known:
-        return known[name]
+        raise Misuse(f"which query is to be traced? {', '.join(candidates)}")
+    if name in candidates:
+        return candidates[name]
     if name in {q.name for q in plan.queries}:
-        others = f"Traceable: {', '.join(known)}" if known else "No query of the app has one"
+        others = f"Traceable: {', '.join(candidates)}" if candidates else "No query of the app has one"
         raise Misuse(f"the query '{name}' has no window, pattern or sequence: there is nothing to trace. {others}")
-    raise Misuse(nearest(f"the app has no query or named window '{name}'", name, known))
+    raise Misuse(nearest(f"the app has no query or named window '{name}'", name, candidates))

@@ -16,9 +16,9 @@ class _WindowRecorder:
     def __init__(self, window: WatchedWindow, node: TracedNode) -> None:
         self.window, self._node = window, node
         self.events: list[TracedEvent] = []
-        self.emitted: dict[int, int] = {}
+        self.emission_times: dict[int, int] = {}
         self.left: dict[int, int] = {}
-        self.held: set[int] = set()
+        self.held_numbers: set[int] = set()
         self.steps: list[TracedStep] = []
         self.resets: list[int] = []
         self._inside: list[int] = []
@@ -30,20 +30,20 @@ class _WindowRecorder:
     def record(self, moment: Moment) -> None:
         """Reads the window after a step."""
         time = moment.time
-        arrived, rows = self.window.take(self._node.engine.services.strings)
-        for e in arrived:
+        arrivals, rows = self.window.take(self._node.engine.services.strings)
+        for e in arrivals:
             values = dict(zip(self.window.names, e.values, strict=True))
             key = self._node.key_of(e.instance)
             self.events.append(TracedEvent(e.number, self.window.stream, time, e.timestamp, values, key))
         for number, kind in rows:
             if kind == CURRENT:
-                self.emitted.setdefault(number, time)
+                self.emission_times.setdefault(number, time)
             elif kind == RESET and time not in self.resets[-1:]:
                 self.resets.append(time)
         contents = [number for number, _ in self.window.contents()]
         present = set(contents)
-        self.held |= present
-        for number in (*self._inside, *(e.number for e in arrived)):
+        self.held_numbers |= present
+        for number in (*self._inside, *(e.number for e in arrivals)):
             if number not in present:
                 self.left.setdefault(number, time)
         self._inside = contents
@@ -53,7 +53,8 @@ class _WindowRecorder:
         """The window over the whole feed."""
         text = show_window(self.window.step)
         stays = [
-            Stay(e, self.emitted.get(e.number), self.left.get(e.number), e.number in self.held) for e in self.events
+            Stay(e, self.emission_times.get(e.number), self.left.get(e.number), e.number in self.held_numbers)
+            for e in self.events
         ]
         return TracedWindow(self.window.stream, text, stays, self.steps, self.resets)
 

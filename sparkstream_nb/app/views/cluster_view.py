@@ -152,10 +152,10 @@ class ClusterSnapshot(Displayed):
 
     def node(self, name: str) -> ClusterNode:
         """A node by its id. Raises KeyError if there is none."""
-        found = next((n for n in self.state.nodes if n.name == name), None)
-        if found is None:
+        node = next((n for n in self.state.nodes if n.name == name), None)
+        if node is None:
             raise KeyError(name)
-        return found
+        return node
 
     @property
     def taken(self) -> int:

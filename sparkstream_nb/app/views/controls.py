@@ -34,11 +34,11 @@ class FaultStatus:
 
 @dataclass(frozen=True)
 class FaultJournal:
-    """An app's journal for faults: `told` returns the app's status so far, `add` adds a fault, `tick` moves the clock
+    """An app's journal for faults: `status` returns the app's status so far, `add` adds a fault, `tick` moves the clock
     to a time (ms), and under the `lock` the clock does not move between them.
     """
 
-    told: Callable[[], FaultStatus]
+    status: Callable[[], FaultStatus]
     add: Callable[[Fault], None]
     tick: Callable[[int], None]
     lock: AbstractContextManager[object]
@@ -63,7 +63,7 @@ class Cluster(Displayed):
     @property
     def faults(self) -> pd.DataFrame:
         """The faults that were added, in the order of their times: at (ms), what."""
-        rows = sorted([f.at, str(f)] for f in self._journal.told().faults)
+        rows = sorted([f.at, str(f)] for f in self._journal.status().faults)
         return pd.DataFrame(rows, columns=["at", "what"])
 
     def snapshot(self) -> ClusterSnapshot:
@@ -126,20 +126,20 @@ class Cluster(Displayed):
     def _time(self, at: Time | None) -> int:
         if at is not None:
             return milliseconds(at, "at")
-        clock = self._journal.told().clock
+        clock = self._journal.status().clock
         if clock is None:
             raise Misuse("no event was received yet, so there is no event time: give one with at=")
         return clock + 1
 
     def _take(self, fault: Fault) -> None:
-        told = self._journal.told()
-        if told.clock is not None and fault.at <= told.clock:
-            raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {told.clock} ms already")
+        status = self._journal.status()
+        if status.clock is not None and fault.at <= status.clock:
+            raise Misuse(f"{fault} at {fault.at} ms: the app's clock is at {status.clock} ms already")
         if self._groups.random:
             raise Misuse("the faults of this app are random: deploy it with a schedule to add to it")
-        if told.first is None and self._groups.has_planned_faults:
+        if status.first is None and self._groups.has_planned_faults:
             raise Misuse("the app's faults begin with its first event: send one, then add others")
-        self._groups.check(told.first or 0, fault.at, (*told.faults, fault))
+        self._groups.check(status.first or 0, fault.at, (*status.faults, fault))
         self._journal.add(fault)
 
 

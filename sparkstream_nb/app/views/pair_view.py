@@ -42,17 +42,17 @@ class PairAdapter:
         """See `ClusterAdapter.state`."""
         figures = {n: MemberFigures.of(r.engine["group"]) for n, r in reports.items() if "group" in r.engine}
         pairs = [_PairState(self.app, scenario, figures) for scenario in self.groups.scenarios]
-        begun = [p for p in pairs if p.start is not None]
+        started_pairs = [p for p in pairs if p.start is not None]
         return ClusterState(
             nodes=[n for p in pairs for n in p.nodes()],
             links=[link for p in pairs for link in p.links()],
             groups=[p.group() for p in pairs],
-            start=min((p.start for p in begun if p.start is not None), default=None),
-            clock=max((p.now for p in begun), default=None),
+            start=min((p.start for p in started_pairs if p.start is not None), default=None),
+            clock=max((p.now for p in started_pairs), default=None),
             spans=[s for p in pairs for s in p.spans],
             log=sorted((h for p in pairs for h in p.log()), key=lambda h: h.at),
             lost_between=sorted(span for p in pairs for span in p.counts.lost_between),
-            ahead=sorted((f for p in pairs for f in p.ahead), key=lambda f: f.at),
+            ahead=sorted((f for p in pairs for f in p.faults_ahead), key=lambda f: f.at),
         )
 
 
@@ -67,20 +67,20 @@ class _PairState:
         self.counts = GroupCounts() if last is None else last.counts
         self.revision = None if last is None else last.revision
         self.now = 0 if last is None else last.clock
-        added = () if last is None else tuple(last.added)
+        more_faults = () if last is None else tuple(last.added)
         self.happenings: Sequence[Happening] = ()
         self.faults: Sequence[Fault] = ()
         if self.start is not None:
-            schedule = scenario.schedule(self.start, self.now, added)
+            schedule = scenario.schedule(self.start, self.now, more_faults)
             self.faults = schedule.faults
             self.happenings = simulate(schedule, seed=scenario.seed, start=self.start, until=self.now).happenings
         self.spans: Sequence[RoleSpan] = roles(self.happenings, self.now + 1)
-        self.ahead = [f for f in self.faults if f.at > self.now]
+        self.faults_ahead = [f for f in self.faults if f.at > self.now]
 
     def role(self, node: str) -> Role:
         """A node's role now; before anything came in, the first one is the active one."""
-        own = [s.role for s in self.spans if s.node == node and s.end > self.now]
-        return own[-1] if own else Role.ACTIVE if node == self.pair.nodes[0] else Role.PASSIVE
+        roles = [s.role for s in self.spans if s.node == node and s.end > self.now]
+        return roles[-1] if roles else Role.ACTIVE if node == self.pair.nodes[0] else Role.PASSIVE
 
     def nodes(self) -> Iterator[ClusterNode]:
         for name in self.pair.nodes:
@@ -100,7 +100,7 @@ class _PairState:
         never = "no event was received yet" if self.start is None else ""
         never = "the faults of this app are random" if self.scenario.rate else never
         # Faults added just now come before those added next.
-        soon = [f for f in self.ahead if f.at == self.now + 1 and node in f.nodes]
+        soon = [f for f in self.faults_ahead if f.at == self.now + 1 and node in f.nodes]
         waits = {(type(f), *sorted(f.nodes)): f"{f} waits for the clock" for f in soon}
         down = self.role(node) is Role.DOWN
         is_down, is_up = f"{node} is down" if down else "", "" if down else f"{node} is up"
@@ -109,14 +109,14 @@ class _PairState:
                 is_down, is_up = waits[Kill, node], ""
             elif isinstance(fault, Restart):
                 is_down, is_up = "", waits[Restart, node]
-        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
+        pause_reason = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
-        yield Action("pause", node, None, never or is_down or paused or waits.get((Pause, node), ""))
+        yield Action("pause", node, None, never or is_down or pause_reason or waits.get((Pause, node), ""))
         for end in (DATABASE, CLIENTS, self.pair.peer(node)):
             cut = any({*f.nodes} == {node, end} for f in self._lasting_faults(Cut))
-            refused = f"{node} is cut off from {end}" if cut else waits.get((Cut, *sorted((node, end))), "")
-            yield Action("cut", node, end, never or refused)
+            objection = f"{node} is cut off from {end}" if cut else waits.get((Cut, *sorted((node, end))), "")
+            yield Action("cut", node, end, never or objection)
 
     def links(self) -> Iterator[Link]:
         first, second = self.pair.nodes

@@ -27,8 +27,8 @@ class ResourceAdapter:
 
     def state(self, reports: Mapping[str, NodeReport]) -> ClusterState:
         """See `ClusterAdapter.state`."""
-        told = next((r.engine["distributed"] for r in reports.values() if "distributed" in r.engine), None)
-        return _Resources(self.distributed, None if told is None else DistributedFigures.of(told)).state()
+        figures = next((r.engine["distributed"] for r in reports.values() if "distributed" in r.engine), None)
+        return _Resources(self.distributed, None if figures is None else DistributedFigures.of(figures)).state()
 
 
 class _Resources:
@@ -39,11 +39,11 @@ class _Resources:
         self.scenario, self.cluster = distributed.scenario, distributed.scenario.cluster
         self.start = None if figures is None else figures.start
         self.now = 0 if figures is None else figures.clock
-        added = () if figures is None else tuple(figures.added)
+        more_faults = () if figures is None else tuple(figures.added)
         begin, until = (0, 0) if self.start is None else (self.start, self.now)
-        self.faults: Sequence[Fault] = self.scenario.schedule(begin, until, added)
+        self.faults: Sequence[Fault] = self.scenario.schedule(begin, until, more_faults)
         self.happenings: Sequence[Happening] = simulate_resources(
-            self.scenario, start=begin, until=until, more=added
+            self.scenario, start=begin, until=until, more=more_faults
         ).happenings
 
     def state(self) -> ClusterState:
@@ -82,24 +82,24 @@ class _Resources:
         """
         has: dict[str, int] = dict.fromkeys((*self.cluster.managers, *self.cluster.nodes), 0)
         down: set[str] = set()
-        halted: set[str] = set()
+        halted_nodes: set[str] = set()
         since: dict[str, tuple[Role, int]] = {}
         out: list[RoleSpan] = []
 
         def settle(node: str, at: int) -> None:
-            role = Role.DOWN if node in down else Role.HALTED if node in halted else Role.ACTIVE
+            role = Role.DOWN if node in down else Role.HALTED if node in halted_nodes else Role.ACTIVE
             role = self._at_rest(node) if role is Role.ACTIVE and has[node] < 1 else role
-            former = since.get(node)
-            if former is not None and former[0] is not role and at > former[1]:
-                out.append(RoleSpan(node, former[0], former[1], at))
-            if former is None or former[0] is not role:
+            previous_span = since.get(node)
+            if previous_span is not None and previous_span[0] is not role and at > previous_span[1]:
+                out.append(RoleSpan(node, previous_span[0], previous_span[1], at))
+            if previous_span is None or previous_span[0] is not role:
                 since[node] = role, at
 
         begin = 0 if self.start is None else self.start
-        started = False
+        has_started = False
         for h in (*self.happenings, Happening(self.now + 1)):
-            if h.at > begin and not started:
-                started = True
+            if h.at > begin and not has_started:
+                has_started = True
                 for node in has:
                     settle(node, begin)
             match h:
@@ -111,23 +111,23 @@ class _Resources:
                     has |= {m: int(m == node) for m in self.cluster.managers}
                 case Down(node=node):
                     down.add(node)
-                    halted.discard(node)
+                    halted_nodes.discard(node)
                     has[node] = 0
                 case StartedUp(node=node):
                     down.discard(node)
                 case Halted(node=node):
-                    halted.add(node)
+                    halted_nodes.add(node)
                 case Resumed(node=node):
-                    halted.discard(node)
-            if started:
+                    halted_nodes.discard(node)
+            if has_started:
                 for node in has:
                     settle(node, h.at)
         end = self.now + 1
         return out + [RoleSpan(node, role, at, end) for node, (role, at) in since.items() if end > at]
 
     def _role(self, node: str) -> Role:
-        own = [s.role for s in self._spans if s.node == node and s.end > self.now]
-        return own[-1] if own else self._at_rest(node)
+        roles = [s.role for s in self._spans if s.node == node and s.end > self.now]
+        return roles[-1] if roles else self._at_rest(node)
 
     def _at_rest(self, node: str) -> Role:
         return Role.PASSIVE if node in self.cluster.managers else Role.IDLE
@@ -155,13 +155,13 @@ class _Resources:
             is_down, is_up = waits[Kill], ""
         if Restart in waits:
             is_down, is_up = "", waits[Restart]
-        paused = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
+        pause_reason = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
-        yield Action("pause", node, None, never or is_down or paused or waits.get(Pause, ""))
+        yield Action("pause", node, None, never or is_down or pause_reason or waits.get(Pause, ""))
         for end in self._ends_of_links(node):
-            refused = f"{node} is cut off from {end}" if self._is_cut(node, end) else waits.get(Cut, "")
-            yield Action("cut", node, end, never or refused)
+            objection = f"{node} is cut off from {end}" if self._is_cut(node, end) else waits.get(Cut, "")
+            yield Action("cut", node, end, never or objection)
 
     def _ends_of_links(self, node: str) -> list[str]:
         """The other ends of a node's links, which can be cut."""
@@ -169,8 +169,8 @@ class _Resources:
         return [*ends, CLIENTS] if node in self.cluster.receivers else ends
 
     def _is_cut(self, node: str, end: str) -> bool:
-        meant = {*self.cluster.managers} if end == MANAGERS else {end}
-        return any(node in f.nodes and meant & {*f.nodes} for f in self._lasting_faults(Cut))
+        end_nodes = {*self.cluster.managers} if end == MANAGERS else {end}
+        return any(node in f.nodes and end_nodes & {*f.nodes} for f in self._lasting_faults(Cut))
 
     # ---------------------------------------------------------------------------------------- links, groups, topics
 
@@ -188,27 +188,27 @@ class _Resources:
         until = max((f.until for f in self._lasting_faults(Cut) if {*f.nodes} == {a, b}), default=None)
         if until is not None:
             return Link(a, b, LinkState.CUT, until)
-        known = (*self.cluster.managers, *self.cluster.nodes)
-        down = any(self._role(n) is Role.DOWN for n in (a, b) if n in known)
+        names = (*self.cluster.managers, *self.cluster.nodes)
+        down = any(self._role(n) is Role.DOWN for n in (a, b) if n in names)
         return Link(a, b, LinkState.DOWN if down else LinkState.UP)
 
     def _groups(self) -> Iterator[GroupState]:
         if self.figures is None:
             return
         for name, a in self.figures.apps.items():
-            lost = {"no receiver took it": a.lost} if a.lost else {}
-            yield GroupState(name, a.taken, lost, a.revision, a.revisions)
+            lost_by_reason = {"no receiver took it": a.lost} if a.lost else {}
+            yield GroupState(name, a.taken, lost_by_reason, a.revision, a.revisions)
 
     def _topics(self) -> Iterator[TopicView]:
         for t in self.distributed.split.topics:
             readers = [g for g in self.distributed.split.groups if g.name in t.readers]
             figures = {} if self.figures is None else self.figures.apps
-            own = [figures[i] for g in readers for i in g.instances if i in figures]
-            waiting = sum(a.waiting.get(t.stream, 0) for a in own)
+            instance_figures = [figures[i] for g in readers for i in g.instances if i in figures]
+            waiting = sum(a.waiting.get(t.stream, 0) for a in instance_figures)
             yield TopicView(t.name, t.writers or ("outside",), t.readers, waiting)
 
     def _log(self) -> Iterator[LogLine]:
-        begun = {} if self.figures is None else {
+        start_counts = {} if self.figures is None else {
             (app, b.node, b.at): b for app, a in self.figures.apps.items() for b in a.begun
         }  # fmt: skip
         for h in self.happenings:
@@ -222,7 +222,7 @@ class _Resources:
                 case Elected() | Deposed() | Leads():
                     kind = LogKind.ELECTION
                 case Placed(node=on, app=app):
-                    kind, counts = LogKind.TAKEOVER, begun.get((app, on, h.at))
+                    kind, counts = LogKind.TAKEOVER, start_counts.get((app, on, h.at))
                     if counts is not None:
                         text += f": {counts.waiting:,} events waited, {counts.again:,} processed again, "
                         text += f"{counts.missing:,} missing from its state"

@@ -54,7 +54,7 @@ class AnnotationPlace:
     """An annotation in whose brackets a cursor is, the options before the cursor, and the annotation around it."""
 
     name: str
-    given: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
     outer: AnnotationPlace | None = None
 
     def around(self, *names: str) -> AnnotationPlace | None:
@@ -70,12 +70,12 @@ def keys_of(place: AnnotationPlace) -> tuple[str, ...]:
     if end is None:
         return KEYS.get(place.name, ())
     if (end, type_) in _OWN_KEYS:
-        found: list[str] = [*_OWN_KEYS[end, type_]]
+        keys: list[str] = [*_OWN_KEYS[end, type_]]
     else:
         general = KEYS[place.name] if type_ not in TABLES[end] else ("type",)
-        found = [*general, *(spec.name for spec in _options(end, type_))]
-    own = ("type", "ref", "on.error") if place.name == "destination" else ()
-    return tuple(key for key in dict.fromkeys(found) if key not in own)
+        keys = [*general, *(spec.name for spec in _options(end, type_))]
+    excluded_keys = ("type", "ref", "on.error") if place.name == "destination" else ()
+    return tuple(key for key in dict.fromkeys(keys) if key not in excluded_keys)
 
 
 def values_of(place: AnnotationPlace, key: str) -> tuple[str, ...]:
@@ -99,10 +99,10 @@ def _end_and_type(place: AnnotationPlace) -> tuple[End | None, str]:
     connector = place.around("source", "sink")
     sink = connector is None or connector.name == "sink"
     if place.name == "map":
-        return "sink-mapping" if sink else "source-mapping", place.given.get("type", "")
+        return "sink-mapping" if sink else "source-mapping", place.values.get("type", "")
     if place.name not in ("source", "sink", "destination"):
         return None, ""
-    return "sink" if sink else "source", "" if connector is None else connector.given.get("type", "")
+    return "sink" if sink else "source", "" if connector is None else connector.values.get("type", "")
 
 
 def _options(end: End, type_: str) -> Iterator[OptionSpec]:

@@ -33,40 +33,40 @@ class Defined:
 class CompletionNames:
     """Definitions by name."""
 
-    defined: dict[str, Defined] = field(default_factory=dict)
+    definitions: dict[str, Defined] = field(default_factory=dict)
 
     def of(self, *kinds: Kind) -> list[str]:
         """The names of these kinds, in the order of the text."""
-        return [d.name for d in self.defined.values() if d.kind in kinds]
+        return [d.name for d in self.definitions.values() if d.kind in kinds]
 
     def attributes(self, name: str) -> tuple[str, ...]:
         """The attributes of `name`; none if it is not known."""
-        return self.defined[name].attributes if name in self.defined else ()
+        return self.definitions[name].attributes if name in self.definitions else ()
 
 
 def of_text(*pieces: str) -> CompletionNames:
     """The names that the statements of `pieces` introduce."""
-    found = CompletionNames()
+    names = CompletionNames()
     read = [s for piece in pieces for s in statements(lex_text(piece))]
     for statement in read:
         for d in _definition(statement):
-            found.defined[d.name] = d
+            names.definitions[d.name] = d
     for statement in read:
-        for d in _infer_stream(statement, found):
-            found.defined.setdefault(d.name, d)
-    return found
+        for d in _infer_stream(statement, names):
+            names.definitions.setdefault(d.name, d)
+    return names
 
 
 def of_plan(plan: Plan) -> CompletionNames:
     """Names that a retrieval query on a running app can use."""
-    found = CompletionNames()
-    held: tuple[tuple[Kind, Sequence[str]], ...] = (("table", [*plan.tables]), ("window", [*plan.windows]))
-    for kind, names in held:
+    all_names = CompletionNames()
+    names_by_kind: tuple[tuple[Kind, Sequence[str]], ...] = (("table", [*plan.tables]), ("window", [*plan.windows]))
+    for kind, names in names_by_kind:
         for name in names:
-            found.defined[name] = Defined(name, kind, tuple(plan.schema(name).names))
+            all_names.definitions[name] = Defined(name, kind, tuple(plan.schema(name).names))
     for name, a in plan.aggregations.items():
-        found.defined[name] = Defined(name, "aggregation", tuple(plan.schema(name).names), tuple(a.durations))
-    return found
+        all_names.definitions[name] = Defined(name, "aggregation", tuple(plan.schema(name).names), tuple(a.durations))
+    return all_names
 
 
 def plain(token: Token) -> str:
@@ -83,8 +83,8 @@ def _definition(statement: Sequence[Token]) -> Iterator[Defined]:
         return
     rest = statement[at + 3 :]
     if kind == "aggregation":
-        selected = _selected_names(rest, _AFTER_SELECT_OF_AGGREGATION)
-        yield Defined(name, kind, ("AGG_TIMESTAMP", *selected), _durations(rest))
+        selected_names = _selected_names(rest, _AFTER_SELECT_OF_AGGREGATION)
+        yield Defined(name, kind, ("AGG_TIMESTAMP", *selected_names), _durations(rest))
     elif kind == "trigger":
         yield Defined(name, kind, ("triggered_time",))
     else:
@@ -96,7 +96,7 @@ def _definition(statement: Sequence[Token]) -> Iterator[Defined]:
         yield Defined(name, kind, attributes)
 
 
-def _infer_stream(statement: Sequence[Token], known: CompletionNames) -> Iterator[Defined]:
+def _infer_stream(statement: Sequence[Token], defined_names: CompletionNames) -> Iterator[Defined]:
     """The stream that a query inserts into."""
     into = _word(statement, "into")
     if into is None or into + 1 >= len(statement) or statement[into + 1].type != "ID":
@@ -105,11 +105,11 @@ def _infer_stream(statement: Sequence[Token], known: CompletionNames) -> Iterato
     if not attributes:  # select * passes on the input's attributes
         source = _word(statement, "from")
         name = plain(statement[source + 1]) if source is not None and source + 1 < into else ""
-        attributes = known.attributes(name)
+        attributes = defined_names.attributes(name)
     yield Defined(plain(statement[into + 1]), "stream", attributes)
 
 
-def _selected_names(statement: Sequence[Token], behind: frozenset[str]) -> tuple[str, ...]:
+def _selected_names(statement: Sequence[Token], end_tokens: frozenset[str]) -> tuple[str, ...]:
     """The names that a select gives: behind each `as`, or of a plain attribute."""
     begin = _word(statement, "select")
     if begin is None:
@@ -120,9 +120,9 @@ def _selected_names(statement: Sequence[Token], behind: frozenset[str]) -> tuple
         token = statement[i]
         depth += {"LPAR": 1, "RPAR": -1}.get(token.type, 0)
         following = statement[i + 1] if i + 1 < len(statement) else None
-        if depth == 0 and token.lower() in behind:
+        if depth == 0 and token.lower() in end_tokens:
             break
-        ends = following is None or following.type == "COMMA" or following.lower() in behind
+        ends = following is None or following.type == "COMMA" or following.lower() in end_tokens
         if depth == 0 and token.type == "ID" and ends:
             out.append(plain(token))
     return tuple(out)
@@ -133,10 +133,10 @@ def _durations(rest: Sequence[Token]) -> tuple[str, ...]:
     if at is None:
         return DURATIONS
     units = [UNIT_SPELLINGS.get(t.lower(), "") for t in rest[at + 1 :] if t.type == "ID"]
-    found = [i for i, duration in enumerate(DURATIONS) if duration in units]
-    if found and any(t.type == "ELLIPSIS" for t in rest[at + 1 :]):
-        return DURATIONS[min(found) : max(found) + 1 if len(found) > 1 else len(DURATIONS)]
-    return tuple(DURATIONS[i] for i in found) or DURATIONS
+    indexes = [i for i, duration in enumerate(DURATIONS) if duration in units]
+    if indexes and any(t.type == "ELLIPSIS" for t in rest[at + 1 :]):
+        return DURATIONS[min(indexes) : max(indexes) + 1 if len(indexes) > 1 else len(DURATIONS)]
+    return tuple(DURATIONS[i] for i in indexes) or DURATIONS
 
 
 def _word(statement: Sequence[Token], word: str) -> int | None:

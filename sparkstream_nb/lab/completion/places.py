@@ -57,22 +57,22 @@ class Completions:
 
 def at_cursor(query: CompletionQuery) -> Completions:
     """The completions of a text that need not be finished, nor right."""
-    found = _FRAGMENT.search(query.before)
-    fragment = found[0] if found else ""
+    match = _FRAGMENT.search(query.before)
+    prefix = match[0] if match else ""
     start: Start = "app" if query.running is None else "only_on_demand"
-    read = before_cursor(query.before[: len(query.before) - len(fragment)], start)
-    if read is None or fragment[:1].isdigit():
-        return Completions(fragment, ())
+    read = before_cursor(query.before[: len(query.before) - len(prefix)], start)
+    if read is None or prefix[:1].isdigit():
+        return Completions(prefix, ())
     if read.quote is not None:
         word = _WORD.search(query.before)
         return _fitting_completions(word[0] if word else "", _in_quotes(read, query))
-    return _fitting_completions(fragment, _words(read, fragment, query))
+    return _fitting_completions(prefix, _words(read, prefix, query))
 
 
-def _fitting_completions(fragment: str, words: Iterable[str]) -> Completions:
-    lower = fragment.lower()
-    fits = (w for w in dict.fromkeys(words) if w.lower().startswith(lower) and w != fragment)
-    return Completions(fragment, tuple(fits))
+def _fitting_completions(prefix: str, words: Iterable[str]) -> Completions:
+    lower = prefix.lower()
+    fits = (w for w in dict.fromkeys(words) if w.lower().startswith(lower) and w != prefix)
+    return Completions(prefix, tuple(fits))
 
 
 def _known(query: CompletionQuery, quote: str | None = None) -> app_names.CompletionNames:
@@ -86,42 +86,46 @@ def _known(query: CompletionQuery, quote: str | None = None) -> app_names.Comple
 def _in_quotes(read: Unfinished, query: CompletionQuery) -> Sequence[str]:
     last = read.tokens[-1].type if read.tokens else ""
     if last == "_PER":
-        known = _known(query, read.quote)
-        kept = [known.defined[s].durations for s in _CursorScope(read.tokens, known).sources if s in known.defined]
-        return [d for durations in kept for d in durations]
+        names = _known(query, read.quote)
+        duration_lists = [
+            names.definitions[s].durations
+            for s in _CursorScope(read.tokens, names).sources
+            if s in names.definitions
+        ]
+        return [d for durations in duration_lists for d in durations]
     annotation = _annotation(read)
     if annotation is not None and last == "EQUAL":
         return values_of(annotation, _key(read.tokens))
     return ()
 
 
-def _words(read: Unfinished, fragment: str, query: CompletionQuery) -> list[str]:
+def _words(read: Unfinished, prefix: str, query: CompletionQuery) -> list[str]:
     annotation = _annotation(read)
     if annotation is not None:
-        behind = read.tokens[-1].type in ("LPAR", "COMMA") if read.tokens else False
-        return [*(f"{k}=" for k in keys_of(annotation)), "@map", "@store"] if behind else []
-    if fragment.startswith("@"):
+        follows_element = read.tokens[-1].type in ("LPAR", "COMMA") if read.tokens else False
+        return [*(f"{k}=" for k in keys_of(annotation)), "@map", "@store"] if follows_element else []
+    if prefix.startswith("@"):
         return [f"@{a}" for a in KEYS] if read.expected is None or "AT" in read.expected else []
     scope = _CursorScope(read.tokens, _known(query))
-    if fragment.startswith("#"):
+    if prefix.startswith("#"):
         return _behind_hash(read, scope)
-    if fragment.startswith("!"):
-        return [f"!{s}" for s in scope.known.of("stream")]
-    if "." in fragment:
-        owner = fragment.rpartition(".")[0]
+    if prefix.startswith("!"):
+        return [f"!{s}" for s in scope.defined_names.of("stream")]
+    if "." in prefix:
+        owner = prefix.rpartition(".")[0]
         if owner == "" and read.tokens:  # `e1[0].`: the index stands between
             return [f".{a}" for a in scope.attributes_of(_indexed_name(read.tokens))]
         return [f"{owner}.{a}" for a in scope.attributes_of(owner)]
-    expected = read.expected
-    named = _list_kinds(read, scope) if expected is None or expected & set(_NAMES) else []
-    signs = ["#window."] if expected and "HASH" in expected and _after_source(read) else []
-    return [*named, *signs, *_keywords(expected or frozenset())]
+    expected_tokens = read.expected
+    names = _list_kinds(read, scope) if expected_tokens is None or expected_tokens & set(_NAMES) else []
+    signs = ["#window."] if expected_tokens and "HASH" in expected_tokens and _after_source(read) else []
+    return [*names, *signs, *_keywords(expected_tokens or frozenset())]
 
 
 def _behind_hash(read: Unfinished, scope: _CursorScope) -> list[str]:
     if _after_source(read):
         return [*(f"#window.{w}" for w in WINDOWS), *(f"#{f}" for f in STREAM_FUNCTIONS)]
-    return [f"#{s}" for s in scope.known.of("stream")]
+    return [f"#{s}" for s in scope.defined_names.of("stream")]
 
 
 def _after_source(read: Unfinished) -> bool:
@@ -129,27 +133,29 @@ def _after_source(read: Unfinished) -> bool:
     return bool(read.tokens) and read.tokens[-1].type in (*_NAMES, "RSQB", "RPAR")
 
 
-def _keywords(expected: frozenset[str]) -> list[str]:
+def _keywords(expected_tokens: frozenset[str]) -> list[str]:
     place = {terminal: i for i, terminal in enumerate(_ORDER)}
-    terminals = sorted((t for t in expected if t in WORDS_OF and t != "KWNAME"), key=lambda t: (place.get(t, 99), t))
+    terminals = sorted(
+        (t for t in expected_tokens if t in WORDS_OF and t != "KWNAME"), key=lambda t: (place.get(t, 99), t)
+    )
     return [w for t in terminals for w in ((_PHRASES[t],) if t in _PHRASES else WORDS_OF[t])]
 
 
 def _list_kinds(read: Unfinished, scope: _CursorScope) -> list[str]:
     """The kinds of names that fit at the cursor."""
-    known = scope.known
+    defined_names = scope.defined_names
     last = read.tokens[-1].type if read.tokens else ""
     if last == "_AS":
         return []
     clause = _clause(read.tokens)
     if clause in _SOURCES:
-        return known.of("stream", "table", "window", "aggregation", "trigger") if last in _BEFORE_SOURCE else []
+        return defined_names.of("stream", "table", "window", "aggregation", "trigger") if last in _BEFORE_SOURCE else []
     if clause == "_INTO":
-        return known.of("stream", "table", "window")
+        return defined_names.of("stream", "table", "window")
     if clause in ("_UPDATE", "_DELETE", "_IN"):
-        return known.of("table", "window") if clause == "_IN" else known.of("table")
+        return defined_names.of("table", "window") if clause == "_IN" else defined_names.of("table")
     if clause == "_OF":
-        return known.of("stream")
+        return defined_names.of("stream")
     if clause not in _EXPRESSIONS:
         return []
     if last == "_BY":
@@ -160,16 +166,16 @@ def _list_kinds(read: Unfinished, scope: _CursorScope) -> list[str]:
 
 def _clause(tokens: Sequence[Token]) -> str:
     """The keyword, or the bracket of a filter, that begins the part of the statement in which the cursor is."""
-    closed = 0
+    closing_depth = 0
     for token in reversed(tokens):
         if token.type in ("RPAR", "RSQB"):
-            closed += 1
+            closing_depth += 1
         elif token.type in ("LPAR", "LSQB"):
-            if closed:
-                closed -= 1
+            if closing_depth:
+                closing_depth -= 1
             elif token.type == "LSQB":
                 return "LSQB"
-        elif not closed and token.type in _CLAUSES:
+        elif not closing_depth and token.type in _CLAUSES:
             return token.type
     return ""
 
@@ -232,15 +238,15 @@ def _changed_tables(tokens: Sequence[Token]) -> list[str]:
 class _CursorScope:
     """The sources of the statement before the cursor, and the meanings of their aliases and event references."""
 
-    def __init__(self, tokens: Sequence[Token], known: app_names.CompletionNames) -> None:
-        self.known = known
+    def __init__(self, tokens: Sequence[Token], defined_names: app_names.CompletionNames) -> None:
+        self.defined_names = defined_names
         self.aliases: dict[str, str] = {}
         self.sources: list[str] = []
         begin = next((i for i, t in enumerate(tokens) if t.type == "_FROM"), None)
         if begin is not None:
             self._read(tokens[begin:])
         elif any(t.type == "_PARTITION" for t in tokens):
-            self.sources = known.of("stream")
+            self.sources = defined_names.of("stream")
         self.sources += _changed_tables(tokens)
 
     def _read(self, tokens: Sequence[Token]) -> None:
@@ -271,7 +277,7 @@ class _CursorScope:
 
     def attributes(self) -> list[str]:
         """The attributes of all sources."""
-        return [a for s in self.sources for a in self.known.attributes(s)]
+        return [a for s in self.sources for a in self.defined_names.attributes(s)]
 
     def references(self) -> list[str]:
         """Aliases, event references and the sources' own names, each with its dot."""
@@ -279,4 +285,4 @@ class _CursorScope:
 
     def attributes_of(self, reference: str) -> tuple[str, ...]:
         """The attributes behind `reference.`, an alias or a source's name."""
-        return self.known.attributes(self.aliases.get(reference, reference))
+        return self.defined_names.attributes(self.aliases.get(reference, reference))

@@ -67,21 +67,21 @@ def at(ms: int) -> datetime:
 class Measure:
     """A number that an aggregation selects, as `expression`.
 
-    `additive`: values of shards and groups can be added. `over_groups`: it can be computed over all groups. `whole`: it
-    is an integer.
+    `additive`: values of shards and groups can be added. `over_groups`: it can be computed over all groups.
+    `is_integer`: it is an integer.
     """
 
     name: str
     expression: str
     additive: bool
     over_groups: bool = True
-    whole: bool = False
+    is_integer: bool = False
 
     def value(self, v: float) -> float | int | None:
         """One point of a `Series` as it is shown."""
         if math.isnan(v):
             return None
-        return int(v) if self.whole and not math.isinf(v) else v
+        return int(v) if self.is_integer and not math.isinf(v) else v
 
     @property
     def label(self) -> str:
@@ -101,8 +101,8 @@ def measures(aggregation: AggregationDef) -> list[Measure]:
             continue
         additive = isinstance(item.expr, Agg) and item.expr.function.lower() in ("sum", "count")
         over = merges_groups(aggregation, item.name)
-        whole = item.expr.type in (Type.INT, Type.LONG)
-        out.append(Measure(item.name, show(item.expr), additive, over, whole))
+        is_integer = item.expr.type in (Type.INT, Type.LONG)
+        out.append(Measure(item.name, show(item.expr), additive, over, is_integer))
     return out
 
 
@@ -120,10 +120,10 @@ def keys_of(aggregation: AggregationDef) -> list[str]:
 def group_label(keys: Sequence[str], group: Group) -> str:
     """The name of the groups chosen, for titles: `UA, EWR`; with some attributes left open `origin EWR`; with all of
     them open `all groups`; empty without `group by`."""
-    chosen = [(k, text_of(v)) for k, v in zip(keys, group, strict=True) if v is not EVERY]
-    if keys and not chosen:
+    key_values = [(k, text_of(v)) for k, v in zip(keys, group, strict=True) if v is not EVERY]
+    if keys and not key_values:
         return ALL
-    return ", ".join(v if len(chosen) == len(keys) else f"{k} {v}" for k, v in chosen)
+    return ", ".join(v if len(key_values) == len(keys) else f"{k} {v}" for k, v in key_values)
 
 
 @dataclass(frozen=True)
@@ -183,18 +183,18 @@ class Series:
         """A note for the reader: which of the buckets are shown, and whether values can be added."""
         n = len(self.buckets)
         what = self.per if self.total == 1 else PLURAL[self.per]
-        shown = f"{self.total:,} {what}"
+        text = f"{self.total:,} {what}"
         if n < self.total:
-            shown = f"showing {self.before + 1:,} to {self.before + n:,} of {shown}"
+            text = f"showing {self.before + 1:,} to {self.before + n:,} of {text}"
         if self.as_wso2 is not None:
-            return f"{shown} · hatched: values that WSO2's servers do not show yet, as the bucket is open on a node"
+            return f"{text} · hatched: values that WSO2's servers do not show yet, as the bucket is open on a node"
         if len(self.shards) < 2:
-            return shown
+            return text
         if self.stacked:
-            return f"{shown} · the shards' bars add up to the merged value"
+            return f"{text} · the shards' bars add up to the merged value"
         if self.measure.additive:
-            return f"{shown} · the merged value is the sum of the shards' bars"
-        return f"{shown} · {self.measure.name} cannot be added: it is computed from the rows of all shards"
+            return f"{text} · the merged value is the sum of the shards' bars"
+        return f"{text} · {self.measure.name} cannot be added: it is computed from the rows of all shards"
 
 
 def _shard_note(shard: Shard, per: AggDuration, newest: int | None, ends_here: bool) -> ShardNote | None:
@@ -223,9 +223,9 @@ def series(
     group: str,
     values: BucketValues,
     *,
-    stacked: bool = True,
+    is_stacked: bool = True,
 ) -> Series:
-    """The chart data of `values`; `group` as in `Series`. Measures that do not add up are not `stacked`."""
+    """The chart data of `values`; `group` as in `Series`. Measures that do not add up are not stacked."""
     return Series(
         aggregation.id,
         per,
@@ -238,7 +238,7 @@ def series(
         values.merged,
         values.before,
         values.total,
-        stacked and measure.additive,
+        is_stacked and measure.additive,
         values.as_wso2,
     )
 

@@ -21,25 +21,25 @@ SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: 
 """Signs that distinguish roles without colours."""
 
 
-def svg(shown: ClusterSnapshot, width: int = WIDTH) -> str:
+def svg(snapshot: ClusterSnapshot, width: int = WIDTH) -> str:
     """Each group with its nodes, its clients above and its database below. Cut links are dashed."""
-    return "".join(_Map(shown, width).parts())
+    return "".join(_Map(snapshot, width).parts())
 
 
-def image(shown: ClusterSnapshot) -> str:
+def image(snapshot: ClusterSnapshot) -> str:
     """`svg` as an HTML image."""
-    return embed_svg(svg(shown), _title(shown))
+    return embed_svg(svg(snapshot), _title(snapshot))
 
 
-def _title(shown: ClusterSnapshot) -> str:
-    return f"{shown.app}: " + ", ".join(f"{n.name} {n.role.value}" for n in shown.state.nodes)
+def _title(snapshot: ClusterSnapshot) -> str:
+    return f"{snapshot.app}: " + ", ".join(f"{n.name} {n.role.value}" for n in snapshot.state.nodes)
 
 
 class _Map:
-    def __init__(self, shown: ClusterSnapshot, width: int) -> None:
-        self.shown, self.width = shown, width
+    def __init__(self, snapshot: ClusterSnapshot, width: int) -> None:
+        self.snapshot, self.width = snapshot, width
         self.groups: dict[str, list[ClusterNode]] = {}
-        for node in shown.state.nodes:
+        for node in snapshot.state.nodes:
             self.groups.setdefault(node.group, []).append(node)
         most = max(map(len, self.groups.values()), default=1)
         self.columns = max(1, min(len(self.groups), int(width // 420))) if most <= 2 else 1
@@ -50,7 +50,7 @@ class _Map:
         height = rows * _BLOCK
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
-            f'height="{height:.0f}" role="img" aria-label="{html.escape(_title(self.shown))}" '
+            f'height="{height:.0f}" role="img" aria-label="{html.escape(_title(self.snapshot))}" '
             f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
         )
         for i, (name, nodes) in enumerate(self.groups.items()):
@@ -60,16 +60,16 @@ class _Map:
 
     def _group(self, name: str, nodes: Sequence[ClusterNode], left: float, top: float) -> Iterator[str]:
         room = (self.block - _GAP) / len(nodes)
-        wanted = max(_BOX, *(24 + 1.1 * text_width(n.name) for n in nodes))
-        wide = min(wanted, room - _GAP if len(nodes) > 2 else room * 0.74)
+        least_width = max(_BOX, *(24 + 1.1 * text_width(n.name) for n in nodes))
+        wide = min(least_width, room - _GAP if len(nodes) > 2 else room * 0.74)
         spread = (self.block - _GAP - wide) / max(1, len(nodes) - 1)
         x = {n.name: left + _GAP / 2 + i * spread for i, n in enumerate(nodes)}
         y, middle = top + 70.0, left + self.block / 2
         if len(self.groups) > 1:
             yield _text(left + 10, top + 20, _fit(name, self.block / 2 - _PILL / 2 - 14), 'font-weight="600"')
         ends = {_ABOVE: top + 10, _BELOW: y + _HIGH + 36}
-        own = [k for k in self.shown.state.links if k.a in x or k.b in x]
-        for link in own:
+        links = [k for k in self.snapshot.state.links if k.a in x or k.b in x]
+        for link in links:
             a, b = (link.a, link.b) if link.a in x else (link.b, link.a)
             if b in x:
                 yield from self._between(link, x[a], x[b], wide, y)
@@ -78,7 +78,7 @@ class _Map:
                 pill = ends[b] + _PILL_HIGH if b == _ABOVE else ends[b]
                 yield from _line(link, (x[a] + wide / 2, edge), (middle, pill))
         for end, at in ends.items():
-            if any(end in (k.a, k.b) for k in own):
+            if any(end in (k.a, k.b) for k in links):
                 yield (
                     f'<rect x="{middle - _PILL / 2:.1f}" y="{at:.1f}" width="{_PILL:.0f}" height="{_PILL_HIGH:.0f}" '
                     f'rx="12" fill="none" stroke="currentColor"/>' + _text(middle, at + 16, end, 'text-anchor="middle"')
@@ -128,7 +128,7 @@ class _Map:
             return _fit(f"until {clock_of(node.until)}", room)
         if not node.runs:
             return "" if node.queue is None else _fit(f"queue {node.queue.held:,} of {node.queue.capacity:,}", room)
-        parts = [run.removeprefix(f"{self.shown.app}-") for run in node.runs]
+        parts = [run.removeprefix(f"{self.snapshot.app}-") for run in node.runs]
         words = f"runs {', '.join(parts)}"
         if len(parts) == 1 or text_width(words) <= room:
             return _fit(words, room)

@@ -49,40 +49,40 @@ class Scales:
         return self.marks[-1]
 
 
-def scales_of(s: Series, former: Scales | None = None) -> Scales:
-    """The scales for `s`. The scales of a `former` picture stay if `s` fits, and only grow if it does not."""
+def scales_of(s: Series, previous: Scales | None = None) -> Scales:
+    """The scales for `s`. The scales of a `previous` picture stay if `s` fits, and only grow if it does not."""
     low, high = _extent(s)
-    if former is None:
+    if previous is None:
         marks = tuple(ticks(low, high))
-    elif former.low <= low and high <= former.high:
-        marks = former.marks
+    elif previous.low <= low and high <= previous.high:
+        marks = previous.marks
     else:
-        marks = tuple(ticks(min(low, former.low), max(high, former.high)))
+        marks = tuple(ticks(min(low, previous.low), max(high, previous.high)))
     if not len(s.buckets):
         return Scales((), marks)
     start, end = int(s.buckets[0]), int(s.ends[-1])
-    if former is None or not former.spans:
+    if previous is None or not previous.spans:
         return Scales(_spans(s), marks)
-    inside = all(any(a <= b and e <= z for a, z in former.spans) for b, e in zip(s.buckets, s.ends, strict=True))
-    if inside and start - former.spans[0][0] <= 0.5 * (former.spans[-1][1] - former.spans[0][0]):
-        return Scales(former.spans, marks)
+    inside = all(any(a <= b and e <= z for a, z in previous.spans) for b, e in zip(s.buckets, s.ends, strict=True))
+    if inside and start - previous.spans[0][0] <= 0.5 * (previous.spans[-1][1] - previous.spans[0][0]):
+        return Scales(previous.spans, marks)
     # What follows comes at the end: some room there, so that the axis does not change with every micro-batch.
     return Scales(((start, end + int(_ROOM * (end - start))),), marks)
 
 
 def _spans(s: Series) -> tuple[tuple[int, int], ...]:
     """The time from the first bucket to the last, broken at gaps that would leave no room for the buckets."""
-    whole = int(s.ends[-1] - s.buckets[0])
+    total_ms = int(s.ends[-1] - s.buckets[0])
     shortest = int((s.ends - s.buckets).min())
     gaps = s.buckets[1:] - s.ends[:-1]
-    broken: list[int] = []
+    break_indexes: list[int] = []
     for i in np.argsort(-gaps, kind="stable")[:_BREAKS].tolist():
-        if shortest / whole * WIDTH >= _NARROW or gaps[i] < 0.25 * whole:
+        if shortest / total_ms * WIDTH >= _NARROW or gaps[i] < 0.25 * total_ms:
             break
-        broken.append(i)
-        whole -= int(gaps[i])
-    starts = [0, *(i + 1 for i in sorted(broken))]
-    lasts = [*sorted(broken), len(s.buckets) - 1]
+        break_indexes.append(i)
+        total_ms -= int(gaps[i])
+    starts = [0, *(i + 1 for i in sorted(break_indexes))]
+    lasts = [*sorted(break_indexes), len(s.buckets) - 1]
     return tuple((int(s.buckets[a]), int(s.ends[b])) for a, b in zip(starts, lasts, strict=True))
 
 
@@ -147,9 +147,9 @@ class _ChartDrawing:
         """The width of the narrowest bucket (px), more where buckets lie far apart."""
         if not len(self.s.buckets):
             return 1.0
-        own = float((self.s.ends - self.s.buckets).min()) * self.per_ms
-        near = min((b - a for a, b in zip(self.centres, self.centres[1:], strict=False)), default=own)
-        return max(own, min(10.0, near))
+        bucket_width = float((self.s.ends - self.s.buckets).min()) * self.per_ms
+        near = min((b - a for a, b in zip(self.centres, self.centres[1:], strict=False)), default=bucket_width)
+        return max(bucket_width, min(10.0, near))
 
     @property
     def wide(self) -> float:
@@ -229,8 +229,8 @@ class _ChartDrawing:
         return out
 
     def value_axis(self) -> list[str]:
-        labelled = zip(self.scales.marks, self.mark_labels, strict=True)
-        marks = [ValueMark(m, label, self.y(m)) for m, label in labelled]
+        mark_pairs = zip(self.scales.marks, self.mark_labels, strict=True)
+        marks = [ValueMark(m, label, self.y(m)) for m, label in mark_pairs]
         return draw_value_axis(self.plot, cut(self.s.measure.label, 34), marks)
 
     def time_axis(self) -> list[str]:
@@ -268,8 +268,8 @@ class _ChartDrawing:
     def bars(self) -> list[str]:
         """One shape for all bars of a shard, and values inside those that are large enough."""
         s = self.s
-        stacked = s.stacked
-        each = self.wide if stacked else self.wide / max(1, len(s.shards))
+        is_stacked = s.stacked
+        each = self.wide if is_stacked else self.wide / max(1, len(s.shards))
         shapes: list[list[str]] = [[] for _ in s.shards]
         labels: list[str] = []
         for b, centre in enumerate(self.centres):
@@ -278,13 +278,13 @@ class _ChartDrawing:
                 v = float(s.parts[i, b])
                 if not math.isfinite(v):
                     continue
-                base = (above if v >= 0 else below) if stacked else 0.0
-                if stacked and v >= 0:
+                base = (above if v >= 0 else below) if is_stacked else 0.0
+                if is_stacked and v >= 0:
                     above += v
-                elif stacked:
+                elif is_stacked:
                     below += v
                 top, bottom = sorted((self.y(base), self.y(base + v)))
-                x = centre - self.wide / 2 + (0 if stacked else each * i)
+                x = centre - self.wide / 2 + (0 if is_stacked else each * i)
                 shapes[i].append(f"M{x:.1f} {top:.1f}h{each:.1f}v{bottom - top:.1f}h-{each:.1f}z")
                 label = short(v)
                 if bottom - top >= 16 and each >= text_width(label) + 2:
@@ -324,7 +324,7 @@ class _ChartDrawing:
                 free = centre + text_width(label) / 2
         return out
 
-    def unseen(self, seen: Sequence[float]) -> list[str]:
+    def unseen(self, server_values: Sequence[float]) -> list[str]:
         """A hatched area from the value that WSO2's servers would show to the merged one, where they differ."""
         out = [
             '<defs><pattern id="unseen" width="6" height="6" patternUnits="userSpaceOnUse" '
@@ -333,10 +333,10 @@ class _ChartDrawing:
         ]
         half = max(3.0, self.wide / 2 + 1)
         for b, centre in enumerate(self.centres):
-            v, shown = float(self.s.merged[b]), float(seen[b])
-            if not math.isfinite(v) or shown == v:
+            v, server_value = float(self.s.merged[b]), float(server_values[b])
+            if not math.isfinite(v) or server_value == v:
                 continue
-            top, bottom = sorted((self.y(v), self.y(shown if math.isfinite(shown) else 0.0)))
+            top, bottom = sorted((self.y(v), self.y(server_value if math.isfinite(server_value) else 0.0)))
             out.append(
                 f'<rect x="{centre - half:.1f}" y="{top:.1f}" width="{2 * half:.1f}" '
                 f'height="{max(3.0, bottom - top):.1f}" fill="url(#unseen)" stroke="#b00" class="unseen"/>'

@@ -19,8 +19,8 @@ def svg(study: Study, width: int = WIDTH) -> str:
     """A panel for lost outputs above one for spurious ones; a row for each routing, the best one first."""
     frame = study.frame
     nodes = sorted(set(frame.nodes))
-    ranked = [r.route for r in study.routings]
-    routes = [*ranked, *(r for r in dict.fromkeys(frame.routing) if r not in ranked)]
+    ranking = [r.route for r in study.routings]
+    routes = [*ranking, *(r for r in dict.fromkeys(frame.routing) if r not in ranking)]
     left = 24 + max(text_width(r) for r in routes)
     wide = min(70.0, (width - left - 8) / len(nodes))
     tall = _ROW * len(routes)
@@ -32,7 +32,7 @@ def svg(study: Study, width: int = WIDTH) -> str:
         f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
         f'<text x="4" y="18" font-size="14" font-weight="600">{title}</text>'
     ]
-    found = {(r.routing, r.nodes): r for r in frame.itertuples()}
+    row_by_cell = {(r.routing, r.nodes): r for r in frame.itertuples()}
     for panel, (what, words) in enumerate(_PANELS):
         top = _TOP + panel * (tall + 58)
         out.append(f'<text x="4" y="{top - 10:.0f}" font-weight="600">{words}</text>')
@@ -40,7 +40,7 @@ def svg(study: Study, width: int = WIDTH) -> str:
             y = top + _ROW * i
             out.append(f'<text x="8" y="{y + 16:.0f}" class="routing">{html.escape(route)}</text>')
             for j, n in enumerate(nodes):
-                row = found.get((route, n))
+                row = row_by_cell.get((route, n))
                 if row is None:
                     continue
                 wrong = int(row.lost if what == "lost" else row.spurious + row[frame.columns.get_loc("duplicated") + 1])

@@ -69,11 +69,11 @@ class _PatternDrawing:
         parts: list[str] = []
         y = top = HEAD_HEIGHT
         guides = []
-        used = {c.event.number for p in self.partials for c in p.captures if c.event is not None}
+        event_numbers = {c.event.number for p in self.partials for c in p.captures if c.event is not None}
         for stream in self.t.streams:
-            own = [e for e in self.events if e.stream == stream]
-            drawn, height = self._stream(stream, own, used, y)
-            parts += drawn
+            stream_events = [e for e in self.events if e.stream == stream]
+            stream_parts, height = self._stream(stream, stream_events, event_numbers, y)
+            parts += stream_parts
             y += height
         events_end = y
         y += 8
@@ -104,7 +104,9 @@ class _PatternDrawing:
                 'stroke-opacity=".35" stroke-dasharray="1 3"/>'
             )
 
-    def _stream(self, stream: str, events: Sequence[TracedEvent], used: set[int], y: float) -> tuple[list[str], float]:
+    def _stream(
+        self, stream: str, events: Sequence[TracedEvent], event_numbers: set[int], y: float
+    ) -> tuple[list[str], float]:
         """The lane of a stream, and its height. A label that does not fit before the next event is in a row below."""
         axis, middle = self.axis, y + _EVENT_ROW / 2
         name = escape_text(cut_text(stream, axis.left - 18))
@@ -114,25 +116,29 @@ class _PatternDrawing:
         places, end = [axis.x(e.time) for e in events], float(axis.width)
         used_below = 0
         for x, following, e in zip(places, [*places, end][1:], events, strict=True):
-            told = escape_text(f"{e.stream} at {moment_text(e.time, self.t.feed.start)}\n{values_text(e.values)}")
-            fill = 'fill="currentColor"' if e.number in used else 'fill="none" stroke="currentColor" stroke-width="1.4"'
+            title = escape_text(f"{e.stream} at {moment_text(e.time, self.t.feed.start)}\n{values_text(e.values)}")
+            fill = (
+                'fill="currentColor"'
+                if e.number in event_numbers
+                else 'fill="none" stroke="currentColor" stroke-width="1.4"'
+            )
             label = labels.text(e.values)
             roomy = next((i for i, row in enumerate(below) if row.has_room(label, x, end)), None)
             if roomy is None or beside.has_room(label, x, following):
-                drawn = beside.place(label, x, following)
+                label_svg = beside.place(label, x, following)
             else:
-                drawn = below[roomy].place(label, x, end)
+                label_svg = below[roomy].place(label, x, end)
                 beside.free = max(beside.free, x + 5)  # no label covers the mark
                 used_below = max(used_below, roomy + 1)
             circle = f'<circle cx="{x:.1f}" cy="{middle:.1f}" r="4.2" {fill}/>'
-            parts.append(f"<g><title>{told}</title>{circle}{drawn}</g>")
+            parts.append(f"<g><title>{title}</title>{circle}{label_svg}</g>")
         return parts, _EVENT_ROW + _LABEL_ROW * used_below
 
     def _lane(self, p: PartialTrace, y: float) -> Iterator[str]:
         axis, middle = self.axis, y + _ROW / 2 + 5
         colour = _COLOURS[p.end]
-        told = escape_text(partial_text(self.t, p))
-        yield f'<g><title>{told}</title><text x="8" y="{middle + 4:.0f}">{escape_text(self._label(p))}</text>'
+        title = escape_text(partial_text(self.t, p))
+        yield f'<g><title>{title}</title><text x="8" y="{middle + 4:.0f}">{escape_text(self._label(p))}</text>'
         for wait in p.waits:
             yield from self._wait(wait, middle)
         begin = axis.x(min([p.start, *(c.time for c in p.captures)]))
@@ -206,8 +212,8 @@ class _PatternDrawing:
         rows = [(capture_mark(0, 0, "currentColor"), "captured event", bool(self.partials))]
         rows += [(end_mark(end, 0, 0), words, end in ends) for end, words in _WORDS.items()]
         rows.append((wait_band(-6, 9, 0), "waits for an absence", any(p.waits for p in self.partials)))
-        copied = _line(-6, 9, 0, "currentColor", ' stroke-dasharray="2 3"')
-        rows.append((copied, "copied by every", any(p.parent is not None for p in self.partials)))
+        copy_line = _line(-6, 9, 0, "currentColor", ' stroke-dasharray="2 3"')
+        rows.append((copy_line, "copied by every", any(p.parent is not None for p in self.partials)))
         return [(mark, words) for mark, words, present in rows if present]
 
 
@@ -284,19 +290,19 @@ def partial_text(t: PatternTrace, p: PartialTrace) -> str:
 
     captures = ", ".join(one(c) for c in p.captures) or f"waits from {moment_text(p.start, start)}"
     number = f"{p.number} [{p.key}]" if p.key else str(p.number)
-    copied = f" copied from {p.parent}," if p.parent is not None else ""
+    copy_text = f" copied from {p.parent}," if p.parent is not None else ""
     if p.end == "waiting":
-        return f"{number}:{copied} {captures}: still waits at the end"
+        return f"{number}:{copy_text} {captures}: still waits at the end"
     assert p.ended is not None
     reason = f" ({p.reason})" if p.reason else ""
-    return f"{number}:{copied} {captures}: {p.end} at {moment_text(p.ended, start)}{reason}"
+    return f"{number}:{copy_text} {captures}: {p.end} at {moment_text(p.ended, start)}{reason}"
 
 
 def text(t: PatternTrace) -> str:
     """The partial matches in words, a line for each."""
-    shown = list(t.partials)[:MOST_LANES]
-    lines = [title_of(t), describe(t), *(partial_text(t, p) for p in shown)]
+    partials = list(t.partials)[:MOST_LANES]
+    lines = [title_of(t), describe(t), *(partial_text(t, p) for p in partials)]
     lines += [
         f"output at {moment_text(o.time, t.feed.start)}: {values_text(o.values)}" for o in list(t.outputs)[:MOST_LANES]
     ]
-    return "\n".join([*lines, *feed_notes(t.feed, len(shown), len(t.partials), "partial match", "partial matches")])
+    return "\n".join([*lines, *feed_notes(t.feed, len(partials), len(t.partials), "partial match", "partial matches")])

@@ -44,7 +44,7 @@ class Bar:
     first: int
     end: int
     colour: str
-    told: str
+    title: str
     opacity: float = 1.0
     least: float = 1.0
     shift: float = 0.0
@@ -78,66 +78,66 @@ def role_bars(
     """Bars for which role a node had when, and for when (ms, both included) events were lost; and their legend."""
     bars = [Bar(EVENTS, *between, "currentColor", "events came in", 0.12)]
     for first, last in lost_between:
-        told = f"{when(first)} to {when(last)}: no node took the events"
-        bars.append(Bar(EVENTS, first, last, LOST, told, least=2.0))
+        title = f"{when(first)} to {when(last)}: no node took the events"
+        bars.append(Bar(EVENTS, first, last, LOST, title, least=2.0))
     for s in spans:
-        told = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
-        bars.append(Bar(s.node, s.first, s.end, COLOURS[s.role], told))
+        title = f"{s.node} {s.role.value}: {when(s.first)} to {when(s.end)}"
+        bars.append(Bar(s.node, s.first, s.end, COLOURS[s.role], title))
     legend = [(r.value, COLOURS[r]) for r in Role if any(s.role is r for s in spans)]
     return bars, [*legend, *([("events lost", LOST)] if lost_between else [])]
 
 
-def lanes_of(shown: Failover) -> Lanes:
+def lanes_of(failover: Failover) -> Lanes:
     """The time line of a failover's whole run."""
-    o = shown.outcome
+    o = failover.outcome
     end = max(o.last, o.first + 1)
     spans = [s for g in o.groups for s in roles(g.happenings, end)]
-    bars, legend = role_bars(spans, shown.lost_between, (o.first, end))
+    bars, legend = role_bars(spans, failover.lost_between, (o.first, end))
     return Lanes(
-        title=f"{shown.app}: {shown.said}",
-        head=f"{shown.app}: the nodes, and what happened to them",
-        lanes=[EVENTS, *shown.groups.nodes],
+        title=f"{failover.app}: {failover.said}",
+        head=f"{failover.app}: the nodes, and what happened to them",
+        lanes=[EVENTS, *failover.groups.nodes],
         start=o.first,
         end=end,
         bars=bars,
         legend=legend,
-        faults=[(h.at, str(h)) for h in shown.happenings if isinstance(h, Faulted)],
+        faults=[(h.at, str(h)) for h in failover.happenings if isinstance(h, Faulted)],
     )
 
 
-def svg(shown: Lanes, width: int = WIDTH) -> str:
+def svg(lanes: Lanes, width: int = WIDTH) -> str:
     """The lanes in their colours; faults as lines with their words."""
-    return "".join(_RolesDrawing(shown, width).parts())
+    return "".join(_RolesDrawing(lanes, width).parts())
 
 
-def image(shown: Failover) -> str:
+def image(failover: Failover) -> str:
     """The time line of a failover as an HTML image."""
-    lanes = lanes_of(shown)
+    lanes = lanes_of(failover)
     return embed_svg(svg(lanes), lanes.title)
 
 
 class _RolesDrawing:
-    def __init__(self, shown: Lanes, width: int) -> None:
-        self.shown, self.width = shown, width
-        self.left = 20 + min(max(map(text_width, shown.lanes)), width / 4)
-        self.names = [_cut(name, self.left - 16) for name in shown.lanes]
-        self.place = {name: i for i, name in enumerate(shown.lanes)}
+    def __init__(self, lanes: Lanes, width: int) -> None:
+        self.lanes, self.width = lanes, width
+        self.left = 20 + min(max(map(text_width, lanes.lanes)), width / 4)
+        self.names = [_cut(name, self.left - 16) for name in lanes.lanes]
+        self.place = {name: i for i, name in enumerate(lanes.lanes)}
         self.labels, rows = self._labels()
         self.top = _TOP + _LABEL_ROW * max(0, rows - 1)
-        self.bottom = self.top + _ROW * len(shown.lanes)
+        self.bottom = self.top + _ROW * len(lanes.lanes)
 
     def x(self, ms: int) -> float:
-        start, end = self.shown.start, self.shown.end
+        start, end = self.lanes.start, self.lanes.end
         share = (min(max(ms, start), end) - start) / (end - start)
         return self.left + share * (self.width - 18 - self.left)
 
     def _within(self, first: int, last: int) -> bool:
-        return last >= self.shown.start and first <= self.shown.end
+        return last >= self.lanes.start and first <= self.lanes.end
 
     def _labels(self) -> tuple[list[tuple[float, int] | None], int]:
         """For each fault the x and the row of its words, None if there is no room; and the number of rows."""
         free, out = list[float](), list[tuple[float, int] | None]()
-        for at, text in self.shown.faults:
+        for at, text in self.lanes.faults:
             x = max(4.0, min(self.x(at), self.width - 4 - text_width(text)))
             row = next((i for i, f in enumerate(free) if x > f), len(free))
             if row == _LABEL_ROWS or not self._within(at, at):
@@ -148,19 +148,19 @@ class _RolesDrawing:
         return out, 1 + max((place[1] for place in out if place is not None), default=0)
 
     def parts(self) -> Iterator[str]:
-        shown, height = self.shown, self.bottom + 52
+        lanes, height = self.lanes, self.bottom + 52
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
-            f'height="{height:.0f}" role="img" aria-label="{html.escape(shown.title)}" '
+            f'height="{height:.0f}" role="img" aria-label="{html.escape(lanes.title)}" '
             f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
-            f'<text x="4" y="18" font-size="14" font-weight="600">{html.escape(shown.head)}</text>'
+            f'<text x="4" y="18" font-size="14" font-weight="600">{html.escape(lanes.head)}</text>'
         )
         yield from self._legend()
         for i, name in enumerate(self.names):
             yield f'<text x="8" y="{self.top + _ROW * (i + 0.5) + 4:.0f}">{html.escape(name)}</text>'
-        for bar in shown.bars:
+        for bar in lanes.bars:
             yield from self._bar(bar)
-        for (at, text), label in zip(shown.faults, self.labels, strict=True):
+        for (at, text), label in zip(lanes.faults, self.labels, strict=True):
             if not self._within(at, at):
                 continue
             place, words = self.x(at), html.escape(text)
@@ -171,7 +171,7 @@ class _RolesDrawing:
             if label is not None:
                 y = self.top - 9 - _LABEL_ROW * label[1]
                 yield f'<text x="{label[0]:.1f}" y="{y:.0f}" font-size="11">{words}</text>'
-        for m in shown.marks:
+        for m in lanes.marks:
             if self._within(m.at, m.at):
                 y = self.top + _ROW * (self.place[m.node] + 0.5) + 4
                 yield (
@@ -183,16 +183,16 @@ class _RolesDrawing:
         yield "</svg>"
 
     def _legend(self) -> Iterator[str]:
-        shown = self.shown
+        lanes = self.lanes
         at = 8.0
-        for label, colour in shown.legend:
+        for label, colour in lanes.legend:
             yield (
                 f'<rect x="{at:.0f}" y="28" width="12" height="12" rx="2" fill="{colour}"/>'
                 f'<text x="{at + 17:.0f}" y="39">{html.escape(label)}</text>'
             )
             at += 34 + text_width(label)
         for sign, meaning in MARKS.items():
-            if any(m.sign == sign for m in shown.marks):
+            if any(m.sign == sign for m in lanes.marks):
                 yield f'<text x="{at + 2:.0f}" y="39">{sign} {meaning}</text>'
                 at += 34 + text_width(meaning)
 
@@ -204,26 +204,26 @@ class _RolesDrawing:
         yield (
             f'<rect x="{left:.1f}" y="{self.top + _ROW * (row + bar.shift) + 5:.0f}" width="{wide:.1f}" '
             f'height="{_ROW - 10:.0f}" rx="2" fill="{bar.colour}" fill-opacity="{bar.opacity}">'
-            f"<title>{html.escape(bar.told)}</title></rect>"
+            f"<title>{html.escape(bar.title)}</title></rect>"
         )
-        later = [self.x(b.first) for b in self.shown.bars if b.lane == bar.lane and b.first > bar.first]
+        later = [self.x(b.first) for b in self.lanes.bars if b.lane == bar.lane and b.first > bar.first]
         room = max(wide, min([*later, self.width - 18.0]) - left)  # the words may go on behind a short bar
         if bar.label and room > text_width(bar.label) + 5:
             y = self.top + _ROW * (row + 0.5) + 4
             yield f'<text x="{left + 5:.1f}" y="{y:.0f}">{html.escape(bar.label)}</text>'
 
     def _axis(self) -> Iterator[str]:
-        start, end = self.shown.start, self.shown.end
+        start, end = self.lanes.start, self.lanes.end
         yield (
             f'<text x="{(self.left + self.width) / 2:.0f}" y="{self.bottom + 46:.0f}" text-anchor="middle">'
             "the app's clock (UTC)</text>"
         )
-        former = ""
+        previous_context = ""
         for k in time_ticks(start, end + 1, "sec", (self.width - self.left) / _TICK_ROOM):
             x = self.x(k.ms)
             yield f'<text x="{x:.1f}" y="{self.bottom + 15:.0f}" text-anchor="middle">{k.label}</text>'
-            if k.context != former:
-                former = k.context
+            if k.context != previous_context:
+                previous_context = k.context
                 yield (
                     f'<text x="{x:.1f}" y="{self.bottom + 29:.0f}" text-anchor="middle" fill-opacity=".75">'
                     f"{k.context}</text>"

@@ -24,14 +24,14 @@ _DASHES = ("", "6 3", "2 3", "8 3 2 3", "1 4")
 _CALENDAR_END = 253_402_300_799_999
 
 
-def svg(shown: ChartSnapshot, width: int = WIDTH) -> str:
+def svg(snapshot: ChartSnapshot, width: int = WIDTH) -> str:
     """The picture of a snapshot that has points, `width` px wide."""
-    return _SeriesDrawing(shown, width).markup()
+    return _SeriesDrawing(snapshot, width).markup()
 
 
-def image(shown: ChartSnapshot) -> str:
+def image(snapshot: ChartSnapshot) -> str:
     """`svg` as an HTML image."""
-    return embed_svg(svg(shown), shown.title)
+    return embed_svg(svg(snapshot), snapshot.title)
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class _Tick:
 class _SeriesDrawing:
     """One picture: where things are, and the elements of each kind."""
 
-    def __init__(self, shown: ChartSnapshot, width: int) -> None:
-        self.shown, self.width = shown, width
+    def __init__(self, snapshot: ChartSnapshot, width: int) -> None:
+        self.snapshot, self.width = snapshot, width
         self.legend_rows = self._legend_rows()
         self.marks = self._marks()
         largest = max(map(abs, self.marks))
@@ -57,10 +57,10 @@ class _SeriesDrawing:
         self.top = 34.0 + 20 * len(self.legend_rows)
         self.bottom = self.top + _PLOT_HEIGHT
         self.plot = PlotArea(self.left, self.right, self.top, self.bottom)
-        start, end = shown.range or (0.0, 1.0)
-        pad = 0.5 if start == end else self._half_slot() * (end - start) if shown.shape.kind == "bar" else 0.0
+        start, end = snapshot.range or (0.0, 1.0)
+        pad = 0.5 if start == end else self._half_slot() * (end - start) if snapshot.shape.kind == "bar" else 0.0
         self.start, self.end = start - pad, end + pad
-        self.cells = max(40, min(int(self.right - self.left), _MOST_POINTS // (2 * max(1, len(shown.series)))))
+        self.cells = max(40, min(int(self.right - self.left), _MOST_POINTS // (2 * max(1, len(snapshot.series)))))
 
     def x(self, value: float) -> float:
         return self.left + (self.right - self.left) * (value - self.start) / (self.end - self.start)
@@ -70,9 +70,9 @@ class _SeriesDrawing:
         return self.bottom - _PLOT_HEIGHT * (value - low) / (high - low)
 
     def markup(self) -> str:
-        title = html.escape(self.shown.title)
+        title = html.escape(self.snapshot.title)
         height = self.bottom + 56
-        series = [line for i, s in enumerate(self.shown.series) for line in self._series(i, s)]
+        series = [line for i, s in enumerate(self.snapshot.series) for line in self._series(i, s)]
         return "".join(
             [
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" '
@@ -93,9 +93,9 @@ class _SeriesDrawing:
     # ------------------------------------------------------------------------------------------------------------ axes
 
     def _marks(self) -> list[float]:
-        drawn = [s.points.y for s in self.shown.series if len(s.points)]
-        low, high = min(float(y.min()) for y in drawn), max(float(y.max()) for y in drawn)
-        if self.shown.shape.kind == "bar":
+        value_arrays = [s.points.y for s in self.snapshot.series if len(s.points)]
+        low, high = min(float(y.min()) for y in value_arrays), max(float(y.max()) for y in value_arrays)
+        if self.snapshot.shape.kind == "bar":
             low, high = min(low, 0.0), max(high, 0.0)
         if low == high:
             low, high = low - max(1.0, abs(low) * 0.1), high + max(1.0, abs(high) * 0.1)
@@ -103,18 +103,18 @@ class _SeriesDrawing:
 
     def _value_axis(self) -> list[str]:
         marks = [ValueMark(m, label, self.y(m)) for m, label in zip(self.marks, self.mark_labels, strict=True)]
-        return draw_value_axis(self.plot, cut(", ".join(self.shown.shape.y), 38), marks)
+        return draw_value_axis(self.plot, cut(", ".join(self.snapshot.shape.y), 38), marks)
 
     def _x_axis(self) -> list[str]:
         row = TickRow(self.plot)
         ticks = [e for tick in self._ticks() for e in row.draw(self.x(tick.x), tick.label, tick.context)]
-        return [draw_x_title(self.plot, cut(self.shown.x_title, 60)), *ticks]
+        return [draw_x_title(self.plot, cut(self.snapshot.x_title, 60)), *ticks]
 
     def _ticks(self) -> list[_Tick]:
-        if not self.shown.over_time:
-            found = [t for t in ticks(self.start, self.end, 8) if self.start <= t <= self.end]
-            largest = max(map(abs, found), default=0.0)
-            return [_Tick(t, short(t, largest)) for t in found]
+        if not self.snapshot.over_time:
+            times = [t for t in ticks(self.start, self.end, 8) if self.start <= t <= self.end]
+            largest = max(map(abs, times), default=0.0)
+            return [_Tick(t, short(t, largest)) for t in times]
         if not -_CALENDAR_END // 4 < self.start <= self.end < _CALENDAR_END:
             return []
         most = (self.right - self.left) / 86
@@ -128,7 +128,7 @@ class _SeriesDrawing:
 
     def _legend_rows(self) -> list[list[tuple[int, str]]]:
         """Numbers and names of the series, as many in a row as fit; the number -1 is a note on further ones."""
-        names = [(i, cut(s.label, 40)) for i, s in enumerate(self.shown.series)]
+        names = [(i, cut(s.label, 40)) for i, s in enumerate(self.snapshot.series)]
         if len(names) > _LEGEND:
             names = [*names[:_LEGEND], (-1, f"and {len(names) - _LEGEND} more")]
         rows: list[list[tuple[int, str]]] = [[]]
@@ -162,10 +162,10 @@ class _SeriesDrawing:
         points = self._thin(series.points)
         places = [(self.x(a), self.y(b)) for a, b in zip(points.x.tolist(), points.y.tolist(), strict=True)]
         colour = COLOURS[number % len(COLOURS)]
-        match self.shown.shape.kind:
+        match self.snapshot.shape.kind:
             case "bar":
                 wide = self._bar_width()
-                shift = wide * (number - len(self.shown.series) / 2)
+                shift = wide * (number - len(self.snapshot.series) / 2)
                 base = self.y(0.0)
                 bars = [
                     f"M{x + shift:.1f} {min(y, base):.1f}h{wide:.1f}v{abs(base - y):.1f}h-{wide:.1f}z"
@@ -182,18 +182,18 @@ class _SeriesDrawing:
         return [f'<polyline points="{path}" fill="none" {_stroke(number)} stroke-width="1.5"/>'] if places else []
 
     def _thin(self, points: Points) -> Points:
-        if self.shown.shape.kind == "points":
+        if self.snapshot.shape.kind == "points":
             return thin_scatter(points, int(self.right - self.left), int(_PLOT_HEIGHT), 2 * self.cells)
         return thin_points(points, self.cells, self.start, self.end)
 
     def _half_slot(self) -> float:
         """Half of the share of the axis that the bars of one x have."""
-        return 0.5 / max(1, max((len(s.points) for s in self.shown.series), default=1) - 1)
+        return 0.5 / max(1, max((len(s.points) for s in self.snapshot.series), default=1) - 1)
 
     def _bar_width(self) -> float:
         """The width of a bar (px), such that the bars of one x stand beside each other."""
-        several = max((len(s.points) for s in self.shown.series), default=1)
-        return max(0.5, min(40.0, 0.8 * (self.right - self.left) / max(1, several)) / max(1, len(self.shown.series)))
+        several = max((len(s.points) for s in self.snapshot.series), default=1)
+        return max(0.5, min(40.0, 0.8 * (self.right - self.left) / max(1, several)) / max(1, len(self.snapshot.series)))
 
 
 def _stroke(number: int) -> str:

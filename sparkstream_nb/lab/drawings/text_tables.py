@@ -120,12 +120,12 @@ class Grid:
         notes: Sequence[str] = (),
         what: str = "row",
     ) -> None:
-        listed = list(rows)
+        all_rows = list(rows)
         self.columns = [str(c) for c in columns]
-        self.total = len(listed) if total is None else total
-        shown = listed if limit is None else listed[:limit]
-        self.values = [list(r) for r in shown]
-        self.cells = [[text_of(v, c) for v, c in zip(r, self.columns, strict=True)] for r in shown]
+        self.total = len(all_rows) if total is None else total
+        first_rows = all_rows if limit is None else all_rows[:limit]
+        self.values = [list(r) for r in first_rows]
+        self.cells = [[text_of(v, c) for v, c in zip(r, self.columns, strict=True)] for r in first_rows]
         self.notes = list(notes) or [""] * len(self.columns)
         self.what = what
 
@@ -142,16 +142,16 @@ class Grid:
         """Numeric columns, which are right-aligned."""
         out = []
         for i, name in enumerate(self.columns):
-            known = [r[i] for r in self.values if not is_missing(r[i])]
-            out.append(name not in TIME_COLUMNS and bool(known) and all(is_number(v) for v in known))
+            present_values = [r[i] for r in self.values if not is_missing(r[i])]
+            out.append(name not in TIME_COLUMNS and bool(present_values) and all(is_number(v) for v in present_values))
         return out
 
     @property
     def footer(self) -> str:
         """The number of rows, how many of them are shown, and the zone of their times."""
         many = f"{self.total:,} {self.what}{'' if self.total == 1 else 's'}"
-        shown = many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
-        return f"{shown} · times in UTC" if self._has_times else shown
+        count_text = many if len(self.cells) == self.total else f"showing {len(self.cells):,} of {many}"
+        return f"{count_text} · times in UTC" if self._has_times else count_text
 
     @property
     def _has_times(self) -> bool:
@@ -177,8 +177,8 @@ class Grid:
             if all(len(c) <= w for c, w in zip(cells, widths, strict=True)):
                 yield line(cells)
                 return
-            wrapped = [textwrap.wrap(c, w) or [""] for c, w in zip(cells, widths, strict=True)]
-            for part in zip_longest(*wrapped, fillvalue=""):
+            cell_lines = [textwrap.wrap(c, w) or [""] for c, w in zip(cells, widths, strict=True)]
+            for part in zip_longest(*cell_lines, fillvalue=""):
                 yield line(part)
 
         rows = [x for r in self.cells for x in lines_of(r)]

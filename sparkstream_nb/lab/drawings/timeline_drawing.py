@@ -47,9 +47,9 @@ class TimelineMark:
 
     def alert(self, m: Match) -> Alert:
         """The output in this lane."""
-        found = m.true if self.lane == 0 else m.found
-        assert found is not None
-        return found
+        output = m.true if self.lane == 0 else m.found
+        assert output is not None
+        return output
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,8 @@ class Timeline:
         d = self.divergence
         true = sum(m.true is not None for m in d.matches[self.stream])
         on = f"{d.nodes} node{'s' if d.nodes > 1 else ''}"
-        routed = f" under {d.way.route}" if d.way.route else ""
-        rest = f": {format_count(true, 'output')} of one node, and their counterparts on {on}{routed}"
+        routing_text = f" under {d.way.route}" if d.way.route else ""
+        rest = f": {format_count(true, 'output')} of one node, and their counterparts on {on}{routing_text}"
         queries = d.queries[self.stream]
         if _TITLE * text_width(queries + rest) <= self.width or ", " not in queries:
             return queries + rest
@@ -100,9 +100,9 @@ class Timeline:
                     cell = int((self.x(alert.clock) - self.left) // _CELL)
                     cells[lane, VERDICTS.index(m.verdict), cell].append(m)
         out = []
-        for (lane, verdict, cell), own in sorted(cells.items(), key=lambda item: item[0]):
+        for (lane, verdict, cell), cell_matches in sorted(cells.items(), key=lambda item: item[0]):
             x = self.left + (cell + 0.5) * _CELL
-            out.append(TimelineMark(lane, VERDICTS[verdict], x, tuple(own)))
+            out.append(TimelineMark(lane, VERDICTS[verdict], x, tuple(cell_matches)))
         return out
 
     def x(self, ms: int) -> float:
@@ -113,7 +113,7 @@ class Timeline:
         share = (x - self.left) / (self.width - 18 - _CELL - self.left)
         return self.start + round(min(1.0, max(0.0, share)) * (self.end - self.start))
 
-    def describe_mark(self, mark: TimelineMark, *, listed: int = _LISTED) -> str:
+    def describe_mark(self, mark: TimelineMark, *, limit: int = _LISTED) -> str:
         """The meaning of a mark, in lines of plain text."""
         n = len(mark.matches)
         alerts = [mark.alert(m) for m in mark.matches]
@@ -121,14 +121,14 @@ class Timeline:
         many = f"{n:,} × " if n > 1 else ""
         lines = [f"{many}{mark.verdict}: {MEANINGS[mark.verdict]}", first if first == last else f"{first} to {last}"]
         several = ", " in self.divergence.queries[self.stream]
-        for m, alert in zip(mark.matches[:listed], alerts, strict=False):
+        for m, alert in zip(mark.matches[:limit], alerts, strict=False):
             values = zip(self.names, alert.values, strict=True)
-            written = ", ".join(f"{name} {text_of(v)}" for name, v in values)
-            lines.append(f"{alert.query}: {written}" if several and alert.query else written)
+            values_text = ", ".join(f"{name} {text_of(v)}" for name, v in values)
+            lines.append(f"{alert.query}: {values_text}" if several and alert.query else values_text)
             if m.verdict != "same":
                 lines.append(f"  {self.divergence.cause(m)}")
-        if n > listed:
-            lines.append(f"and {n - listed:,} more")
+        if n > limit:
+            lines.append(f"and {n - limit:,} more")
         return "\n".join(lines)
 
     @property
@@ -155,9 +155,9 @@ def whole(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
 
 def svg(t: Timeline, *, live: bool = False) -> str:
     """The picture. `live`: every mark carries its number and its text, for a pointer."""
-    shown = [v for v in VERDICTS if t.counts[v]]
-    rows = {v: i for i, v in enumerate(shown)}
-    tall = _ROW * max(1, len(shown)) + 8
+    verdicts = [v for v in VERDICTS if t.counts[v]]
+    rows = {v: i for i, v in enumerate(verdicts)}
+    tall = _ROW * max(1, len(verdicts)) + 8
     top = 64.0
     bottom = top + tall * len(t.lanes)
     height = bottom + 52
@@ -169,7 +169,7 @@ def svg(t: Timeline, *, live: bool = False) -> str:
         f'<text x="4" y="18" font-size="14" font-weight="600">{title}</text>'
     ]
     x = 12.0
-    for v in shown:
+    for v in verdicts:
         label = f"{v} {t.counts[v]:,}"
         out.append(f'{_shape(v, x, 42, 4.5)}<text x="{x + 10:.0f}" y="46">{label}</text>')
         x += 30 + text_width(label)
@@ -187,11 +187,11 @@ def svg(t: Timeline, *, live: bool = False) -> str:
         n = len(mark.matches)
         shape = _shape(mark.verdict, mark.x, y, 3.0 if n == 1 else 4.2 if n < 10 else 5.4)
         if live:
-            told = html.escape(t.describe_mark(mark))
+            mark_title = html.escape(t.describe_mark(mark))
             area = f'<rect x="{mark.x - 6:.1f}" y="{y - 7:.1f}" width="12" height="14" fill="transparent"/>'
             shape = (
-                f'<g class="mark" tabindex="0" role="button" aria-label="{html.escape(t.lanes[mark.lane])}: {told}" '
-                f'data-mark="{number}" data-values="{told}">{area}{shape}</g>'
+                f'<g class="mark" tabindex="0" role="button" aria-label="{html.escape(t.lanes[mark.lane])}: '
+                f'{mark_title}" data-mark="{number}" data-values="{mark_title}">{area}{shape}</g>'
             )
         out.append(shape)
     return "".join([*out, "</svg>"])
@@ -207,7 +207,7 @@ def _axis(t: Timeline, top: float, bottom: float) -> list[str]:
     out = [f'<text x="{middle:.0f}" y="{bottom + 46:.0f}" text-anchor="middle">the app\'s clock (UTC)</text>']
     ticks = time_ticks(t.start, t.end + 1, "sec", (t.width - t.left) / _TICK_ROOM)
     labels = [(k.ms, k.label, k.context) for k in ticks] or [(t.start, when(t.start), "")]
-    former, free = "", -1e9
+    previous_context, free = "", -1e9
     for ms, label, context in labels:
         x = t.x(ms) + _CELL / 2
         out.append(
@@ -218,8 +218,8 @@ def _axis(t: Timeline, top: float, bottom: float) -> list[str]:
         if x - half > free:
             out.append(f'<text x="{x:.1f}" y="{bottom + 15:.0f}" text-anchor="middle">{label}</text>')
             free = x + half + 6
-            if context != former:
-                former = context
+            if context != previous_context:
+                previous_context = context
                 out.append(
                     f'<text x="{x:.1f}" y="{bottom + 29:.0f}" text-anchor="middle" fill-opacity=".75">{context}</text>'
                 )

@@ -59,14 +59,14 @@ class EventLabels:
     `rows` are the times (ms) and values of the events that are drawn.
     """
 
-    def __init__(self, chosen: Sequence[str], rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-        self._chosen = chosen
+    def __init__(self, label_names: Sequence[str], rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+        self._label_names = label_names
         names = {name for _, values in rows for name in values}
-        self._repeated = {n for n in names if all(at >= _DAY and values.get(n, at) == at for at, values in rows)}
+        self._repeated_names = {n for n in names if all(at >= _DAY and values.get(n, at) == at for at, values in rows)}
 
     def text(self, values: Mapping[str, Any]) -> str:
         """The label of an event with these values; all of them where none would be left."""
-        names = [n for n in self._chosen if n in values] or [n for n in values if n not in self._repeated]
+        names = [n for n in self._label_names if n in values] or [n for n in values if n not in self._repeated_names]
         return values_text({n: values[n] for n in names or values})
 
 
@@ -88,8 +88,8 @@ def cut_text(text: str, room: float) -> str:
 def cut_values(text: str, room: float) -> str:
     """The first values of a label that fit into a width (px); of the first one its beginning."""
     cut = cut_text(text, room)
-    whole = cut.rfind(",")
-    return cut if cut == text or whole < 0 else f"{cut[:whole]}…"
+    comma = cut.rfind(",")
+    return cut if cut == text or comma < 0 else f"{cut[:comma]}…"
 
 
 @dataclass
@@ -119,15 +119,15 @@ class LabelRow:
         return self._text(label, x + 8, "start")
 
     def _text(self, label: str, x: float, anchor: str) -> str:
-        shown = escape_text(label)
-        return f'<text x="{x:.1f}" y="{self.y:.0f}" font-size="11" text-anchor="{anchor}">{shown}</text>'
+        label_text = escape_text(label)
+        return f'<text x="{x:.1f}" y="{self.y:.0f}" font-size="11" text-anchor="{anchor}">{label_text}</text>'
 
 
-def feed_notes(feed: TracedFeed, shown: int, total: int, what: str, several: str | None = None) -> list[str]:
+def feed_notes(feed: TracedFeed, drawn_count: int, total: int, what: str, several: str | None = None) -> list[str]:
     """Notes on events that a drawing leaves out."""
     notes = []
-    if shown < total:
-        notes.append(f"The first {shown:,} of {format_count(total, what, several)} are drawn.")
+    if drawn_count < total:
+        notes.append(f"The first {drawn_count:,} of {format_count(total, what, several)} are drawn.")
     if feed.cut:
         notes.append(f"The trace uses the first {feed.events:,} of the feed's {feed.given:,} events (limit).")
     return notes
@@ -176,30 +176,33 @@ class Axis:
                 f'stroke-opacity=".13"/><text x="{x:.1f}" y="{bottom + 15:.0f}" text-anchor="middle">{label}</text>'
             )
         day = 0 <= self.start < _DAY
-        said = "the app's clock" if day else f"the app's clock (UTC), from {when(self.start)}"
-        yield f'<text x="{(self.left + self.width) / 2:.0f}" y="{bottom + 32:.0f}" text-anchor="middle">{said}</text>'
+        axis_title = "the app's clock" if day else f"the app's clock (UTC), from {when(self.start)}"
+        middle = (self.left + self.width) / 2
+        yield f'<text x="{middle:.0f}" y="{bottom + 32:.0f}" text-anchor="middle">{axis_title}</text>'
 
 
 AXIS_HEIGHT = 40.0
 
 
-def output_lane(axis: Axis, outputs: Sequence[TracedOutput], top: float, chosen: Sequence[str] = ()) -> Iterator[str]:
-    """Marks of the query's outputs, one mark for each moment, and their values where there is room; of the `chosen`
-    attributes alone, if there are any."""
-    labels = EventLabels(chosen, [(o.time, o.values) for o in outputs])
+def output_lane(
+    axis: Axis, outputs: Sequence[TracedOutput], top: float, label_names: Sequence[str] = ()
+) -> Iterator[str]:
+    """Marks of the query's outputs, one mark for each moment, and their values where there is room; of the attributes
+    `label_names` alone, if there are any."""
+    labels = EventLabels(label_names, [(o.time, o.values) for o in outputs])
     middle = top + 12
     yield f'<text x="8" y="{middle + 4:.0f}" font-weight="600">outputs</text>'
-    groups = [(time, list(own)) for time, own in groupby(outputs, key=lambda o: o.time)]
+    groups = [(time, list(outputs_at)) for time, outputs_at in groupby(outputs, key=lambda o: o.time)]
     row = LabelRow(middle + 4, axis.left)
-    for i, (time, own) in enumerate(groups):
+    for i, (time, outputs_at) in enumerate(groups):
         x = axis.x(time)
         following = axis.x(groups[i + 1][0]) if i + 1 < len(groups) else float(axis.width)
-        told = "\n".join(("expired: " if o.expired else "") + values_text(o.values) for o in own)
-        hollow = all(o.expired for o in own)
+        title = "\n".join(("expired: " if o.expired else "") + values_text(o.values) for o in outputs_at)
+        hollow = all(o.expired for o in outputs_at)
         fill = f'fill="none" stroke="{ORANGE}" stroke-width="1.6"' if hollow else f'fill="{ORANGE}"'
-        many = f"{len(own)}×" if len(own) > 1 else ""
-        yield (f'<path d="M{x:.1f} {middle - 5:.1f}l5 9h-10z" {fill}><title>{escape_text(told)}</title></path>')
-        yield row.place(many or labels.text(own[0].values), x, following)
+        many = f"{len(outputs_at)}×" if len(outputs_at) > 1 else ""
+        yield (f'<path d="M{x:.1f} {middle - 5:.1f}l5 9h-10z" {fill}><title>{escape_text(title)}</title></path>')
+        yield row.place(many or labels.text(outputs_at[0].values), x, following)
 
 
 OUTPUT_HEIGHT = 26.0
@@ -220,14 +223,14 @@ HEAD_HEIGHT = 58.0
 
 def picture(heading: Heading, width: int, height: float, parts: Sequence[str], ink: str = INK) -> str:
     """The whole SVG element. `ink`: the colour of texts; `currentColor` for the colour of the page around it."""
-    title, described = escape_text(heading.title), escape_text(heading.description)
+    title, description = escape_text(heading.title), escape_text(heading.description)
     lines = _title_lines(heading.title, width)
     below = 18 * (len(lines) - 1)
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + below:.0f}" width="{width}" '
         f'height="{height + below:.0f}" role="img" aria-label="{title}" '
         f'style="font:12px system-ui,sans-serif;color:{ink};max-width:100%;height:auto" fill="currentColor">'
-        f"<title>{title}</title><desc>{described}</desc>"
+        f"<title>{title}</title><desc>{description}</desc>"
     ]
     out += [
         f'<text x="8" y="{18 + 18 * i}" font-size="14" font-weight="600">{escape_text(line)}</text>'

@@ -56,9 +56,9 @@ def title_of(t: WindowTrace) -> str:
 class _WindowDrawing:
     def __init__(self, t: WindowTrace, width: int) -> None:
         self.t, self.width = t, width
-        self.shown = [(w, list(w.stays)[:MOST_BARS]) for w in t.windows]
+        self.windows = [(w, list(w.stays)[:MOST_BARS]) for w in t.windows]
         self.labels = labels_of(t)
-        stays = [s for _, own in self.shown for s in own]
+        stays = [s for _, window_stays in self.windows for s in window_stays]
         total = sum(len(w.stays) for w in t.windows)
         ends = [t.feed.end if s.left is None else s.left for s in stays]
         end = max(ends, default=t.feed.end) if len(stays) < total else t.feed.end
@@ -72,7 +72,7 @@ class _WindowDrawing:
     def draw(self, ink: str) -> str:
         parts: list[str] = []
         y = top = HEAD_HEIGHT
-        for window, stays in self.shown:
+        for window, stays in self.windows:
             if self.has_gaps:
                 name = escape_text(f"{window.stream}: {window.text}")
                 parts.append(f'<text x="8" y="{y + 12:.0f}" font-weight="600">{name}</text>')
@@ -103,8 +103,8 @@ class _WindowDrawing:
     def _bar(self, s: Stay, y: float) -> Iterator[str]:
         axis, middle = self.axis, y + _ROW / 2
         label = escape_text(cut_values(label_of(s, self.labels), axis.left - 18))
-        told = escape_text(self._describe(s))
-        yield f'<g><title>{told}</title><text x="8" y="{middle + 4:.0f}">{label}</text>'
+        title = escape_text(self._describe(s))
+        yield f'<g><title>{title}</title><text x="8" y="{middle + 4:.0f}">{label}</text>'
         first, last = axis.x(s.entry), axis.x(axis.end if s.left is None else s.left)
         turn = last if s.emitted is None else min(max(axis.x(s.emitted), first), last)
         if not s.held:
@@ -130,12 +130,16 @@ class _WindowDrawing:
         return "\n".join(lines)
 
     def _legend(self) -> list[tuple[str, str]]:
-        stays = [s for _, own in self.shown for s in own]
-        held = [s for s in stays if s.held]
+        stays = [s for _, window_stays in self.windows for s in window_stays]
+        held_stays = [s for s in stays if s.held]
         rows = [
-            (held_bar(-6, 8, 0), "in the window", any(s.emitted is not None and s.left != s.emitted for s in held)),
-            (waiting_bar(-6, 8, 0), "not emitted yet", any(s.emitted != s.entry for s in held)),
-            (arrow(0, 0), "still there at the end", any(s.left is None for s in held)),
+            (
+                held_bar(-6, 8, 0),
+                "in the window",
+                any(s.emitted is not None and s.left != s.emitted for s in held_stays),
+            ),
+            (waiting_bar(-6, 8, 0), "not emitted yet", any(s.emitted != s.entry for s in held_stays)),
+            (arrow(0, 0), "still there at the end", any(s.left is None for s in held_stays)),
             (passed_mark(0, 0), "emitted at once, not kept", any(not s.held and s.emitted is not None for s in stays)),
             (dropped_mark(0, 0), "not taken in", any(not s.held and s.emitted is None for s in stays)),
             (
@@ -203,10 +207,10 @@ def text(t: WindowTrace) -> str:
     start, end = t.feed.start, max(t.feed.end, t.feed.start + 1)
     total = sum(len(w.stays) for w in t.windows)
     labels = labels_of(t)
-    shown = 0
+    stay_count = 0
     for w in t.windows:
         stays = list(w.stays)[:MOST_BARS]
-        shown += len(stays)
+        stay_count += len(stays)
         if len(t.windows) > 1:
             lines.append(f"{w.stream}: {w.text}")
         names = [label_of(s, labels) for s in stays]
@@ -218,7 +222,7 @@ def text(t: WindowTrace) -> str:
         if w.resets:
             lines.append(f"reset at {', '.join(moment_text(r, start) for r in w.resets)}")
     lines += _outputs_text(t, start)
-    return "\n".join([*lines, *feed_notes(t.feed, shown, total, "event")])
+    return "\n".join([*lines, *feed_notes(t.feed, stay_count, total, "event")])
 
 
 def _chart(s: Stay, start: int, end: int) -> str:
@@ -234,16 +238,16 @@ def _chart(s: Stay, start: int, end: int) -> str:
 
 
 def _span(s: Stay, start: int) -> str:
-    came = moment_text(s.entry, start)
+    entry_text = moment_text(s.entry, start)
     if not s.held:
-        return f"{came}: {'not taken in' if s.emitted is None else 'emitted at once'}"
-    emitted = "" if s.emitted in (None, s.entry) else f", emitted {moment_text(s.emitted or 0, start)}"
-    return f"{came} to {'the end' if s.left is None else moment_text(s.left, start)}{emitted}"
+        return f"{entry_text}: {'not taken in' if s.emitted is None else 'emitted at once'}"
+    emission_text = "" if s.emitted in (None, s.entry) else f", emitted {moment_text(s.emitted or 0, start)}"
+    return f"{entry_text} to {'the end' if s.left is None else moment_text(s.left, start)}{emission_text}"
 
 
 def _outputs_text(t: WindowTrace, start: int) -> Sequence[str]:
-    shown = t.outputs[:MOST_BARS]
+    outputs = t.outputs[:MOST_BARS]
     return [
         f"output at {moment_text(o.time, start)}: {'expired ' if o.expired else ''}{values_text(o.values)}"
-        for o in shown
+        for o in outputs
     ]

@@ -60,8 +60,8 @@ def image(graph: Graph) -> str:
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
         for node in sorted(graph.nodes, key=lambda node: node.kind in AROUND)
     )
-    shown = image_tag(picture, "the app's graph", "max-width:none", f'usemap="#{name}" ')
-    return f'<div style="overflow-x:auto">{shown}<map name="{name}">{areas}</map></div>'
+    image_html = image_tag(picture, "the app's graph", "max-width:none", f'usemap="#{name}" ')
+    return f'<div style="overflow-x:auto">{image_html}<map name="{name}">{areas}</map></div>'
 
 
 def _laid_out(graph: Graph) -> GraphLayout:
@@ -101,15 +101,15 @@ def _has_legend(graph: Graph) -> bool:
 def _node(node: GraphNode, box: Box) -> str:
     colour, dash = _STYLES[node.safety.level] if node.safety else (_INK, "")
     left, top = box.x - box.width / 2, box.y - box.height / 2
-    around = node.kind in AROUND
+    is_container = node.kind in AROUND
     rect = (
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" '
-        f'rx="{9 if node.kind == "query" else 3}" fill="{_INK if around else "#fff"}" '
-        f'fill-opacity="{0.12 if around else 1}" stroke="{_INK if around else colour}" '
-        f'stroke-width="{2.5 if node.safety and not around else 1.2}" stroke-dasharray="{dash or "none"}"/>'
+        f'rx="{9 if node.kind == "query" else 3}" fill="{_INK if is_container else "#fff"}" '
+        f'fill-opacity="{0.12 if is_container else 1}" stroke="{_INK if is_container else colour}" '
+        f'stroke-width="{2.5 if node.safety and not is_container else 1.2}" stroke-dasharray="{dash or "none"}"/>'
     )
     title = f"<title>{_clean(about(node))}</title>"
-    if around:
+    if is_container:
         words = (
             f'<text x="{left + 6:.1f}" y="{top + 13:.1f}" font-size="11" fill="{_INK}">{_clean(_shown(node))}</text>'
         )
@@ -137,9 +137,9 @@ def _shown(node: GraphNode) -> str:
     return f"{SIGNS[node.safety.level]} {name}" if node.safety else name
 
 
-def _clean(said: str) -> str:
+def _clean(text: str) -> str:
     """Escaped, without the control characters that XML does not know."""
-    return html.escape("".join(c if c >= " " or c in "\n\t" else " " for c in said))
+    return html.escape("".join(c if c >= " " or c in "\n\t" else " " for c in text))
 
 
 def _corners(box: Box) -> str:

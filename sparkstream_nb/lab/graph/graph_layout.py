@@ -71,9 +71,9 @@ def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widt
     if not graph.nodes:
         return GraphLayout({}, (), 0, 0)
     number = {node.id: i for i, node in enumerate(graph.nodes)}
-    around = {node.inside for node in graph.nodes}
-    given = {
-        "sizes": [None if node.id in around else sizes[node.id] for node in graph.nodes],
+    container_ids = {node.inside for node in graph.nodes}
+    layout_input = {
+        "sizes": [None if node.id in container_ids else sizes[node.id] for node in graph.nodes],
         "parents": [None if node.inside is None else number[node.inside] for node in graph.nodes],
         "edges": [(number[e.start], number[e.end], label_width * len(e.label)) for e in graph.edges],
     }
@@ -82,10 +82,10 @@ def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widt
     context = quickjs.Context()
     context.eval(resources.files(__package__).joinpath("dagre.min.js").read_text(encoding="utf-8"))
     context.eval(_RUN)
-    found = json.loads(context.eval("layout")(json.dumps(given)))
-    boxes = {node.id: Box(*box) for node, box in zip(graph.nodes, found["boxes"], strict=True)}
+    layout_result = json.loads(context.eval("layout")(json.dumps(layout_input)))
+    boxes = {node.id: Box(*box) for node, box in zip(graph.nodes, layout_result["boxes"], strict=True)}
     paths = tuple(
         Path(tuple((x, y) for x, y in p["points"]), None if p["at"] is None else (p["at"][0], p["at"][1]))
-        for p in found["paths"]
+        for p in layout_result["paths"]
     )
-    return GraphLayout(boxes, paths, *found["size"])
+    return GraphLayout(boxes, paths, *layout_result["size"])

@@ -84,28 +84,28 @@ class AggregationView(Following):
         if not self.measures:
             raise Misuse(f"{self.aggregation.id} selects no numeric attribute to draw")
         additive = [m for m in self.measures if m.additive]
-        chosen = self._measure(measure) if measure is not None else (additive or self.measures)[0]
+        first_measure = self._measure(measure) if measure is not None else (additive or self.measures)[0]
         self.keys = keys_of(self.aggregation)
         self._menus: list[KeyMenu] = []
-        self._typed = [""] * len(self.keys)
-        self._undecided = per is None
-        self._failed = ""
+        self._typed_texts = [""] * len(self.keys)
+        self._is_undecided = per is None
+        self._failure = ""
         self._width = WIDTH
         duration = self._duration(per)
         reader.settle()
-        self.choice = AggregationChoice(duration, chosen, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
+        self.choice = AggregationChoice(duration, first_measure, (EVERY,) * len(self.keys), most=MOST_BUCKETS)
         self._read()
         self._scales = scales_of(self._series)
 
     def _duration(self, per: str | None) -> AggDuration:
-        known = self.aggregation.durations
+        durations = self.aggregation.durations
         if per is None:
-            return known[-1]
-        wanted = _SECONDS.get(per.lower(), per.lower().rstrip("s"))
-        for d in known:
-            if d == wanted:
+            return durations[-1]
+        duration = _SECONDS.get(per.lower(), per.lower().rstrip("s"))
+        for d in durations:
+            if d == duration:
                 return d
-        raise Misuse(nearest(f"{self.aggregation.id} has no duration '{per}'", per, known))
+        raise Misuse(nearest(f"{self.aggregation.id} has no duration '{per}'", per, durations))
 
     def _measure(self, name: str) -> Measure:
         for m in self.measures:
@@ -121,13 +121,13 @@ class AggregationView(Following):
 
     def _read(self) -> None:
         """Read the chosen values from the store. Raises StoreError if the store is closed."""
-        if self._undecided:
+        if self._is_undecided:
             self._decide()
         c = self.choice = replace(self.choice, group=self._readable_group())
         self._menus = [self._menu(i) for i in range(len(self.keys))]
         query = BucketQuery(c.per, c.measure.name, c.group, c.start, c.end, c.most, c.latest, c.as_wso2)
         label = group_label(self.keys, c.group)
-        self._series = series(self.aggregation, c.per, c.measure, label, self.reader.read(query), stacked=c.stacked)
+        self._series = series(self.aggregation, c.per, c.measure, label, self.reader.read(query), is_stacked=c.stacked)
 
     def _readable_group(self) -> Group:
         """The groups chosen. Where the measure has no value over several groups, each attribute gets the first value
@@ -150,14 +150,14 @@ class AggregationView(Following):
         def values(most: int, containing: str) -> list[Any]:
             return self.reader.key_values(key, others, most, containing)
 
-        return key_menu(self.keys[key], group[key], values, typed=self._typed[key], every=over_groups)
+        return key_menu(self.keys[key], group[key], values, typed_text=self._typed_texts[key], every=over_groups)
 
     def _decide(self) -> None:
         """The coarsest duration that has more than one bucket, else the coarsest of all."""
-        known = self.aggregation.durations
-        per = next((d for d in reversed(known) if self.reader.count(d) > 1), None)
-        self._undecided = per is None and not self.reader.count(known[-1])
-        self.choice = replace(self.choice, per=per or known[-1])
+        durations = self.aggregation.durations
+        per = next((d for d in reversed(durations) if self.reader.count(d) > 1), None)
+        self._is_undecided = per is None and not self.reader.count(durations[-1])
+        self.choice = replace(self.choice, per=per or durations[-1])
 
     def refresh(self) -> None:
         """Read the aggregation again, and draw its present values."""
@@ -212,8 +212,8 @@ class AggregationView(Following):
             return f"{head}</div>{self._empty_message()}"
         note = f'<span style="{MUTED}">{html.escape(s.note)}</span>'
         absent = f'<div style="{MUTED}">{html.escape(self._absent())}</div>' if self._absent() else ""
-        opened = " open" if self.choice.table else ""
-        table = f"<details{opened}><summary>table</summary>{self.grid().html()}</details>"
+        open_attribute = " open" if self.choice.table else ""
+        table = f"<details{open_attribute}><summary>table</summary>{self.grid().html()}</details>"
         return f"{head} {note}</div>{image(s)}{absent}{table}"
 
     @property
@@ -279,7 +279,7 @@ class AggregationView(Following):
                 if do not in ("here", "refresh"):
                     self._choose(do, message)
             except Misuse as e:  # for the user's input
-                self._failed = str(e)
+                self._failure = str(e)
                 self._show()
                 return
             self._draw()
@@ -291,7 +291,7 @@ class AggregationView(Following):
         page = len(s.buckets) if c.start is not None and c.end is not None else c.most
         match do:
             case "choose":
-                self._undecided = False
+                self._is_undecided = False
                 c = c.latest_buckets() if "per" in message else c
                 c = replace(c, per=self._duration(message.get("per", c.per)))
                 c = replace(c, measure=self._measure(message.get("measure", c.measure.name)))
@@ -312,15 +312,15 @@ class AggregationView(Following):
             case "latest":
                 self.choice = c.latest_buckets()
             case "all":
-                self._undecided = False
-                known = self.aggregation.durations
-                finest = known[known.index(c.per) :]
-                per = next((d for d in finest if self.reader.count(d) <= MOST_BUCKETS), known[-1])
+                self._is_undecided = False
+                durations = self.aggregation.durations
+                finest = durations[durations.index(c.per) :]
+                per = next((d for d in finest if self.reader.count(d) <= MOST_BUCKETS), durations[-1])
                 self.choice = replace(c.latest_buckets(), per=per)
 
     def _choose_key(self, key: int, message: Mapping[str, Any]) -> None:
         """Choose a value of a group-by attribute: a `token` of a menu, or a `text` that the user typed."""
-        self._typed[key] = ""
+        self._typed_texts[key] = ""
         if "token" in message:
             value = parse_token(message["token"])
         else:
@@ -330,19 +330,19 @@ class AggregationView(Following):
 
     def _suggest(self, key: int, text: str) -> None:
         """Shows the values of a group-by attribute that contain `text`."""
-        self._typed[key] = text
+        self._typed_texts[key] = text
         self._menus[key] = self._menu(key)
         self._show()
 
-    def _draw(self, former: Scales | None = None) -> None:
-        """Reads and draws. `former`: the scales of a picture that is carried on, which only grow."""
+    def _draw(self, previous_scales: Scales | None = None) -> None:
+        """Reads and draws. `previous_scales`: the scales of a picture that is carried on, which only grow."""
         try:
             self._read()
-            self._failed = ""
+            self._failure = ""
         except SparkStreamError as e:
-            self._failed = f"{e} Run the cell again."
+            self._failure = f"{e} Run the cell again."
             self._stop_following()
-        self._scales = scales_of(self._series, former)
+        self._scales = scales_of(self._series, previous_scales)
         self._show()
 
     def _show(self) -> None:
@@ -350,7 +350,7 @@ class AggregationView(Following):
             self._output.show(self._state())
 
     def _draw_on(self) -> None:
-        self._draw(None if self._undecided else self._scales)
+        self._draw(None if self._is_undecided else self._scales)
 
     def _state(self) -> dict[str, Any]:
         c, s = self.choice, self._series
@@ -373,7 +373,7 @@ class AggregationView(Following):
             "note": s.note if some else "",
             "absent": self._absent(),
             "numbers": self.grid(None).html() if some and c.table else "",
-            "failed": self._failed,
+            "failed": self._failure,
             "standing": self.status_note(),
         }
 

@@ -37,7 +37,7 @@ class ChartView(FollowingView):
         self.chart, self._clock = chart, clock
         self.cursor = ChartCursor(chart)
         self.snapshot = self.cursor.advance()
-        self._kept = clock()
+        self._kept_at = clock()
 
     def read(self) -> None:
         self.snapshot = self.cursor.advance()
@@ -59,8 +59,8 @@ class ChartView(FollowingView):
 
     def _follow(self) -> None:
         super()._follow()
-        if self._clock() - self._kept >= KEPT:
-            self._kept = self._clock()
+        if self._clock() - self._kept_at >= KEPT:
+            self._kept_at = self._clock()
             self._output.keep()
 
     def state(self) -> dict[str, Any]:

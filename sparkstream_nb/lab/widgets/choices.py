@@ -18,37 +18,37 @@ _SUGGESTIONS = 20
 
 @dataclass(frozen=True)
 class KeyMenu:
-    """The choices for the group-by attribute `name`. `values`: all of them, or suggestions where `typed`
-    in. `every`: "all" can be chosen too."""
+    """The choices for the group-by attribute `name`. `values`: all of them, or suggestions where `typed_in`.
+    `every`: "all" can be chosen too."""
 
     name: str
-    chosen: Any
+    choice: Any
     values: Sequence[Any]
     typed_in: bool
     every: bool
 
     def state(self) -> dict[str, Any]:
         """Plain data for the page. Values are named by tokens, so that a page need not know their types."""
-        chosen = [] if self.chosen is EVERY or self.chosen in self.values else [self.chosen]
-        listed = self.values if self.typed_in else [*self.values, *chosen]
+        extra_values = [] if self.choice is EVERY or self.choice in self.values else [self.choice]
+        menu_values = self.values if self.typed_in else [*self.values, *extra_values]
         return {
             "name": self.name,
-            "values": [[token(v), _label(v)] for v in listed],
-            "chosen": token(self.chosen),
-            "label": "" if self.chosen is EVERY else _label(self.chosen),
+            "values": [[token(v), _label(v)] for v in menu_values],
+            "chosen": token(self.choice),
+            "label": "" if self.choice is EVERY else _label(self.choice),
             "typedIn": self.typed_in,
             "every": self.every,
         }
 
 
 def key_menu(
-    name: str, chosen: Any, read: Callable[[int, str], list[Any]], *, typed: str = "", every: bool = True
+    name: str, choice: Any, read: Callable[[int, str], list[Any]], *, typed_text: str = "", every: bool = True
 ) -> KeyMenu:
-    """The menu of the values that `read(most, containing)` gives; `typed` is the user's input so far."""
+    """The menu of the values that `read(most, containing)` gives; `typed_text` is the user's input so far."""
     values = read(MOST_VALUES + 1, "")
     if len(values) <= MOST_VALUES:
-        return KeyMenu(name, chosen, values, False, every)
-    return KeyMenu(name, chosen, read(_SUGGESTIONS, typed) if typed else values[:_SUGGESTIONS], True, every)
+        return KeyMenu(name, choice, values, False, every)
+    return KeyMenu(name, choice, read(_SUGGESTIONS, typed_text) if typed_text else values[:_SUGGESTIONS], True, every)
 
 
 def token(value: Any) -> str:

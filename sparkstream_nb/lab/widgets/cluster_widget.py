@@ -42,10 +42,10 @@ class ClusterView(Following):
         super().__init__(Followed(reader.app, lambda call: self.cluster.reader.follow(call), reader.state), INTERVAL)
         self.cluster = cluster
         self.snapshot = cluster.snapshot()
-        self.pressed: Fault | None = None
+        self.last_fault: Fault | None = None
         self.stretch = "all"
         self._width = WIDTH
-        self._failed = ""
+        self._failure = ""
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, script, self._handle_message)
 
@@ -70,17 +70,17 @@ class ClusterView(Following):
                 self._width = max(320, int(message["width"]))
             self._start_following()
         with self.lock:
-            self._failed = ""
+            self._failure = ""
             try:
                 if do == "act":
                     self._act(message)
                 elif do == "advance":
                     self.cluster.advance(STEPS[str(message["by"])])
                 elif do == "stretch":
-                    wanted = str(message["stretch"])
-                    self.stretch = wanted if wanted in STRETCHES else "all"
+                    stretch = str(message["stretch"])
+                    self.stretch = stretch if stretch in STRETCHES else "all"
             except SparkStreamError as e:
-                self._failed = " ".join(str(e).split())
+                self._failure = " ".join(str(e).split())
             self._draw()
         if do != "here":
             self._output.keep()
@@ -88,7 +88,7 @@ class ClusterView(Following):
     def _act(self, message: Mapping[str, Any]) -> None:
         other = message.get("other")
         action = Action(str(message["kind"]), str(message["node"]), None if other is None else str(other))
-        self.pressed = self.cluster.act(action)
+        self.last_fault = self.cluster.act(action)
 
     def _draw(self) -> None:
         if not self.is_closed:
@@ -101,8 +101,8 @@ class ClusterView(Following):
             "head": head_html(s),
             "map": cluster_map.svg(s, self._width),
             "nodes": [_controls(n) for n in s.state.nodes],
-            "said": "" if self.pressed is None else describe_fault(s, self.pressed),
-            "failed": self._failed,
+            "said": "" if self.last_fault is None else describe_fault(s, self.last_fault),
+            "failed": self._failure,
             "standing": self.status_note(),
             "steps": list(STEPS),
             "stretches": list(STRETCHES),
@@ -113,17 +113,17 @@ class ClusterView(Following):
         }
 
 
-def describe_fault(shown: ClusterSnapshot, fault: Fault) -> str:
+def describe_fault(snapshot: ClusterSnapshot, fault: Fault) -> str:
     """The outcome of a fault that was added by a button."""
-    if shown.waits(fault):
-        clock = "" if shown.state.clock is None else f", and the clock is at {when(shown.state.clock)}"
+    if snapshot.waits(fault):
+        clock = "" if snapshot.state.clock is None else f", and the clock is at {when(snapshot.state.clock)}"
         return (
             f"{fault}: waits for the clock. It happens at {when(fault.at)}{clock}: the next event lets it "
             "happen, or a button that moves the clock."
         )
-    followed = shown.followed(fault)
-    lines = [f"{_after(h.at - fault.at)} {h.text}" for h in followed[:_SAID]]
-    lines += [f"{len(followed) - _SAID:,} more in the log"] if len(followed) > _SAID else []
+    consequences = snapshot.followed(fault)
+    lines = [f"{_after(h.at - fault.at)} {h.text}" for h in consequences[:_SAID]]
+    lines += [f"{len(consequences) - _SAID:,} more in the log"] if len(consequences) > _SAID else []
     return f"{fault} at {when(fault.at)}" + (f": {'; '.join(lines)}" if lines else "")
 
 

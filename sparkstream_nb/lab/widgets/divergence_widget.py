@@ -38,13 +38,13 @@ class DivergenceView:
 
     def __init__(self, divergence: Divergence) -> None:
         """`divergence` has outputs to some stream; the one that lost most is shown first."""
-        self.recorded = self.divergence = divergence
+        self.recorded_divergence = self.divergence = divergence
         plan = divergence.truth.nodes.plan
         self.routings = candidates(plan)
         self.choice = TimelineChoice(worst(divergence), divergence.nodes, divergence.way.route)
         self._lock = threading.RLock()
         self._width = 900
-        self._failed = ""
+        self._failure = ""
         script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, script, self._handle_message)
 
@@ -54,14 +54,14 @@ class DivergenceView:
 
     def timeline(self) -> Timeline:
         """The choices of the time line."""
-        shown = whole(self.divergence, self.choice.stream, self._width)
+        timeline = whole(self.divergence, self.choice.stream, self._width)
         c = self.choice
-        return shown if c.start is None or c.end is None else replace(shown, start=c.start, end=c.end)
+        return timeline if c.start is None or c.end is None else replace(timeline, start=c.start, end=c.end)
 
     def _forms(self) -> dict[str, str]:
         with self._lock:
-            own = bundle(self.divergence)
-            return {**own, "text/html": divergence_html(self.divergence, replace(self.timeline(), width=900))}
+            forms = bundle(self.divergence)
+            return {**forms, "text/html": divergence_html(self.divergence, replace(self.timeline(), width=900))}
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
@@ -71,11 +71,11 @@ class DivergenceView:
         if do == "gone":
             return
         with self._lock:
-            self._failed = ""
+            self._failure = ""
             try:
                 self._choose(do, message)
             except SparkStreamError as e:
-                self._failed = str(e)
+                self._failure = str(e)
             self._output.show(self._state())
         if do != "here":
             self._output.keep()
@@ -90,11 +90,11 @@ class DivergenceView:
             case "route":
                 routing = message.get("routing", c.routing or self.routings[0])
                 self.choice = replace(c, nodes=int(message.get("nodes", c.nodes)), routing=routing, pinned=None)
-                self.divergence = self.recorded.rerouted(self.choice.nodes, routing)
+                self.divergence = self.recorded_divergence.rerouted(self.choice.nodes, routing)
                 self._settle()
             case "recorded":
-                self.divergence = self.recorded
-                nodes, routing = self.recorded.nodes, self.recorded.way.route
+                self.divergence = self.recorded_divergence
+                nodes, routing = self.recorded_divergence.nodes, self.recorded_divergence.way.route
                 self.choice = replace(c, nodes=nodes, routing=routing, pinned=None)
                 self._settle()
             case "zoom":
@@ -123,12 +123,12 @@ class DivergenceView:
             "nodes": c.nodes,
             "routing": routing,
             "routings": routings,
-            "changed": d is not self.recorded,
+            "changed": d is not self.recorded_divergence,
             "zoomed": c.start is not None,
             "picture": svg(t, live=True),
             "pinned": c.pinned,
             "cause": self._cause(t),
-            "failed": self._failed,
+            "failed": self._failure,
         }
 
     def _cause(self, t: Timeline) -> str:

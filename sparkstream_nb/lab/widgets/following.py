@@ -26,13 +26,13 @@ class CommitFollower:
 
     def __init__(self, draw: Callable[[], None], rest: Callable[[], None], interval: float) -> None:
         self._draw, self._rest, self._interval = draw, rest, interval
-        self._changed = threading.Event()
+        self._commit_event = threading.Event()
         self._lock = threading.Lock()
         self._runs = False
 
     def __call__(self) -> None:
         with self._lock:
-            self._changed.set()
+            self._commit_event.set()
             if not self._runs:
                 self._runs = True
                 threading.Thread(target=self._follow, name="follow-commits", daemon=True).start()
@@ -40,7 +40,7 @@ class CommitFollower:
     def _follow(self) -> None:
         try:
             while self._waits():
-                self._changed.clear()
+                self._commit_event.clear()
                 self._draw()
                 time.sleep(self._interval)
             self._rest()
@@ -51,10 +51,10 @@ class CommitFollower:
 
     def _waits(self) -> bool:
         """True if another commit came within a second."""
-        if self._changed.wait(1.0):
+        if self._commit_event.wait(1.0):
             return True
         with self._lock:
-            self._runs = self._changed.is_set()
+            self._runs = self._commit_event.is_set()
             return self._runs
 
 
@@ -65,21 +65,21 @@ class Following:
     _output: LiveOutput | None = None
     """None without an output, or if it is not a widget."""
 
-    def __init__(self, followed: Followed, interval: float) -> None:
+    def __init__(self, target: Followed, interval: float) -> None:
         self.lock = threading.RLock()
-        self.followed, self._interval = followed, interval
+        self.target, self._interval = target, interval
         self._leave: Callable[[], None] | None = None
-        self._behind = False
+        self._is_behind = False
 
     @property
     def is_closed(self) -> bool:
         """True if the app is closed: its data can no longer be read."""
-        return self.followed.state() == "closed"
+        return self.target.state() == "closed"
 
     def status_note(self) -> str:
         """A note on an app that does not continue; empty if it does."""
-        app = self.followed.app
-        match self.followed.state():
+        app = self.target.app
+        match self.target.state():
             case "stopped":
                 return f"{app} is stopped: these are its last values. An event or a query starts it again."
             case "closed":
@@ -97,7 +97,7 @@ class Following:
         with self.lock:
             if self._leave is None:
                 follower = CommitFollower(self._follow, self._rest, self._interval)
-                self._leave = self.followed.follow(lambda batches: follower())
+                self._leave = self.target.follow(lambda batches: follower())
 
     def _stop_following(self) -> None:
         with self.lock:
@@ -108,14 +108,14 @@ class Following:
     def _follow(self) -> None:
         """Draw the last commits, unless the page cannot keep up."""
         with self.lock:
-            self._behind = self._output is not None and self._output.lags
-            if self._leave is not None and not self._behind:
+            self._is_behind = self._output is not None and self._output.lags
+            if self._leave is not None and not self._is_behind:
                 self._draw_on()
 
     def _rest(self) -> None:
         """Draws the last commits where that was put off, and keeps the static form of them."""
         with self.lock:
-            if self._leave is not None and self._behind:
+            if self._leave is not None and self._is_behind:
                 self._draw_on()
         if self._output is not None:
             self._output.keep()
@@ -128,13 +128,13 @@ class FollowingView(Following):
     _output: LiveOutput
 
     def __init__(
-        self, followed: Followed, script: str, files: Mapping[str, Callable[[], bytes]] | None = None
+        self, target: Followed, script: str, files: Mapping[str, Callable[[], bytes]] | None = None
     ) -> None:
         """`files` as in `LiveOutput`."""
         from .live import LiveOutput  # takes a second to load
 
-        super().__init__(followed, INTERVAL)
-        self.failed = ""
+        super().__init__(target, INTERVAL)
+        self.failure = ""
         text = Path(__file__).with_name(script).read_text(encoding="utf-8")
         self._output = LiveOutput(self._forms, text, self._handle_message, files)
 
@@ -186,7 +186,7 @@ class FollowingView(Following):
         try:
             if not self.is_closed:
                 self.read()
-            self.failed = ""
+            self.failure = ""
         except SparkStreamError as e:
-            self.failed = " ".join(str(e).split())
-        self._output.show({**self.state(), "failed": self.failed, "standing": self.status_note()})
+            self.failure = " ".join(str(e).split())
+        self._output.show({**self.state(), "failed": self.failure, "standing": self.status_note()})

@@ -64,12 +64,12 @@ class LiveOutput:
         self._key = uuid4().hex
         self._lock = threading.RLock()
         self._model: _Model | None = None
-        self._serial = self._seen = 0
-        self._shown = 0.0
+        self._serial = self._seen_serial = 0
+        self._shown_at = 0.0
         # ipykernel gives a page's next message to the subshell whose message the last one sent belongs to. A message
         # sent from a thread belongs to the cell that runs, and answers would wait for its end; so all are sent as part
         # of what the page said last.
-        self._said: Context | None = None
+        self._context: Context | None = None
 
     def display(self) -> None:
         """Puts the output into the cell that runs."""
@@ -88,7 +88,7 @@ class LiveOutput:
         with self._lock:
             if self._model is not None:
                 self._serial += 1
-                self._shown = time.monotonic()
+                self._shown_at = time.monotonic()
                 self._within(self._set, {**state, "serial": self._serial})
 
     def _set(self, state: dict[str, Any]) -> None:
@@ -96,19 +96,19 @@ class LiveOutput:
         self._model.state = _without_controls(state)
 
     def _within(self, send: Callable[[Any], None], what: Any) -> None:
-        (Context() if self._said is None else self._said.copy()).run(send, what)
+        (Context() if self._context is None else self._context.copy()).run(send, what)
 
     @property
     def lags(self) -> bool:
         """True if the page has not drawn its last state, and should not get more yet."""
         with self._lock:
-            return self._serial - self._seen > _UNSEEN and time.monotonic() - self._shown < _SLOWLY
+            return self._serial - self._seen_serial > _UNSEEN and time.monotonic() - self._shown_at < _SLOWLY
 
     def _dispatch_message(self, model: Any, message: Any, buffers: Any) -> None:
         do = message.get("do")
         with self._lock:
-            self._seen = int(message["serial"]) if do == "seen" else self._serial
-            self._said = None if do == "gone" else copy_context()
+            self._seen_serial = int(message["serial"]) if do == "seen" else self._serial
+            self._context = None if do == "gone" else copy_context()
             if do == "file":
                 self._within(self._send_file, str(message["name"]))
                 return

@@ -14,9 +14,9 @@ from .following import FollowingView
 class StatsView(FollowingView):
     """Figures that follow an app while the kernel lives; the last shown ones are saved."""
 
-    def __init__(self, shown: Stats, live: LiveStats) -> None:
-        super().__init__(Followed(shown.app, live.follow, live.state), "stats_widget.js")
-        self.stats = shown
+    def __init__(self, stats: Stats, live: LiveStats) -> None:
+        super().__init__(Followed(stats.app, live.follow, live.state), "stats_widget.js")
+        self.stats = stats
         self._live = live
 
     def read(self) -> None:

@@ -53,9 +53,9 @@ class _Columns:
         for i, c in enumerate(self.base):
             if c == column:
                 return self._ref(i)
-        taken = {c.name for c in self.base} | {g.name for g in self.groups}
+        column_names = {c.name for c in self.base} | {g.name for g in self.groups}
         name = column.name
-        while name in taken:
+        while name in column_names:
             name += "_"
         self.base.append(replace(column, name=name))
         return self._ref(len(self.base) - 1)
@@ -67,10 +67,10 @@ class _Columns:
 
 def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> AggregationDef:
     """One aggregation. Raises SiddhiBindError if a rule of incremental aggregation is broken."""
-    found = symbols.find(d.id)
-    if found is not None:
+    previous = symbols.find(d.id)
+    if previous is not None:
         raise SiddhiBindError(
-            f"aggregation '{d.id}' cannot be defined: '{d.id}' is already defined as a {found.kind}",
+            f"aggregation '{d.id}' cannot be defined: '{d.id}' is already defined as a {previous.kind}",
             d.span,
             kind="DuplicateDefinitionException",
         )
@@ -88,7 +88,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
     if by is not None and by.type not in (Type.LONG, Type.STRING):
         raise SiddhiBindError(f"'aggregate by' needs a long (ms) or a string, found {by.type}", by.span)
     items, output, columns = _select(d, scope, group_by)
-    partitioned = _is_sharded(d, symbols)
+    is_sharded = _is_sharded(d, symbols)
     durations = _durations(d)
     schema = Schema.of((TIMESTAMP, Type.LONG), *((i.name, i.expr.type) for i in items))
     return AggregationDef(
@@ -99,7 +99,7 @@ def bind_aggregation(d: tree.AggregationDefinition, symbols: Symbols) -> Aggrega
         output,
         by,
         durations,
-        partitioned,
+        is_sharded,
         d.annotations,
         _retention(d, durations),
         span=d.span,
@@ -112,11 +112,11 @@ def _select(
     columns = _Columns(tuple(Attribute(g.name, g.type) for g in group_by if isinstance(g, Ref)))
     items: list[OutputItem] = []
     output: list[OutputItem] = []
-    selected = d.select.attributes or tuple(
+    attributes = d.select.attributes or tuple(
         tree.OutputAttribute(tree.Variable(r.name, span=r.span), span=r.span)
         for r in scope.all_attributes(d.select.span)
     )
-    for a in selected:
+    for a in attributes:
         name = a.name or (a.expression.name if isinstance(a.expression, tree.Variable) else None)
         if name is None:
             raise SiddhiBindError("an expression in a select needs a name", a.span, hint="Add 'as name'.")
@@ -125,10 +125,10 @@ def _select(
                 f"the aggregation has two attributes '{name}'", a.span, kind="DuplicateAttributeException"
             )
         _check_calls(a.expression)
-        written = _written(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
-        stored = _bind_stored(written, name, group_by, columns)
-        items.append(OutputItem(name, written))
-        output.append(OutputItem(name, stored))
+        expression = _written(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
+        stored_expression = _bind_stored(expression, name, group_by, columns)
+        items.append(OutputItem(name, expression))
+        output.append(OutputItem(name, stored_expression))
     return tuple(items), tuple(output), columns
 
 
@@ -269,8 +269,8 @@ def _check_annotations(d: tree.AggregationDefinition, properties: Mapping[str, s
             "the tables of an aggregation have a key of their own, @PrimaryKey cannot change it", key.span
         )
     check_store(d.annotations, properties)
-    persisted = single(d.annotations, "persistedAggregation")
-    if persisted is not None and (persisted.get("enable") or "true").lower() == "true":
+    annotation = single(d.annotations, "persistedAggregation")
+    if annotation is not None and (annotation.get("enable") or "true").lower() == "true":
         for a in d.select.attributes:
             if isinstance(a.expression, tree.FunctionCall) and a.expression.name == "distinctCount":
                 raise SiddhiBindError("a persisted aggregation does not support distinctCount", a.span)
@@ -288,7 +288,7 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
         return None
     interval = a.get("interval")
     every = 15 * _MINUTE if interval is None else parse_time(interval, a.span, "interval")
-    kept = {x: _KEPT[x] for x in durations}
+    kept_ms = {x: _KEPT[x] for x in durations}
     for e in next((n.elements for n in a.nested if n.name.lower() == "retentionperiod"), ()):
         duration = _NAMES.get((e.key or "").lower())
         if duration is None:
@@ -304,10 +304,12 @@ def _retention(d: tree.AggregationDefinition, durations: tuple[AggDuration, ...]
                 hint=f"The aggregation is kept per {', '.join(durations)}.",
             )
         if e.value.strip().lower() == "all":
-            kept[duration] = _ALL
+            kept_ms[duration] = _ALL
             continue
-        found = kept[duration] = parse_time(e.value, e.span, duration)
-        if found < _LEAST[duration]:
+        kept_time = kept_ms[duration] = parse_time(e.value, e.span, duration)
+        if kept_time < _LEAST[duration]:
             least = _LEAST[duration]
-            raise SiddhiBindError(f"the retention of '{e.key}' must be at least {least} ms, found {found} ms", e.span)
-    return PurgeRule(max(every, 1), {x: ms for x, ms in kept.items() if ms is not None})
+            raise SiddhiBindError(
+                f"the retention of '{e.key}' must be at least {least} ms, found {kept_time} ms", e.span
+            )
+    return PurgeRule(max(every, 1), {x: ms for x, ms in kept_ms.items() if ms is not None})

@@ -132,10 +132,10 @@ def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str
     _check_ref(a, "sink", properties)
     type_ = _type(a, "sink", SINKS, properties)
     options = connector_options(a, properties)
-    own = type_ in _OWN
+    has_options = type_ in _OWN
     dynamic = ("topic",) if type_ == "inMemory" else ()
-    _check_options(a, options, dynamic if own else None)
-    if own:
+    _check_options(a, options, dynamic if has_options else None)
+    if has_options:
         _check_no_deployment(a, f"a sink of type '{type_}'")
         _check_template(options.get("topic", ""), schema, _span(a, "topic"))
     _check_value(a, options, "on.error", _SINK_ACTIONS)
@@ -143,11 +143,11 @@ def _check_sink(a: tree.Annotation, schema: Schema, properties: Mapping[str, str
         _check_value(a, options, "priority", _PRIORITIES)
     mapping = single(a.nested, "map")
     if mapping is not None:
-        mapped = _type(mapping, "mapping", MAPPINGS, {}) in MAPPED
-        _check_options(mapping, None, () if mapped else None)
+        has_mapping = _type(mapping, "mapping", MAPPINGS, {}) in MAPPED
+        _check_options(mapping, None, () if has_mapping else None)
         _check_no_deployment(mapping, "a mapping")
         _check_payload(mapping, schema)
-        if mapped:
+        if has_mapping:
             sink_mapping(mapping, schema)
     distribution = single(a.nested, "distribution")
     if distribution is not None:
@@ -168,30 +168,30 @@ def _check_ref(a: tree.Annotation, what: str, properties: Mapping[str, str]) -> 
         )
 
 
-def _type(a: tree.Annotation, what: str, known: frozenset[str], properties: Mapping[str, str]) -> str:
+def _type(a: tree.Annotation, what: str, known_types: frozenset[str], properties: Mapping[str, str]) -> str:
     """The type of a connector or mapping, which must be given and exist."""
     type_ = connector_type(a, properties)
     if not type_:
-        example = min(known & {"inMemory", "passThrough", "rdbms"})
+        example = min(known_types & {"inMemory", "passThrough", "rdbms"})
         raise SiddhiBindError(f"@{a.name} has no 'type'", a.span, hint=f"Write @{a.name}(type='{example}', ...).")
-    if type_ not in known:
+    if type_ not in known_types:
         raise SiddhiBindError(
             f"unknown {what} type '{type_}'",
             _span(a, "type"),
-            hint=_meant(type_, known) or _instead(type_, what),
+            hint=_meant(type_, known_types) or _instead(type_, what),
             kind="ExtensionNotFoundException",
         )
     return type_
 
 
-def _meant(type_: str, known: frozenset[str]) -> str | None:
+def _meant(type_: str, known_types: frozenset[str]) -> str | None:
     """Hint for a type that is nearly a known one. One whose last part is known is that: http-sse is sse, and not
     http-response. Three letters of which one is another are another abbreviation: sms is not jms."""
     last = re.split(r"[-_.:]", type_)[-1]
-    if last != type_ and last in known:
+    if last != type_ and last in known_types:
         return f"Did you mean '{last}'?"
     same = sorted(type_.lower())
-    return did_you_mean(type_, (k for k in known if not len(k) == len(type_) <= 3 or sorted(k.lower()) == same))
+    return did_you_mean(type_, (k for k in known_types if not len(k) == len(type_) <= 3 or sorted(k.lower()) == same))
 
 
 def _instead(type_: str, what: str) -> str | None:
@@ -210,8 +210,8 @@ def _check_options(a: tree.Annotation, options: Mapping[str, str] | None, dynami
     for e in a.elements:
         if e.key is None:
             raise SiddhiBindError(f"an option of @{a.name} has no name", e.span, hint=f"Write name='{e.value}'.")
-    found = {e.key: e.value for e in a.elements if e.key is not None} if options is None else options
-    for key, value in found.items():
+    values = {e.key: e.value for e in a.elements if e.key is not None} if options is None else options
+    for key, value in values.items():
         if dynamic is not None and key not in dynamic and _DYNAMIC.search(value):
             raise SiddhiBindError(
                 f"'{key}' of this @{a.name} cannot depend on the event",
@@ -226,13 +226,13 @@ def _check_no_deployment(a: tree.Annotation, what: str) -> None:
             raise SiddhiBindError(f"'{e.key}' is not a known option of {what}", e.span, hint="Leave it out.")
 
 
-def _check_value(a: tree.Annotation, options: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> None:
+def _check_value(a: tree.Annotation, options: Mapping[str, str], key: str, allowed_values: tuple[str, ...]) -> None:
     value = options.get(key)
-    if value is not None and value.upper() not in allowed:
+    if value is not None and value.upper() not in allowed_values:
         raise SiddhiBindError(
             f"'{value}' is not a known value of '{key}' of @{a.name}",
             _span(a, key),
-            hint=f"Expected {', '.join(allowed[:-1])} or {allowed[-1]}.",
+            hint=f"Expected {', '.join(allowed_values[:-1])} or {allowed_values[-1]}.",
         )
 
 
@@ -254,24 +254,24 @@ def _check_mapped_attributes(mapping: tree.Annotation, schema: Schema, stream: s
     a = next((x for x in mapping.nested if x.name.lower() == "attributes"), None)
     if a is None:
         return
-    named = [e for e in a.elements if e.key is not None]
-    if named and len(named) < len(a.elements):
+    named_elements = [e for e in a.elements if e.key is not None]
+    if named_elements and len(named_elements) < len(a.elements):
         other = next(e for e in a.elements if (e.key is None) is not (a.elements[0].key is None))
         raise SiddhiBindError(
             "some attributes of @attributes are named and some are not",
             other.span,
             hint=f"Name each, as in {schema.names[0]}='...', or none.",
         )
-    if not named and len(a.elements) != len(schema):
+    if not named_elements and len(a.elements) != len(schema):
         raise SiddhiBindError(
             f"@attributes maps {len(a.elements)} attributes, stream '{stream}' has {len(schema)}",
             a.span,
             hint=f"It has {', '.join(schema.names)}.",
         )
-    given = {e.key: e for e in named}
-    missing = [n for n in schema.names if n not in given] if named else []
+    by_key = {e.key: e for e in named_elements}
+    missing = [n for n in schema.names if n not in by_key] if named_elements else []
     if missing:
-        near = did_you_mean(missing[0], (k for k in given if k is not None and k not in schema.names))
+        near = did_you_mean(missing[0], (k for k in by_key if k is not None and k not in schema.names))
         raise SiddhiBindError(
             f"@attributes does not map '{missing[0]}' of stream '{stream}'",
             a.span,
@@ -283,13 +283,13 @@ def _check_payload(mapping: tree.Annotation, schema: Schema) -> None:
     payloads = [a for a in mapping.nested if a.name.lower() == "payload"]
     if len(payloads) > 1:
         raise SiddhiBindError("@map takes one @payload", payloads[1].span, hint="Keep one.")
-    seen: set[str | None] = set()
+    keys: set[str | None] = set()
     for e in payloads[0].elements if payloads else ():
         _check_template(e.value, schema, e.span)
-        if e.key in seen:
+        if e.key in keys:
             what = "parts without a name" if e.key is None else f"parts '{e.key}'"
             raise SiddhiBindError(f"@payload has two {what}", e.span, hint="Give each a name of its own.")
-        seen.add(e.key)
+        keys.add(e.key)
 
 
 # ------------------------------------------------------------------------------------------------------- @distribution

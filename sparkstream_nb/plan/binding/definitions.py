@@ -76,19 +76,19 @@ def bind_definition(d: tree.Definition, symbols: Symbols) -> None:
 
 
 def _schema(attributes: tuple[tree.AttributeDefinition, ...]) -> Schema:
-    seen: dict[str, Type] = {}
+    types: dict[str, Type] = {}
     for a in attributes:
-        if a.name in seen:
+        if a.name in types:
             raise SiddhiBindError(f"attribute '{a.name}' is defined twice", a.span, kind="SiddhiParserException")
-        seen[a.name] = a.type
-    return Schema(tuple(Attribute(n, t) for n, t in seen.items()))
+        types[a.name] = a.type
+    return Schema(tuple(Attribute(n, t) for n, t in types.items()))
 
 
 def _claim(id_: str, what: str, symbols: Symbols, span: Span, hint: str = "Rename one of them.") -> None:
     """Raises SiddhiBindError, which shows `hint`, where something is called `id_` already."""
-    found = symbols.find(id_)
-    if found is not None:
-        kind = "trigger" if id_ in symbols.triggers else found.kind
+    source = symbols.find(id_)
+    if source is not None:
+        kind = "trigger" if id_ in symbols.triggers else source.kind
         raise SiddhiBindError(
             f"{what} '{id_}' cannot be defined: '{id_}' is already defined as a {kind}",
             span,
@@ -111,8 +111,8 @@ def _stream(d: tree.StreamDefinition, symbols: Symbols) -> None:
     symbols.streams[d.id.id] = StreamDef(Source("stream", d.id.id, schema), "defined", on_error, d.annotations)
     if on_error == "STREAM":
         fault = f"!{d.id.id}"
-        widened = Schema((*schema.attributes, Attribute("_error", Type.OBJECT)))
-        symbols.streams[fault] = StreamDef(Source("stream", fault, widened), "fault")
+        fault_schema = Schema((*schema.attributes, Attribute("_error", Type.OBJECT)))
+        symbols.streams[fault] = StreamDef(Source("stream", fault, fault_schema), "fault")
 
 
 def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
@@ -126,7 +126,7 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
     indexes: list[int] = []
     joint: list[tuple[int, ...]] = []
     store = tree.find_annotation(d.annotations, "store")
-    stored = store is not None
+    is_stored = store is not None
     elsewhere = store is not None and connector_type(store, symbols.properties) not in ("", "rdbms")
     for a in d.annotations:
         match a.name.lower():
@@ -142,7 +142,7 @@ def _table(d: tree.TableDefinition, symbols: Symbols) -> None:
                     )
                 keys = _attributes(a, schema, d.id.id)
             case "index":
-                if len(a.elements) > 1 and not stored:
+                if len(a.elements) > 1 and not is_stored:
                     raise SiddhiBindError(
                         "@Index of a table in memory takes one attribute",
                         a.span,

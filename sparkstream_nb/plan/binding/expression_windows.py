@@ -28,7 +28,7 @@ def bind_window_condition(text: str, schema: Schema, source: str = "the window")
         VisibleEvent(FIRST, "first", schema),
         VisibleEvent(LAST, "last", schema),
     )
-    scope = Scope(Symbols(), entries, "a window's expression", own=CANDIDATE, aggregators=True)
+    scope = Scope(Symbols(), entries, "a window's expression", own_slot=CANDIDATE, aggregators=True)
     return bind_condition(parse_expression(text), scope, "a window's expression")
 
 

@@ -39,7 +39,7 @@ UNKNOWN = Safety("node-dependent", "not looked at yet")
 class UniqueNames:
     """Names of queries and partitions, unique in the app; defaults count positions."""
 
-    taken: dict[str, tree.Node] = field(default_factory=dict)
+    nodes_by_name: dict[str, tree.Node] = field(default_factory=dict)
     queries: int = 0
     partitions: int = 0
 
@@ -52,27 +52,27 @@ class UniqueNames:
             name = single_value(element.annotations, "info", "name")
             if annotation is None or name is None:
                 continue
-            if name in names.taken:
+            if name in names.nodes_by_name:
                 raise SiddhiBindError(
                     f"two queries are called '{name}'",
                     annotation.span,
                     hint="Give each query its own name.",
                     kind="SiddhiAppValidationException",
                 )
-            names.taken[name] = element
+            names.nodes_by_name[name] = element
         return names
 
     def query(self, q: tree.Query) -> tuple[str, bool]:
         """The query's name, and whether the text gave it."""
         self.queries += 1
         annotation = tree.find_annotation(q.annotations, "info")
-        given = annotation.get("name") if annotation is not None else None
-        if given is not None:
-            return given, True
+        given_name = annotation.get("name") if annotation is not None else None
+        if given_name is not None:
+            return given_name, True
         name = f"query{self.queries}"
-        while name in self.taken:
+        while name in self.nodes_by_name:
             name += "_"
-        self.taken[name] = q
+        self.nodes_by_name[name] = q
         return name, False
 
 
@@ -85,7 +85,7 @@ def _elements(elements: tuple[tree.Query | tree.Partition, ...]) -> Iterator[tre
 
 def bind_query(q: tree.Query, place: PartitionPlace, names: UniqueNames) -> Query:
     """One query. It defines its target stream if nothing else has."""
-    name, named = names.query(q)
+    name, has_name = names.query(q)
     rate = _rate(q.rate)
     default: tree.EventType = "all" if rate is not None and rate.kind == "snapshot" else "current"
     if rate is not None and rate.kind == "snapshot" and (q.output.event_type or default) != "all":
@@ -100,7 +100,7 @@ def bind_query(q: tree.Query, place: PartitionPlace, names: UniqueNames) -> Quer
     selecting = Selecting(scope, output_id(q.output, place), several)
     select = bind_selection(q.select, selecting, q.output.span)
     output = bind_output(q.output, select, place, default)
-    return Query(name, named, input_, select, rate, output, UNKNOWN, q.annotations, span=q.span)
+    return Query(name, has_name, input_, select, rate, output, UNKNOWN, q.annotations, span=q.span)
 
 
 def _input(i: tree.QueryInput, place: PartitionPlace) -> tuple[Input, tuple[VisibleEvent, ...]]:
@@ -148,17 +148,17 @@ def bind_partition(p: tree.Partition, symbols: Symbols, names: UniqueNames) -> P
 
 
 def _key(k: tree.ValuePartition | tree.RangePartition, symbols: Symbols) -> ValueKey | RangeKey:
-    found = symbols.find(k.stream)
-    if found is None or found.kind in ("table", "aggregation"):
-        if found is not None:
-            raise SiddhiBindError(f"only streams can be partitioned, '{k.stream}' is a {found.kind}", k.span)
+    source = symbols.find(k.stream)
+    if source is None or source.kind in ("table", "aggregation"):
+        if source is not None:
+            raise SiddhiBindError(f"only streams can be partitioned, '{k.stream}' is a {source.kind}", k.span)
         raise symbols.undefined_error(tree.SourceName(k.stream, span=k.span), None, k.span)
     scope = Scope(
-        symbols, (VisibleEvent(0, found.id, found.schema, what=found.kind),), "a partition's key", bare="first"
+        symbols, (VisibleEvent(0, source.id, source.schema, what=source.kind),), "a partition's key", bare="first"
     )
     if isinstance(k, tree.ValuePartition):
-        return ValueKey(found.id, bind_expression(k.expression, scope))
-    return RangeKey(found.id, tuple((bind_condition(c, scope, "a range"), name) for c, name in k.ranges))
+        return ValueKey(source.id, bind_expression(k.expression, scope))
+    return RangeKey(source.id, tuple((bind_condition(c, scope, "a range"), name) for c, name in k.ranges))
 
 
 def _purge(p: tree.Partition) -> Purge | None:

@@ -66,7 +66,7 @@ def bind_handlers(
     handlers."""
     schema = source.schema
     steps: list[Step] = []
-    windowed = False
+    has_window = False
     for h in handlers:
         match h:
             case tree.Filter():
@@ -80,14 +80,14 @@ def bind_handlers(
                         h.span,
                         hint="Read it without a window.",
                     )
-                if windowed:
+                if has_window:
                     raise SiddhiBindError("a stream can have one window only", h.span)
                 if reader == "pattern":
                     raise SiddhiBindError("a pattern's streams cannot have windows", h.span)
-                windowed = True
+                has_window = True
                 steps.append(bind_window(h.call, h.span, scope))
             case tree.StreamFunction():
-                if reader == "join" and windowed:
+                if reader == "join" and has_window:
                     raise SiddhiBindError("in a join nothing may follow the window", h.span)
                 step = bind_stream_function(h, scope, schema)
                 if reader == "pattern" and step.function not in IN_PATTERNS:
@@ -111,12 +111,12 @@ def _widen_event(e: VisibleEvent, schema: Schema) -> VisibleEvent:
 def bind_stream_function(h: tree.StreamFunction, scope: Scope, schema: Schema) -> FunctionStep:
     """`#ns:name(args)`."""
     key = str(h.call)
-    found = STREAM_FUNCTIONS.get(key)
-    if found is None:
+    function = STREAM_FUNCTIONS.get(key)
+    if function is None:
         raise unknown("stream function", key, h.span)
     args = _own_arguments(h.call, scope)
-    resolve(found.signature, args, h.span, "stream function")
-    appends = found.appends(args)
+    resolve(function.signature, args, h.span, "stream function")
+    appends = function.appends(args)
     for a in appends:
         if schema.find(a.name) is not None:
             raise SiddhiBindError(
@@ -130,11 +130,11 @@ def bind_stream_function(h: tree.StreamFunction, scope: Scope, schema: Schema) -
 def bind_window(call: tree.FunctionCall, span: Span, scope: Scope) -> WindowStep:
     """`#window.name(args)`, or the window of `define window`."""
     key = str(call)
-    found = WINDOWS.get(key)
-    if found is None:
+    signature = WINDOWS.get(key)
+    if signature is None:
         raise unknown("window", key, span)
     args = _own_arguments(call, scope)
-    resolve(found, args, span, "window")
+    resolve(signature, args, span, "window")
     scope.symbols.note_use(WINDOWS.use_of(key))
     condition = None
     if DECLARATIONS[key].reads == "expression":
@@ -185,8 +185,8 @@ def bind_join(join: tree.JoinStream, place: PartitionPlace) -> tuple[JoinInput, 
         )
         bound = bind_handlers(source, side.handlers, scope, slot, "join")
         if static[slot] and bound.steps:
-            ignored = next(s for s in bound.steps if isinstance(s, WindowStep))
-            bound = replace(bound, steps=(), ignored=ignored)
+            ignored_window = next(s for s in bound.steps if isinstance(s, WindowStep))
+            bound = replace(bound, steps=(), ignored=ignored_window)
         sides.append(bound)
         entries.append(_widen_event(entry, bound.schema))
     triggers = _triggers(join, static)
@@ -281,12 +281,12 @@ def bind_range(
                 hint=f"Expected {names}.",
                 kind="SiddhiAppValidationException",
             )
-        held = scope.symbols.aggregations[aggregation.id].durations
-        if duration not in held:
+        durations = scope.symbols.aggregations[aggregation.id].durations
+        if duration not in durations:
             raise SiddhiBindError(
                 f"aggregation '{aggregation.id}' is not kept per {duration}",
                 bound.span,
-                hint=f"It is kept per {', '.join(held)}.",
+                hint=f"It is kept per {', '.join(durations)}.",
             )
     return bounds, bound
 

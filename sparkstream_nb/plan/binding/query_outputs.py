@@ -49,8 +49,8 @@ def bind_output(
         return Insert(_insert_target(output, id_, select.schema, place), event_type)
     table = place.symbols.tables.get(id_)
     if table is None:
-        found = place.symbols.find(id_)
-        message = f"'{id_}' is a {found.kind}, not a table" if found else f"no table '{output.target}' is defined"
+        source = place.symbols.find(id_)
+        message = f"'{id_}' is a {source.kind}, not a table" if source else f"no table '{output.target}' is defined"
         raise SiddhiBindError(message, output.target.span, hint=did_you_mean(id_, place.symbols.tables))
     target = table.source
     scope = table_scope(target, select.schema, place)
@@ -94,11 +94,11 @@ def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope
             hint = did_you_mean(v.name, target.schema.names) or f"It has {', '.join(target.schema.names)}."
             raise SiddhiBindError(f"table '{target.id}' has no attribute '{v.name}'", v.span, hint=hint)
         value = bind_expression(item.value, scope)
-        wanted = target.schema[at].type
-        if value.type is not wanted and promote(value.type, wanted) is not wanted:
-            hint = f"Write convert(..., '{wanted}')."
+        target_type = target.schema[at].type
+        if value.type is not target_type and promote(value.type, target_type) is not target_type:
+            hint = f"Write convert(..., '{target_type}')."
             raise SiddhiBindError(
-                f"'{v.name}' of table '{target.id}' is {wanted}, the value is {value.type}", value.span, hint=hint
+                f"'{v.name}' of table '{target.id}' is {target_type}, the value is {value.type}", value.span, hint=hint
             )
         out.append(SetItem(at, value))
     return tuple(out)
@@ -106,21 +106,21 @@ def bind_set(items: tuple[tree.SetAssignment, ...] | None, target: Source, scope
 
 def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: PartitionPlace) -> Source:
     symbols = place.symbols
-    found = symbols.find(id_)
-    if found is None:
+    target = symbols.find(id_)
+    if target is None:
         if output.target.fault:
             raise symbols.undefined_error(output.target, place.partition, output.target.span)
         source = Source("stream", id_, schema)
         symbols.streams[id_] = StreamDef(source, "inferred")
         return source
-    if found.kind == "aggregation":
+    if target.kind == "aggregation":
         raise SiddhiBindError(
             f"'{id_}' is an aggregation, events cannot be inserted into it",
             output.target.span,
             kind="DuplicateDefinitionException",
         )
-    _check_same(schema, found, output.target.span, "DuplicateDefinitionException")
-    return found
+    _check_same(schema, target, output.target.span, "DuplicateDefinitionException")
+    return target
 
 
 def _check_columns(row: Schema, target: Source, span: Span) -> None:

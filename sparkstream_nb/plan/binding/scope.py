@@ -25,7 +25,7 @@ class VisibleEvent:
     slot: int
     name: str | None
     schema: Schema
-    counted: bool = False
+    is_counted: bool = False
     what: str = "stream"
     alias: str | None = None
     of: str | None = None
@@ -38,8 +38,8 @@ Bare = Literal["first", "all"]
 class Scope:
     """The visible events, and how unqualified names are resolved.
 
-    `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own` is the slot
-    of the state whose filter is being bound, `own_ref` the reference that the text gives this state. `lists`: a counted
+    `bare`: "first" searches only the first entry, "all" searches each and requires exactly one match. `own_slot` is the
+    slot of the state whose filter is being bound, `own_ref` the reference that the text gives it. `lists`: a counted
     state's attribute without index is the list of all its events. `aggregators`: whether aggregators are allowed here;
     `place` names the place for messages. `later` are references that come later in a pattern.
     """
@@ -48,7 +48,7 @@ class Scope:
     entries: tuple[VisibleEvent, ...]
     place: str
     bare: Bare = "all"
-    own: int | None = None
+    own_slot: int | None = None
     own_ref: str | None = None
     lists: bool = False
     aggregators: bool = False
@@ -71,7 +71,7 @@ class Scope:
         at = entry.schema.find(v.name)
         if at is None:
             raise self._missing_attribute(v.name, entry, v.span)
-        return self._ref(entry, at, v.index, v.span, qualified=True)
+        return self._ref(entry, at, v.index, v.span, is_qualified=True)
 
     def event(self, source: tree.SourceName, index: tree.EventIndex | None, span: Span) -> Expr:
         """Meaning of `e1` or `e1[last]` in `... is null`: an event, or an attribute of that name."""
@@ -86,20 +86,21 @@ class Scope:
     def all_attributes(self, span: Span) -> list[Ref]:
         """The attributes of all entries, for `*`. Raises SiddhiBindError if two have one name."""
         out: list[Ref] = []
-        seen: dict[str, VisibleEvent] = {}
+        entries_by_name: dict[str, VisibleEvent] = {}
         for entry in self.entries:
             if entry.slot < 0:
                 continue
             for i, a in enumerate(entry.schema):
-                if a.name in seen:
+                if a.name in entries_by_name:
                     raise SiddhiBindError(
-                        f"'*' would give two attributes '{a.name}', of '{seen[a.name].name}' and '{entry.name}'",
+                        f"'*' would give two attributes '{a.name}', of '{entries_by_name[a.name].name}' and "
+                        f"'{entry.name}'",
                         span,
                         hint="Name the attributes, each with 'as'.",
                         kind="DuplicateAttributeException",
                     )
-                seen[a.name] = entry
-                ref = self._ref(entry, i, None, span, qualified=False)
+                entries_by_name[a.name] = entry
+                ref = self._ref(entry, i, None, span, is_qualified=False)
                 assert isinstance(ref, Ref)
                 out.append(ref)
         return out
@@ -118,8 +119,8 @@ class Scope:
         return None
 
     def _visible(self) -> tuple[VisibleEvent, ...]:
-        if self.own is not None:
-            return tuple(e for e in self.entries if e.slot == self.own)
+        if self.own_slot is not None:
+            return tuple(e for e in self.entries if e.slot == self.own_slot)
         return self.entries[:1] if self.bare == "first" else tuple(e for e in self.entries if e.slot != TABLE)
 
     def _bare(self, v: tree.Variable) -> Expr:
@@ -138,7 +139,7 @@ class Scope:
             )
         if hits:
             entry, at = hits[0]
-            return self._ref(entry, at, v.index, v.span, qualified=False)
+            return self._ref(entry, at, v.index, v.span, is_qualified=False)
         entry_named = self._find(v.name)
         if entry_named is not None and entry_named.slot >= 0 and len(self.entries) > 1:
             self._check_index(entry_named, v.index, v.span)
@@ -196,20 +197,22 @@ class Scope:
         `[last]` of the own name is the event before the one that is looked at. Siddhi's `parseVariable` counts so
         wherever the name is the own one, so it is the last event but one of the other state.
         """
-        if index is None or not index.from_last or entry.slot == self.own or entry.name != self.own_ref:
+        if index is None or not index.from_last or entry.slot == self.own_slot or entry.name != self.own_ref:
             return index
         return replace(index, offset=index.offset + 1)
 
-    def _ref(self, entry: VisibleEvent, at: int, index: tree.EventIndex | None, span: Span, *, qualified: bool) -> Expr:
+    def _ref(
+        self, entry: VisibleEvent, at: int, index: tree.EventIndex | None, span: Span, *, is_qualified: bool
+    ) -> Expr:
         self._check_index(entry, index, span)
         index = self._of_own_name(entry, index)
         attribute = entry.schema[at]
         type_ = attribute.type
-        if entry.counted and index is None and entry.slot != self.own:
-            if self.lists and qualified:
+        if entry.is_counted and index is None and entry.slot != self.own_slot:
+            if self.lists and is_qualified:
                 type_ = Type.OBJECT
             else:  # of several events a filter sees the latest, clauses after the match the first
-                index = tree.EventIndex(0, from_last=self.own is not None)
+                index = tree.EventIndex(0, from_last=self.own_slot is not None)
         return Ref(type_, entry.slot, at, attribute.name, index, span=span)
 
 

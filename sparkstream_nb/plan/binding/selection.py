@@ -39,10 +39,10 @@ def bind_selection(selection: tree.Selection, selecting: Selecting, span: Span) 
                 hint="Write a comparison, such as x == true.",
                 kind="SiddhiAppCreationException",
             )
-    unselected: list[Expr] = []
-    order_by = tuple(_order(o, schema, selecting, unselected) for o in selection.order_by)
+    unselected_keys: list[Expr] = []
+    order_by = tuple(_order(o, schema, selecting, unselected_keys) for o in selection.order_by)
     limit, offset = _count("limit", selection.limit), _count("offset", selection.offset)
-    return Select(items, group_by, having, order_by, limit, offset, tuple(unselected))
+    return Select(items, group_by, having, order_by, limit, offset, tuple(unselected_keys))
 
 
 def _items(selection: tree.Selection, scope: Scope, span: Span) -> tuple[OutputItem, ...]:
@@ -91,25 +91,29 @@ def _having_scope(selecting: Selecting, schema: Schema) -> Scope:
     output = VisibleEvent(OUTPUT, selecting.output, schema, what="output")
     inputs = selecting.scope.entries if selecting.several else ()
     bare: Bare = "all" if selecting.several else "first"
-    return replace(selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, place="having", own=None)
+    return replace(
+        selecting.scope, entries=(output, *inputs), bare=bare, aggregators=True, place="having", own_slot=None
+    )
 
 
-def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected: list[Expr]) -> OrderItem:
-    """An attribute of the output or, with several inputs, of one of them, which is added to `unselected`."""
+def _order(o: tree.OrderBy, schema: Schema, selecting: Selecting, unselected_keys: list[Expr]) -> OrderItem:
+    """An attribute of the output or, with several inputs, of one of them, which is added to `unselected_keys`."""
     v = o.attribute
-    own = v.source is None or (not selecting.several and v.source.id == selecting.output)
-    at = schema.find(v.name) if own else None
+    is_output = v.source is None or (not selecting.several and v.source.id == selecting.output)
+    at = schema.find(v.name) if is_output else None
     if at is None and not selecting.several:
         hint = did_you_mean(v.name, schema.names) or f"Selected here: {', '.join(schema.names)}."
         raise SiddhiBindError(
-            f"the query's output has no attribute '{v.name if own else f'{v.source}.{v.name}'}'",
+            f"the query's output has no attribute '{v.name if is_output else f'{v.source}.{v.name}'}'",
             v.span,
             hint=f"'order by' can use selected attributes only. {hint}",
-            kind="AttributeNotExistException" if own or v.name not in schema.names else "SiddhiAppCreationException",
+            kind="AttributeNotExistException"
+            if is_output or v.name not in schema.names
+            else "SiddhiAppCreationException",
         )
     if at is None:
-        unselected.append(replace(selecting.scope, bare="all", place="order by", own=None).variable(v))
-        at = len(schema) + len(unselected) - 1
+        unselected_keys.append(replace(selecting.scope, bare="all", place="order by", own_slot=None).variable(v))
+        at = len(schema) + len(unselected_keys) - 1
     return OrderItem(at, o.descending)
 
 

@@ -10,10 +10,12 @@ _KIND = "DuplicateAnnotationException"
 
 def single(annotations: tuple[tree.Annotation, ...], name: str) -> tree.Annotation | None:
     """The annotation called `name`, in any case, or None. Raises SiddhiBindError if there are two."""
-    found = [a for a in annotations if a.name.lower() == name.lower()]
-    if len(found) > 1:
-        raise SiddhiBindError(f"@{found[1].name} is given twice", found[1].span, hint="Keep one of them.", kind=_KIND)
-    return found[0] if found else None
+    matches = [a for a in annotations if a.name.lower() == name.lower()]
+    if len(matches) > 1:
+        raise SiddhiBindError(
+            f"@{matches[1].name} is given twice", matches[1].span, hint="Keep one of them.", kind=_KIND
+        )
+    return matches[0] if matches else None
 
 
 def single_value(annotations: tuple[tree.Annotation, ...], name: str, key: str | None) -> str | None:
@@ -22,8 +24,8 @@ def single_value(annotations: tuple[tree.Annotation, ...], name: str, key: str |
     Raises SiddhiBindError if there are two.
     """
     a = single(annotations, name)
-    found = [e for e in a.elements if (e.key and e.key.lower()) == key] if a is not None else []
-    if len(found) > 1:
+    elements = [e for e in a.elements if (e.key and e.key.lower()) == key] if a is not None else []
+    if len(elements) > 1:
         what = "values without a name" if key is None else f"values of '{key}'"
-        raise SiddhiBindError(f"@{name} has two {what}", found[1].span, hint="Keep one of them.", kind=_KIND)
-    return found[0].value if found else None
+        raise SiddhiBindError(f"@{name} has two {what}", elements[1].span, hint="Keep one of them.", kind=_KIND)
+    return elements[0].value if elements else None

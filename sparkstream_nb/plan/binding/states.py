@@ -24,24 +24,24 @@ from .scope import Scope, VisibleEvent
 
 @dataclass
 class _Binder:
-    """Walks the states. Slots are numbered in the order of the text; `known` holds the entries in the order in which
+    """Walks the states. Slots are numbered in the order of the text; `visible_events` are in the order in which
     Siddhi makes them: of `A and B` it makes B first, of `A and not B` A, so the other's filter may name that one.
     Where two states have one name, it means the one made first, in filters (their own too) and in the select."""
 
     place: PartitionPlace
     slots: dict[int, Slot] = field(default_factory=dict)
-    known: list[VisibleEvent] = field(default_factory=list)
+    visible_events: list[VisibleEvent] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
     refs: list[str] = field(default_factory=list)
-    named: set[str] = field(default_factory=set)
-    """The names in `known`."""
+    used_names: set[str] = field(default_factory=set)
+    """The names in `visible_events`."""
 
     def state(self, s: tree.StateElement) -> State:
         match s:
             case tree.StreamState():
-                return self.stream(s, counted=False)
+                return self.stream(s, is_counted=False)
             case tree.CountState():
-                return CountState(self.stream(s.state, counted=True), s.least, s.most)
+                return CountState(self.stream(s.state, is_counted=True), s.least, s.most)
             case tree.AbsentState():
                 return self.absent(s)
             case tree.LogicalState():
@@ -58,12 +58,12 @@ class _Binder:
         raise TypeError(type(s))
 
     def one(self, s: tree.StreamState | tree.AbsentState) -> StreamState | AbsentState:
-        return self.absent(s) if isinstance(s, tree.AbsentState) else self.stream(s, counted=False)
+        return self.absent(s) if isinstance(s, tree.AbsentState) else self.stream(s, is_counted=False)
 
     def absent(self, s: tree.AbsentState) -> AbsentState:
-        return AbsentState(self.stream(s.state, counted=False), s.wait.millis if s.wait is not None else None)
+        return AbsentState(self.stream(s.state, is_counted=False), s.wait.millis if s.wait is not None else None)
 
-    def stream(self, s: tree.StreamState, *, counted: bool) -> StreamState:
+    def stream(self, s: tree.StreamState, *, is_counted: bool) -> StreamState:
         symbols = self.place.symbols
         source = symbols.source(s.source, self.place.partition, s.source.span)
         if source.kind in ("table", "aggregation"):
@@ -71,21 +71,21 @@ class _Binder:
         slot = self.numbers[id(s)]
         name = s.ref or str(s.source)
         of = None if s.ref is None else str(s.source)
-        own = VisibleEvent(slot, name, source.schema, counted, source.kind, of=of)
-        later = tuple(r for r in self.refs if r != s.ref and r not in self.named)
+        event = VisibleEvent(slot, name, source.schema, is_counted, source.kind, of=of)
+        later = tuple(r for r in self.refs if r != s.ref and r not in self.used_names)
         scope = Scope(
             symbols,
-            (*self.known, own),
+            (*self.visible_events, event),
             "a pattern's filter",
-            own=slot,
+            own_slot=slot,
             own_ref=s.ref,
             later=later,
             tables=False,
         )
         bound = bind_handlers(source, s.handlers, scope, slot, "pattern")
-        self.known.append(VisibleEvent(slot, name, bound.schema, counted, source.kind, of=of))
-        self.named.add(name)
-        self.slots[slot] = Slot(s.ref, source, bound.schema, counted)
+        self.visible_events.append(VisibleEvent(slot, name, bound.schema, is_counted, source.kind, of=of))
+        self.used_names.add(name)
+        self.slots[slot] = Slot(s.ref, source, bound.schema, is_counted)
         return StreamState(slot, bound)
 
 
@@ -115,4 +115,4 @@ def bind_states(stream: tree.StateStream, place: PartitionPlace) -> tuple[StateI
     state = binder.state(stream.state)
     slots = tuple(binder.slots[i] for i in range(len(binder.slots)))
     within = stream.within.millis if stream.within is not None else None
-    return StateInput(stream.kind, state, slots, within), tuple(binder.known)
+    return StateInput(stream.kind, state, slots, within), tuple(binder.visible_events)

@@ -40,14 +40,14 @@ class Symbols:
 
     def find(self, id_: str) -> Source | None:
         """The window, stream, table or aggregation called `id_` (`SingleInputStreamParser` looks in this order)."""
-        for found in (
+        for definition in (
             self.windows.get(id_),
             self.streams.get(id_),
             self.tables.get(id_),
             self.aggregations.get(id_),
         ):
-            if found is not None:
-                return found.source
+            if definition is not None:
+                return definition.source
         return None
 
     def ids(self) -> Iterable[str]:
@@ -62,10 +62,10 @@ class Symbols:
 
         Raises SiddhiBindError if there is none.
         """
-        found = self.find(full_id(name, partition))
-        if found is None:
+        source = self.find(full_id(name, partition))
+        if source is None:
             raise self.undefined_error(name, partition, span)
-        return found
+        return source
 
     def undefined_error(self, name: tree.SourceName, partition: str | None, span: Span) -> SiddhiBindError:
         """The error for reading a source that nothing has defined."""

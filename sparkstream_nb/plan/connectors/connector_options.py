@@ -45,11 +45,11 @@ def option_names(end: End, type_: str) -> frozenset[str]:
 def is_ignored(end: End, type_: str, key: str) -> bool:
     """True for an option that neither this build nor WSO2's extension of this type has. Siddhi drops such an option in
     silence. False for types whose options are not known."""
-    known = extension_types(end).get(type_)
+    extension = extension_types(end).get(type_)
     specs = TABLES[end].get(type_, {})
-    if known is None and not specs:
+    if extension is None and not specs:
         return False
-    names = {*(known.options if known is not None else ()), *specs, *_OF_ALL}
+    names = {*(extension.options if extension is not None else ()), *specs, *_OF_ALL}
     prefixes = tuple(spec.prefix for spec in specs.values() if spec.prefix)
     if not names - _OF_ALL and end in ("source", "sink"):
         return False
@@ -58,16 +58,16 @@ def is_ignored(end: End, type_: str, key: str) -> bool:
     return case(key) not in {case(n) for n in names} and not has_prefix and not key.startswith("dep:")
 
 
-def find_meant_option(end: End, type_: str, key: str, given: Collection[str]) -> str | None:
+def find_meant_option(end: End, type_: str, key: str, written_keys: Collection[str]) -> str | None:
     """The option that a name which is ignored was meant to be, where the app cannot do without: one that is needed and
-    not `given`, or one of this build alone; else None."""
-    needed = [
+    not among the `written_keys`, or one of this build alone; else None."""
+    needed_options = [
         spec.name
         for spec in TABLES[end].get(type_, {}).values()
-        if spec.name not in given and spec.alternative not in given and (spec.required or spec.own)
+        if spec.name not in written_keys and spec.alternative not in written_keys and (spec.required or spec.is_extra)
     ]
     near = near_to(key, option_names(end, type_))
-    return near[0] if near and near[0] in needed else None
+    return near[0] if near and near[0] in needed_options else None
 
 
 def list_options(end: End, type_: str) -> str:
@@ -81,8 +81,8 @@ def find_missing_option(end: End, type_: str, options: Mapping[str, str]) -> tup
     for spec in options_of(end, type_).values():
         names = [name for name in (spec.name, spec.alternative) if name]
         if spec.required and not any(options.get(name, "").strip() for name in names):
-            needed = " or ".join(f"'{name}'" for name in names)
-            return f"a {end} of type '{type_}' has no {needed}", f"Write {spec.required}."
+            names_text = " or ".join(f"'{name}'" for name in names)
+            return f"a {end} of type '{type_}' has no {names_text}", f"Write {spec.required}."
     return None
 
 
@@ -130,10 +130,10 @@ def describe_value_gap(end: End, type_: str, key: str, value: str, note: str = "
     return f"{key}='{value}'{note} of {_phrase(end, type_)}{reason}"
 
 
-def list_setting_gaps(end: End, type_: str, value: str, known: Mapping[str, type]) -> Iterator[str]:
-    """The words for each setting of Kafka's client in `optional.configuration` that is none of the `known` ones."""
+def list_setting_gaps(end: End, type_: str, value: str, known_settings: Mapping[str, type]) -> Iterator[str]:
+    """The words for each setting of Kafka's client in `optional.configuration` that is none of the `known_settings`."""
     for name, _ in client_settings(value):
-        if name and name not in known:
+        if name and name not in known_settings:
             yield f"'{name}' in {CONFIGURATION} of {_phrase(end, type_)}"
 
 

@@ -118,13 +118,14 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
     schema = stream.source.schema
     time = options.get(TIME)
     if time is not None:
-        found = schema.find(time)
-        if found is None:
+        column = schema.find(time)
+        if column is None:
             hint = did_you_mean(time, schema.names) or f"It has {', '.join(schema.names)}."
             raise SiddhiBindError(f"stream '{stream.source.id}' has no attribute '{time}'", a.span, hint=hint)
-        if schema[found].type not in (Type.LONG, Type.STRING):
+        if schema[column].type not in (Type.LONG, Type.STRING):
             raise SiddhiBindError(
-                f"'{TIME}' names a long (ms since 1970) or a string (ISO 8601), and '{time}' is a {schema[found].type}",
+                f"'{TIME}' names a long (ms since 1970) or a string (ISO 8601), and '{time}' is a "
+                f"{schema[column].type}",
                 a.span,
             )
     mapping = source_mapping(next((m for m in a.nested if m.name.lower() == "map"), None), schema)
@@ -163,10 +164,10 @@ def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMappin
             "a source of type 'cdc' gives rows, whose columns are keys", a.span, hint="Write @map(type='keyvalue')."
         )
     mode, operations = SOURCES["cdc"]["mode"], listened_operations(options)
-    written = options.get(mode.name, mode.default)
-    if written.strip().lower() not in mode.values:
+    mode_text = options.get(mode.name, mode.default)
+    if mode_text.strip().lower() not in mode.values:
         raise SiddhiBindError(
-            f"mode='{written}' of a source of type 'cdc' is unknown", a.span, hint="Write 'listening' or 'polling'."
+            f"mode='{mode_text}' of a source of type 'cdc' is unknown", a.span, hint="Write 'listening' or 'polling'."
         )
     unknown = sorted(operations - {*SOURCES["cdc"]["operation"].values})
     if unknown:
@@ -239,9 +240,9 @@ def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[st
         for words in _list_option_gaps(type_, key, value):
             yield "source-option", words
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
-    written = None if mapping is None else mapping.get("type")
-    if mapping is not None and (written not in MAPPED or (written in BYTES and type_ not in BINARY)):
-        yield "mapping", f"a source of type '{type_}' with mapping '{written}'"
+    map_type = None if mapping is None else mapping.get("type")
+    if mapping is not None and (map_type not in MAPPED or (map_type in BYTES and type_ not in BINARY)):
+        yield "mapping", f"a source of type '{type_}' with mapping '{map_type}'"
 
 
 def _list_option_gaps(type_: str, key: str, value: str) -> Iterator[str]:

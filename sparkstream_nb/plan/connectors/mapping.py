@@ -110,11 +110,11 @@ class SourceMapping:
 
 @dataclass(frozen=True)
 class Template:
-    """A text with values in it: `parts` are texts, and positions of attributes. `whole`: the position of the attribute
+    """A text with values in it: `parts` are texts, and positions of attributes. `column`: the position of the attribute
     that the template is nothing but the name of, so that its value is passed on and not a text."""
 
     parts: tuple[str | int, ...]
-    whole: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True)

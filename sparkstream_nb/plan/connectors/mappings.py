@@ -63,14 +63,14 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
     o = _MapOptions(mapping, "source-mapping", type_)
     elements = _attributes(mapping, schema, type_)
     headers = _headers(mapping, schema)
-    placed = [e for e, h in zip(elements, headers, strict=True) if e is not None and h is None]
+    by_place = [e for e, h in zip(elements, headers, strict=True) if e is not None and h is None]
     missing = "fail.on.unknown.attribute" if type_ == "csv" else _MISSING
     together = type_ != "text" and (type_ != "json" or o.flag(_GROUPING))
     if type_ == "csv":
         o.flag(_GROUPING)  # its rows are events whether it is given or not
-    format_ = _source_format(o, bool(placed))
+    format_ = _source_format(o, bool(by_place))
     places: tuple[Place | None, ...] | None = None
-    if placed:
+    if by_place:
         # Siddhi maps by default where all attributes come from transport properties.
         reads = _AttributePlaces(o, format_)
         pairs = zip(elements, headers, strict=True)
@@ -104,27 +104,27 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
             format_: SinkFormat = CsvSink(columns, o.delimiter(), o.flag("header"))
             return SinkMapping(format_, (), o.flag(_GROUPING))
         case "json":
-            grouped = o.flag(_GROUPING)
+            is_grouped = o.flag(_GROUPING)
             nulls = o.flag("enable.null.attribute.value")
             format_ = JsonSink(_around(o.get(_ENCLOSING)), o.flag("validate.json"), nulls)
         case "text":
-            grouped = o.flag(_GROUPING)
+            is_grouped = o.flag(_GROUPING)
             format_ = TextSink(o.line(), o.line_break())
         case "avro":
-            grouped, format_ = False, _avro(o)
+            is_grouped, format_ = False, _avro(o)
             if not format_.schema:
                 _no_objects(mapping, schema, (None,) * len(schema), type_)
         case "binary":
             if payload is not None:
                 raise SiddhiBindError("a binary mapping has no @payload", payload.span, hint="Leave it out.")
             _no_objects(mapping, schema, (None,) * len(schema), type_)
-            grouped, format_ = True, Binary()
+            is_grouped, format_ = True, Binary()
         case "xml":
-            grouped = True
+            is_grouped = True
             format_ = _xml_sink(o, payload is not None)
         case _:
-            grouped, format_ = False, KeyValueSink()
-    return SinkMapping(format_, _payload(payload, schema, type_), grouped)
+            is_grouped, format_ = False, KeyValueSink()
+    return SinkMapping(format_, _payload(payload, schema, type_), is_grouped)
 
 
 def _type(mapping: tree.Annotation | None) -> str:
@@ -150,11 +150,11 @@ class _MapOptions:
             key = e.key or ""
             if key.lower() == "type" or key in names or (prefixes and key.startswith(prefixes)):
                 continue
-            refused = self._table.get(key)
-            if refused is not None and refused.off is not None:
-                if e.value.lower() not in refused.off:
+            refused_option = self._table.get(key)
+            if refused_option is not None and refused_option.off is not None:
+                if e.value.lower() not in refused_option.off:
                     message = f"'{key}' belongs to WSO2's siddhi-map-{self.type}, and this build leaves it out"
-                    raise NotInThisBuild("mapping", message, e.span, hint=refused.instead)
+                    raise NotInThisBuild("mapping", message, e.span, hint=refused_option.instead)
                 continue
             if is_ignored(self.end, self.type, key):
                 continue
@@ -216,17 +216,17 @@ def _attributes(
     if a is None or not a.elements:
         return (None,) * len(schema)
     if a.elements[0].key is None:
-        found = a.elements
+        elements = a.elements
     else:
         for e in a.elements:
             if e.key is not None and schema.find(e.key) is None and type_ != "passThrough":
                 hint = did_you_mean(e.key, schema.names) or f"It has {', '.join(schema.names)}."
                 raise SiddhiBindError(f"the stream has no attribute '{e.key}'", e.span, hint=hint)
         by_name = {e.key: e for e in a.elements}
-        found = tuple(by_name[n] for n in schema.names if n in by_name)
-    if len(found) != len(schema):
+        elements = tuple(by_name[n] for n in schema.names if n in by_name)
+    if len(elements) != len(schema):
         raise SiddhiBindError("@attributes does not map all attributes", a.span, hint=f"It must map {schema}.")
-    return tuple(found)
+    return tuple(elements)
 
 
 def _headers(mapping: tree.Annotation | None, schema: Schema) -> tuple[str | None, ...]:
@@ -238,7 +238,7 @@ def _headers(mapping: tree.Annotation | None, schema: Schema) -> tuple[str | Non
     return tuple(v.removeprefix("trp:") if v.startswith("trp:") else None for v in values)
 
 
-def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
+def _source_format(o: _MapOptions, by_place: bool) -> SourceFormat:
     match o.type:
         case "json":
             path = o.get(_ENCLOSING)
@@ -251,7 +251,7 @@ def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
         case "text":
             keys = [e for e in o.mapping.elements if e.key is not None and e.key.startswith(_REGEX)]
             patterns = tuple((e.key.removeprefix(_REGEX), e.value) for e in keys if e.key is not None)
-            if keys and not placed:
+            if keys and not by_place:
                 hint = "Write @attributes(name='A[1]', ...), or leave the pattern out."
                 raise SiddhiBindError(f"'{keys[0].key}' is used by no attribute", keys[0].span, hint=hint)
             return TextSource(patterns, o.flag(_GROUPING), o.line(), o.line_break())
@@ -269,7 +269,7 @@ def _source_format(o: _MapOptions, placed: bool) -> SourceFormat:
             return _avro(o)
     as_event = o.flag("enclosing.element.as.event")
     path = o.get(_ENCLOSING)
-    if path is None or not placed:
+    if path is None or not by_place:
         return XmlSource(None, as_event)
     return XmlSource(_xpath(path, _namespaces(o), o.span(_ENCLOSING)), as_event)
 
@@ -384,9 +384,9 @@ def template(text: str, schema: Schema) -> Template:
 
     Raises KeyError for an attribute that the stream does not have.
     """
-    whole = schema.find(text.strip())
-    if whole is not None:
-        return Template((whole,), whole)
+    column = schema.find(text.strip())
+    if column is not None:
+        return Template((column,), column)
     if re.fullmatch(r"`\S*`", text):  # a text that is called as an attribute is
         text = text[1:-1]
     parts: list[str | int] = []
@@ -410,12 +410,12 @@ def _payload(payload: tree.Annotation | None, schema: Schema, type_: str) -> tup
     out = []
     for e in payload.elements:
         try:
-            found = template(e.value, schema)
+            template_of_element = template(e.value, schema)
         except KeyError as error:
             name = str(error.args[0])
             hint = did_you_mean(name, schema.names) or f"It has {', '.join(schema.names)}."
             raise SiddhiBindError(f"the stream has no attribute '{name}'", e.span, hint=hint) from None
-        if type_ != "keyvalue" and found.whole is not None:
+        if type_ != "keyvalue" and template_of_element.column is not None:
             name = e.value.strip()
             hint = f"Write '{{{{{name}}}}}' for its value, or '`{name}`' for the word."
             raise SiddhiBindError(
@@ -424,7 +424,7 @@ def _payload(payload: tree.Annotation | None, schema: Schema, type_: str) -> tup
         if type_ == "keyvalue" and e.key is None:
             hint = f"Write @payload({schema.names[0]}='...')."
             raise SiddhiBindError("a part of a keyvalue @payload has no name", e.span, hint=hint)
-        out.append((e.key or "", found))
+        out.append((e.key or "", template_of_element))
     return tuple(out)
 
 

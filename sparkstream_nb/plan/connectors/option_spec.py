@@ -27,9 +27,9 @@ class OptionSpec:
     `values` are the values of a `choice`. `refusal` is None where other values are mistakes; where they are valid, and
     this build does not have them, it is the reason, in a few words, which may be empty. `most` bounds a number.
 
-    `dynamic`: the value may have `{{attribute}}`. `secret`: the value is a reference such as `${sec:NAME}`. `shown`:
-    the value is displayed, and may have no reference. `own`: an option of this build, which WSO2's extension does not
-    have. `effect`: False for an option that is accepted and changes nothing. `prefix`: every name that begins with it
+    `dynamic`: the value may have `{{attribute}}`. `secret`: the value is a reference such as `${sec:NAME}`. `is_shown`:
+    the value is displayed, and may have no reference. `is_extra`: an option of this build, not of WSO2's extension.
+    `effect`: False for an option that is accepted and changes nothing. `prefix`: every name that begins with it
     is this option.
 
     `off` is None for an option that runs here. Of one of WSO2's that this build refuses by name it has the values, in
@@ -47,8 +47,8 @@ class OptionSpec:
     most: int = 0
     dynamic: bool = False
     secret: bool = False
-    shown: bool = False
-    own: bool = False
+    is_shown: bool = False
+    is_extra: bool = False
     effect: bool = True
     prefix: str = ""
     off: tuple[str, ...] | None = None
@@ -66,7 +66,7 @@ class OptionSpec:
         if self.default and self.effect and "default" not in line:
             short = ". " not in line
             line = f"{line[:-1]} (default: {self._default})." if short else f"{line} Default: {self._default}."
-        return f"{line} An option of this build." if self.own else line
+        return f"{line} An option of this build." if self.is_extra else line
 
     @property
     def _default(self) -> str:

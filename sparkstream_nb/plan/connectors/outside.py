@@ -119,14 +119,16 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
             f"a sink of type '{type_}' has no @map", a.span, hint="Write @map(type='json') or @map(type='csv')."
         )
     distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)
-    chosen = {} if distribution is None else {e.key: e.value for e in distribution.elements if e.key is not None}
+    distribution_options = (
+        {} if distribution is None else {e.key: e.value for e in distribution.elements if e.key is not None}
+    )
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
-    for found in destinations:
-        missing = find_missing_option("sink", type_, found)
+    for options_of_destination in destinations:
+        missing = find_missing_option("sink", type_, options_of_destination)
         if missing is not None:
             raise SiddhiBindError(missing[0], a.span, hint=missing[1])
-        for key, value in found.items():
+        for key, value in options_of_destination.items():
             unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
             if unknown:
                 raise SiddhiBindError(
@@ -134,16 +136,16 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
                     a.span,
                     hint=f"It has {', '.join(stream.source.schema.names)}.",
                 )
-    written = sink_mapping(mapping, stream.source.schema)
+    mapping_of_sink = sink_mapping(mapping, stream.source.schema)
     return OutsideSink(
         stream=stream.source.id,
         type=type_,
         number=number,
         destinations=destinations,
-        strategy=chosen.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
-        key=chosen.get("partitionKey") if chosen.get("strategy") == "partitioned" else None,
+        strategy=distribution_options.get("strategy"),  # type: ignore[arg-type]  # the binder has checked it
+        key=distribution_options.get("partitionKey") if distribution_options.get("strategy") == "partitioned" else None,
         on_error=options.get(ON_ERROR, SINKS[type_][ON_ERROR].default).upper(),
-        mapping=written,
+        mapping=mapping_of_sink,
         span=a.span,
     )
 
@@ -153,15 +155,15 @@ def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[st
     type_, options = connector_type(a, properties), connector_options(a, properties)
     distribution = next((d for d in a.nested if d.name.lower() == "distribution"), None)
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
-    for found in (options, *(connector_options(d, properties) for d in places)):
-        for words in _list_option_gaps(type_, found):
+    for options_of_place in (options, *(connector_options(d, properties) for d in places)):
+        for words in _list_option_gaps(type_, options_of_place):
             yield "sink-option", words
     if type_ in _ONE_PLACE and distribution is not None and distribution.get("strategy") == "roundRobin":
         yield "sink-option", f"strategy='roundRobin' of a sink of type '{type_}'"
     for key, value in options.items():
-        refused = describe_value_gap("sink", type_, key, value)
-        if refused is not None:
-            yield "sink-option", refused
+        objection = describe_value_gap("sink", type_, key, value)
+        if objection is not None:
+            yield "sink-option", objection
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
     if mapping is not None:
         yield from (("mapping", words) for words in _list_mapping_gaps(type_, mapping))
@@ -179,11 +181,11 @@ def _list_option_gaps(type_: str, options: Mapping[str, str]) -> Iterator[str]:
 
 def _list_mapping_gaps(type_: str, mapping: Annotation) -> Iterator[str]:
     """The words for a mapping that a sink of this type does not have."""
-    sink, written = f"a sink of type '{type_}'", mapping.get("type") or ""
-    unfit = (type_ == "prometheus" and written != "keyvalue") or (written in BYTES and type_ not in BINARY)
-    if written not in MAPPINGS or unfit:
-        yield f"{sink} with mapping '{written}'"
+    sink, map_type = f"a sink of type '{type_}'", mapping.get("type") or ""
+    unfit = (type_ == "prometheus" and map_type != "keyvalue") or (map_type in BYTES and type_ not in BINARY)
+    if map_type not in MAPPINGS or unfit:
+        yield f"{sink} with mapping '{map_type}'"
     elif type_ == "prometheus" and mapping.nested:  # siddhi-io-prometheus does not take it either
         yield f"@{mapping.nested[0].name} in the mapping of {sink}"
-    elif written == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
+    elif map_type == "csv" and type_ != "file" and (mapping.get("header") or "").strip().lower() == "true":
         yield f"header='true' of mapping 'csv' of {sink}"

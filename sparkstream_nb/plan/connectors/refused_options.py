@@ -81,7 +81,7 @@ _MAPPINGS: Mapping[tuple[End, str], Mapping[str, str]] = {
 def refused_options(end: End, type_: str) -> tuple[OptionSpec, ...]:
     """The options of WSO2's that a type refuses by name."""
     if end in ("source", "sink"):
-        known = (_SOURCES if end == "source" else _SINKS).get(type_, {})
-        return tuple(OptionSpec(name, off=values) for name, values in known.items())
+        values_by_option = (_SOURCES if end == "source" else _SINKS).get(type_, {})
+        return tuple(OptionSpec(name, off=values) for name, values in values_by_option.items())
     ways = _MAPPINGS.get((end, type_), {})
     return tuple(OptionSpec(name, off=_FALSE, instead=instead) for name, instead in ways.items())

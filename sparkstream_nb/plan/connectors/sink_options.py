@@ -35,7 +35,7 @@ _FILE = _table_of(
         "path",
         required="file.uri='out/alerts.csv'",
         dynamic=True,
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec("append", "`false`: the file has only the last message.", "bool", default="true"),
     OptionSpec("add.line.separator", "Whether a line break follows each message.", "bool", default="true"),
@@ -43,7 +43,7 @@ _FILE = _table_of(
         "roll.size",
         "The size of the files of a folder, such as `64MB` (default: a file for each micro-batch).",
         "size",
-        own=True,
+        is_extra=True,
     ),
 )
 
@@ -88,16 +88,16 @@ _KAFKA = _table_of(
         "servers",
         required="bootstrap.servers='localhost:9092'",
     ),
-    OptionSpec("topic", "The topic.", required="topic='alerts'", dynamic=True, shown=True),
-    OptionSpec("partition.no", "The partition (default: by the key).", "int", dynamic=True, shown=True),
-    OptionSpec("key", "The key of a record.", dynamic=True, shown=True),
-    OptionSpec("headers", f"Headers of a record: {_HEADERS}", "headers", dynamic=True, own=True),
+    OptionSpec("topic", "The topic.", required="topic='alerts'", dynamic=True, is_shown=True),
+    OptionSpec("partition.no", "The partition (default: by the key).", "int", dynamic=True, is_shown=True),
+    OptionSpec("key", "The key of a record.", dynamic=True, is_shown=True),
+    OptionSpec("headers", f"Headers of a record: {_HEADERS}", "headers", dynamic=True, is_extra=True),
     OptionSpec(
         "is.binary.message",
         "Checked, and without effect: the mapping says whether messages are text.",
         "bool",
         default="true",
-        shown=True,
+        is_shown=True,
         effect=False,
     ),
     OptionSpec("optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"),
@@ -106,7 +106,7 @@ _KAFKA = _table_of(
 _EMAIL = _table_of(
     "email",
     OptionSpec("username", "The user name at the server."),
-    OptionSpec("address", "The address of the sender.", required="address='alerts@example.org'", shown=True),
+    OptionSpec("address", "The address of the sender.", required="address='alerts@example.org'", is_shown=True),
     OptionSpec("password", "The password, by reference: `${sec:NAME}`.", secret=True),
     OptionSpec("host", "The server.", default="smtp.gmail.com"),
     OptionSpec("port", "The port of the server (default: 465 with TLS, 25 without).", "port"),
@@ -120,15 +120,17 @@ _EMAIL = _table_of(
         default="text/plain",
         values=("text/plain", "text/html"),
     ),
-    OptionSpec("subject", "The subject.", required="subject='Alert of {{room}}'", dynamic=True, shown=True),
-    OptionSpec("to", "The recipients, with commas.", "list", required="to='me@example.org'", dynamic=True, shown=True),
-    OptionSpec("cc", "Recipients of a copy.", "list", dynamic=True, shown=True),
-    OptionSpec("bcc", "Recipients of a copy that the others do not see.", "list", dynamic=True, shown=True),
+    OptionSpec("subject", "The subject.", required="subject='Alert of {{room}}'", dynamic=True, is_shown=True),
+    OptionSpec(
+        "to", "The recipients, with commas.", "list", required="to='me@example.org'", dynamic=True, is_shown=True
+    ),
+    OptionSpec("cc", "Recipients of a copy.", "list", dynamic=True, is_shown=True),
+    OptionSpec("bcc", "Recipients of a copy that the others do not see.", "list", dynamic=True, is_shown=True),
 )
 
 _NATS = _table_of(
     "nats",
-    OptionSpec("destination", "The subject.", required="destination='alerts'", dynamic=True, shown=True),
+    OptionSpec("destination", "The subject.", required="destination='alerts'", dynamic=True, is_shown=True),
     *NATS_LOGIN,
 )
 
@@ -139,7 +141,7 @@ _TCP = _table_of(
         "The server and its context: `tcp://HOST:PORT/CONTEXT`.",
         "url",
         required="url='tcp://localhost:9892/alerts'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "sync",

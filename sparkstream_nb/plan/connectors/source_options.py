@@ -16,7 +16,7 @@ _COMMON = (
         "The attribute that has an event's time: a long (ms since 1970) or a string (ISO 8601). Without it, the time "
         "at which the event is taken.",
         "attribute",
-        own=True,
+        is_extra=True,
     ),
     OptionSpec(
         "on.error",
@@ -45,12 +45,12 @@ _KAFKA = _table_of(
         "servers",
         required="bootstrap.servers='localhost:9092'",
     ),
-    OptionSpec("topic.list", "The topics, with commas.", "list", required="topic.list='trades'", shown=True),
+    OptionSpec("topic.list", "The topics, with commas.", "list", required="topic.list='trades'", is_shown=True),
     OptionSpec(
         "group.id",
         "The consumer group. Its offsets at the broker follow the app's position.",
         required="group.id='my-app'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "threading.option",
@@ -58,10 +58,10 @@ _KAFKA = _table_of(
         "choice",
         required="threading.option='single.thread'",
         values=("single.thread", "topic.wise", "partition.wise"),
-        shown=True,
+        is_shown=True,
         effect=False,
     ),
-    OptionSpec("partition.no.list", "The partitions, with commas (default: all).", "list", shown=True),
+    OptionSpec("partition.no.list", "The partitions, with commas (default: all).", "list", is_shown=True),
     OptionSpec(
         "is.binary.message",
         "Checked, and without effect: the mapping says whether messages are text.",
@@ -73,7 +73,7 @@ _KAFKA = _table_of(
         "topic.offsets.map",
         "Where a partition begins that was never read, such as `trades=120` (partition 0).",
         "list",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec("optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"),
     OptionSpec("enable.offsets.commit", "Whether the group's offsets at the broker follow.", "bool", default="true"),
@@ -94,9 +94,9 @@ _FILE = _table_of(
         "path",
         required="dir.uri='/data/in' or file.uri='/data/in/trades.csv'",
         alternative="file.uri",
-        shown=True,
+        is_shown=True,
     ),
-    OptionSpec("file.uri", "The file that is read.", "path", shown=True),
+    OptionSpec("file.uri", "The file that is read.", "path", is_shown=True),
     OptionSpec(
         "mode",
         "`line`: a message is a line. `text.full` (the default): a file. `parquet`: rows of a parquet file, without "
@@ -105,7 +105,7 @@ _FILE = _table_of(
         default="text.full",
         values=("line", "text.full", "parquet"),
         refusal="line, text.full, parquet run",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "tailing",
@@ -118,22 +118,27 @@ _FILE = _table_of(
         "choice",
         default="keep",  # siddhi-io-file deletes by default. Here nothing is deleted that the app does not ask for.
         values=("keep", "delete", "move"),
-        shown=True,
+        is_shown=True,
     ),
-    OptionSpec("move.after.process", "The folder that `move` moves to.", "path", shown=True),
+    OptionSpec("move.after.process", "The folder that `move` moves to.", "path", is_shown=True),
     OptionSpec("header.present", "Whether the first line of a file names the columns.", "bool", default="false"),
     OptionSpec(
         "file.name.pattern",
         "A regular expression for the whole name of a file of the folder.",
         "regex",
         default=".*",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
-        "file.polling.interval", "Pause between looks at a file, in ms.", "ms", default="1000", most=_DAY, shown=True
+        "file.polling.interval", "Pause between looks at a file, in ms.", "ms", default="1000", most=_DAY, is_shown=True
     ),
     OptionSpec(
-        "dir.polling.interval", "Pause between looks at the folder, in ms.", "ms", default="1000", most=_DAY, shown=True
+        "dir.polling.interval",
+        "Pause between looks at the folder, in ms.",
+        "ms",
+        default="1000",
+        most=_DAY,
+        is_shown=True,
     ),
 )
 
@@ -144,7 +149,7 @@ _HTTP = _table_of(
         "Where the source listens: `http://localhost:PORT/PATH`, on this machine alone.",
         "url",
         required="receiver.url='http://localhost:8006/trades'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "worker.count",
@@ -152,7 +157,7 @@ _HTTP = _table_of(
         "int",
         default="1",
         most=1000,
-        shown=True,
+        is_shown=True,
         effect=False,
     ),
     OptionSpec(
@@ -161,7 +166,7 @@ _HTTP = _table_of(
         "ms",
         default="120000",
         most=_DAY,
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "basic.auth.enabled",
@@ -169,9 +174,9 @@ _HTTP = _table_of(
         "bool",
         default="false",
     ),
-    OptionSpec("basic.auth.username", "The user name.", own=True),
+    OptionSpec("basic.auth.username", "The user name.", is_extra=True),
     OptionSpec(
-        "basic.auth.password", "The password, by reference: `${sec:NAME}` or `${env:NAME}`.", secret=True, own=True
+        "basic.auth.password", "The password, by reference: `${sec:NAME}` or `${env:NAME}`.", secret=True, is_extra=True
     ),
 )
 
@@ -181,7 +186,7 @@ _RESPONSE = _table_of(
         "sink.id",
         "The `sink.id` of the `http-call` sink whose responses these are.",
         required="sink.id='rates', as the http-call sink has it",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "http.status.code",
@@ -193,15 +198,15 @@ _RESPONSE = _table_of(
 
 _TCP = _table_of(
     "tcp",
-    OptionSpec("context", "The name that senders use (default: APP/STREAM).", shown=True),
+    OptionSpec("context", "The name that senders use (default: APP/STREAM).", is_shown=True),
     OptionSpec(
         "port",
         "The port, on this machine.",
         "port",
         default="9892",  # of siddhi-io-tcp's server, whose port is a setting of WSO2's server
         most=65_535,
-        shown=True,
-        own=True,
+        is_shown=True,
+        is_extra=True,
     ),
 )
 
@@ -211,7 +216,7 @@ _NATS = _table_of(
         "destination",
         "The subject, which may have the wildcards `*` and `>`.",
         required="destination='trades'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec("queue.group.name", "The queue group: each message goes to one of its members."),
     *NATS_LOGIN,
@@ -232,7 +237,7 @@ _CDC = _table_of(
         "The database: `jdbc:postgresql:`, `jdbc:mysql:` or `jdbc:mariadb:`.",
         "url",
         required="url='jdbc:postgresql://localhost:5432/shop'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec("username", "The user of the database.", required="username='reader'"),
     OptionSpec(
@@ -246,7 +251,7 @@ _CDC = _table_of(
         "table.name",
         "The table that is listened to, or the table or view that is polled.",
         required="table.name='orders'",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "operation",
@@ -259,8 +264,8 @@ _CDC = _table_of(
         "slot.name",
         "The replication slot in PostgreSQL. A slot has one reader. WSO2's extension has it in `connector.properties`.",
         default="debezium",
-        shown=True,
-        own=True,
+        is_shown=True,
+        is_extra=True,
     ),
     OptionSpec(
         "plugin.name",
@@ -285,14 +290,14 @@ _CDC = _table_of(
         "database.server.name",
         "A name of the position in the log of a server of MySQL: with another one, a source begins with what is "
         "committed then.",
-        shown=True,
+        is_shown=True,
     ),
     OptionSpec(
         "polling.column",
         "The column whose greater values are new rows. Mode polling needs it.",
-        shown=True,
+        is_shown=True,
     ),
-    OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, shown=True),
+    OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, is_shown=True),
 )
 
 SOURCES: Mapping[str, Options] = {

@@ -20,9 +20,9 @@ def compile_offline(
 ) -> tuple[Plan, Plan]:
     """The plan of a text, and that plan without connections: sources, sinks, `@store`s of aggregations and (`tables`)
     of tables. Names that only they use need no value. Raises SiddhiError for a wrong app."""
-    connected, names = compile_open(text, properties, variables)
-    check_variables(connected, names, "Give its value: --param {0}=VALUE, or variables={{'{0}': ...}}.")
-    return connected, move_stores_to_memory(disconnect_streams(connected), tables=tables)
+    connected_plan, names = compile_open(text, properties, variables)
+    check_variables(connected_plan, names, "Give its value: --param {0}=VALUE, or variables={{'{0}': ...}}.")
+    return connected_plan, move_stores_to_memory(disconnect_streams(connected_plan), tables=tables)
 
 
 def check_variables(plan: Plan, names: Sequence[OpenName], hint: str) -> None:
@@ -45,18 +45,20 @@ def check_variables(plan: Plan, names: Sequence[OpenName], hint: str) -> None:
 def list_connections(plan: Plan) -> str:
     """The sources, sinks and stores of a plan in words: `1 source (Payments: http) and 2 stores (Cards, Totals)`; empty
     if there are none. Type inMemory is none."""
-    found: dict[str, list[str]] = {kind: [] for kind in _CONNECTORS}
+    names_by_connector: dict[str, list[str]] = {kind: [] for kind in _CONNECTORS}
     for id_, stream in plan.streams.items():
         for a in stream.annotations:
             type_ = connector_type(a, plan.properties)
             if a.name.lower() in ("source", "sink") and type_.lower() != "inmemory":
-                found[a.name.lower()].append(f"{id_}: {type_}" if type_ else id_)
-    stored = {id_: t.annotations for id_, t in plan.tables.items()}
-    stored |= {id_: a.annotations for id_, a in plan.aggregations.items()}
-    found["store"] += [id_ for id_, annotations in stored.items() if find_annotation(annotations, "store") is not None]
+                names_by_connector[a.name.lower()].append(f"{id_}: {type_}" if type_ else id_)
+    annotations_by_id = {id_: t.annotations for id_, t in plan.tables.items()}
+    annotations_by_id |= {id_: a.annotations for id_, a in plan.aggregations.items()}
+    names_by_connector["store"] += [
+        id_ for id_, annotations in annotations_by_id.items() if find_annotation(annotations, "store") is not None
+    ]
     words = [
         f"{len(names)} {kind}{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-        for kind, names in found.items()
+        for kind, names in names_by_connector.items()
         if names
     ]
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

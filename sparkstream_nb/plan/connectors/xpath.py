@@ -82,9 +82,9 @@ def parse_xpath(text: str, namespaces: Mapping[str, str]) -> XPath:
         if text[at : at + 1] == "(" or text[at : at + 2] == "::":
             raise NotAPath("functions and axes are not read here")
         conditions: list[XPathCondition | int] = []
-        while found := _CONDITION.match(text, at):
-            conditions.append(_condition(found, namespaces))
-            at = found.end()
+        while condition := _CONDITION.match(text, at):
+            conditions.append(_condition(condition, namespaces))
+            at = condition.end()
         deep = match["slash"] == "//"
         name = Name("", None) if match["name"] is None else _name(match["name"], namespaces)
         axis: Axis = "attribute" if match["at"] else "text" if match["text"] else "self" if match["dot"] else "child"

@@ -137,7 +137,7 @@ class _Splitting:
         """The attribute by which a stream was partitioned last."""
         self.partitioned: dict[tuple[str, str], set[str]] = {}
         """By stream and group, the keys of its partitions."""
-        self.held: dict[str, str] = {}
+        self.group_by_id: dict[str, str] = {}
         """The group of each table in memory, and window."""
         self.faults: list[tuple[str, _OpenGroup]] = []
         """The streams whose errors a group reads."""
@@ -162,7 +162,7 @@ class _Splitting:
         for g in self.groups.values():
             g.writes = [s for s in dict.fromkeys(g.writes) if s not in inner[g.name]]
             g.reads = {s: r for s, r in g.reads.items() if s not in inner[g.name]}
-        made = tuple(
+        groups = tuple(
             ExecutionGroup(
                 g.name,
                 g.parallel,
@@ -175,20 +175,20 @@ class _Splitting:
             )
             for g in self.groups.values()
         )
-        topics = tuple(self._topics(made))
-        return Split(self.app, made, topics, tuple(self.notes))
+        topics = tuple(self._topics(groups))
+        return Split(self.app, groups, topics, tuple(self.notes))
 
     # ---------------------------------------------------------------------------------------------- groups
 
     def _group(self, annotations: Sequence[Annotation], span: Span) -> _OpenGroup:
         """The group that an element's @dist names."""
         dist = find_annotation(tuple(annotations), "dist")
-        own = None if dist is None else dist.get("execGroup")
-        name, parallel = f"{self.app}-{own or 'default'}", _parallel(dist)
+        group_name = None if dist is None else dist.get("execGroup")
+        name, parallel = f"{self.app}-{group_name or 'default'}", _parallel(dist)
         group = self.groups.setdefault(name, _OpenGroup(name, parallel))
         if group.parallel != parallel:
             raise SiddhiBindError(
-                f"execGroup '{own or 'default'}' has parallel {group.parallel} before, and {parallel} here",
+                f"execGroup '{group_name or 'default'}' has parallel {group.parallel} before, and {parallel} here",
                 span if dist is None else dist.span,
                 hint="Give all parts of a group the same parallel.",
             )
@@ -222,14 +222,14 @@ class _Splitting:
                     p.span,
                     hint="Compute it in a query before.",
                 )
-            own = self.partitioned.setdefault((key.stream, group.name), set())
-            if key.expr.name in own:
+            key_names = self.partitioned.setdefault((key.stream, group.name), set())
+            if key.expr.name in key_names:
                 raise SiddhiBindError(
                     f"group '{group.name}' has two partitions of '{key.stream}' by '{key.expr.name}'",
                     p.span,
                     hint="Put both into one partition, or into two groups.",
                 )
-            own.add(key.expr.name)
+            key_names.add(key.expr.name)
             self.keys[key.stream] = key.expr.name
 
     def _query(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
@@ -262,13 +262,13 @@ class _Splitting:
 
     def _check_parallel(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
         """Refuse elements that may not run in several instances outside of a partition."""
-        keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
-        if inside and keyed:
+        is_keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
+        if inside and is_keyed:
             return
         what = None
         if isinstance(q.input, n.JoinInput):
-            joined = "aggregation" in (q.input.left.source.kind, q.input.right.source.kind)
-            what = None if joined else "a join"
+            joins_aggregation = "aggregation" in (q.input.left.source.kind, q.input.right.source.kind)
+            what = None if joins_aggregation else "a join"
         elif isinstance(q.input, n.StateInput):
             what = f"a {q.input.kind}"
         elif any(isinstance(step, n.WindowStep) for step in q.input.steps):
@@ -292,7 +292,7 @@ class _Splitting:
             raise SiddhiBindError(
                 f"{what} '{source.id}' is in memory, and its group has {group.parallel} instances", span, hint=hint
             )
-        first = self.held.setdefault(source.id, group.name)
+        first = self.group_by_id.setdefault(source.id, group.name)
         if first != group.name:
             raise SiddhiBindError(
                 f"{what} '{source.id}' is in memory, and used by groups '{first}' and '{group.name}'",
@@ -307,11 +307,11 @@ class _Splitting:
             strategy = Strategy.FIELD_GROUPING
         else:
             strategy = Strategy.ALL if inside else Strategy.ROUND_ROBIN
-        former = group.reads.get(stream)
-        if former is not None and former.strategy is not strategy:
-            if (former.strategy, strategy) != (Strategy.ROUND_ROBIN, Strategy.FIELD_GROUPING):
+        subscription = group.reads.get(stream)
+        if subscription is not None and subscription.strategy is not strategy:
+            if (subscription.strategy, strategy) != (Strategy.ROUND_ROBIN, Strategy.FIELD_GROUPING):
                 raise SiddhiBindError(
-                    f"the instances of '{group.name}' cannot share '{stream}' by {former.strategy.value} and by "
+                    f"the instances of '{group.name}' cannot share '{stream}' by {subscription.strategy.value} and by "
                     f"{strategy.value} at once",
                     span,
                     hint="Put these queries into two groups.",
@@ -360,11 +360,11 @@ class _Splitting:
                     _place(e.annotations, e.span),
                     hint="Write a partition or query for each aggregation.",
                 )
-            own = find_annotation(tuple(e.annotations), "dist")
-            if _parallel(own) != parallel:
+            annotation = find_annotation(tuple(e.annotations), "dist")
+            if _parallel(annotation) != parallel:
                 raise SiddhiBindError(
-                    f"'{_name(e)}' has parallel {_parallel(own)}, and aggregation '{aggregation.id}', which it joins, "
-                    f"{parallel}",
+                    f"'{_name(e)}' has parallel {_parallel(annotation)}, and aggregation '{aggregation.id}', which it "
+                    f"joins, {parallel}",
                     _place(e.annotations, e.span),
                     hint="Give both the same parallel.",
                 )
@@ -374,9 +374,9 @@ class _Splitting:
     def _check_free(self, name: str, span: Span) -> None:
         """A group that is made here has a name that no @dist has given."""
         if name in self.groups:
-            own = name.removeprefix(f"{self.app}-")
+            group_name = name.removeprefix(f"{self.app}-")
             hint = "Give that execGroup another name."
-            raise SiddhiBindError(f"execGroup '{own}' has the name of a group that is made", span, hint=hint)
+            raise SiddhiBindError(f"execGroup '{group_name}' has the name of a group that is made", span, hint=hint)
 
     # ---------------------------------------------------------------------------------------------- streams
 
@@ -384,9 +384,9 @@ class _Splitting:
         """A source that several instances would read is read by a group of its own, which passes its events on."""
         front = []
         for stream, d in self.plan.streams.items():
-            given = [a for a in d.annotations if a.name.lower() == "source"]
+            source_annotations = [a for a in d.annotations if a.name.lower() == "source"]
             readers = [g for g in self.groups.values() if stream in g.reads]
-            if not given or not readers:
+            if not source_annotations or not readers:
                 continue
             if len(readers) == 1 and readers[0].parallel == 1:
                 readers[0].sources.append(stream)
@@ -397,11 +397,11 @@ class _Splitting:
                         f"'{readers[0].name}'"
                     )
                 continue
-            for i, a in enumerate(given):
-                name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(given) > 1 else "")
-                own = next((x for x in a.nested if x.name.lower() == "dist"), None)
+            for i, a in enumerate(source_annotations):
+                name = f"{self.app}-passthrough-{stream}" + (f"-{i + 1}" if len(source_annotations) > 1 else "")
+                dist = next((x for x in a.nested if x.name.lower() == "dist"), None)
                 self._check_free(name, a.span)
-                front.append(_OpenGroup(name, _parallel(own), [PASSTHROUGH], {}, [stream], [stream], passes_on=True))
+                front.append(_OpenGroup(name, _parallel(dist), [PASSTHROUGH], {}, [stream], [stream], passes_on=True))
         self.groups = {g.name: g for g in chain(front, self.groups.values())}
 
     def _inner(self, group: _OpenGroup) -> set[str]:
@@ -416,10 +416,10 @@ class _Splitting:
             if not isinstance(e, n.Partition):
                 continue
             group = next(g for g in self.groups.values() if e.id in g.elements)
-            made = [s for s in (i.source.id for i in inputs(e.queries[0].input)) if s in inner[group.name]]
-            if group.parallel > 1 and made:
+            inner_streams = [s for s in (i.source.id for i in inputs(e.queries[0].input)) if s in inner[group.name]]
+            if group.parallel > 1 and inner_streams:
                 raise SiddhiBindError(
-                    f"a partition reads '{made[0]}', which its own group makes, in {group.parallel} instances",
+                    f"a partition reads '{inner_streams[0]}', which its own group makes, in {group.parallel} instances",
                     _place(e.annotations, e.span),
                     hint="Put the query that makes it into a group of its own: then its events go by key.",
                 )
@@ -428,14 +428,14 @@ class _Splitting:
         place = {g.name: i for i, g in enumerate(groups)}
         for stream in self.plan.streams:
             writers = tuple(g.name for g in groups if stream in g.writes)
-            found = [(g, r) for g in groups for r in g.reads if r.stream == stream]
-            for g, _ in found:
+            subscriptions = [(g, r) for g in groups for r in g.reads if r.stream == stream]
+            for g, _ in subscriptions:
                 if writers and all(place[w] > place[g.name] for w in writers):
                     before = f"group '{g.name}' reads '{stream}' before the group that makes it"
                     self.notes.append(f"{before}: under WSO2's manager it gets nothing")
-            for key in dict.fromkeys(r.key for _, r in found):
-                own = [(g, r) for g, r in found if r.key == key]
-                for g, r in own:
+            for key in dict.fromkeys(r.key for _, r in subscriptions):
+                key_subscriptions = [(g, r) for g, r in subscriptions if r.key == key]
+                for g, r in key_subscriptions:
                     if r.strategy is Strategy.ROUND_ROBIN:
                         turns = f"the instances of '{g.name}' take turns with '{stream}'"
                         self.notes.append(
@@ -445,9 +445,9 @@ class _Splitting:
                     f"{self.app}.{stream}" if key is None else f"{self.app}.{stream}.{key}",
                     stream,
                     key,
-                    1 if key is None else max(g.parallel for g, _ in own),
+                    1 if key is None else max(g.parallel for g, _ in key_subscriptions),
                     writers,
-                    tuple(g.name for g, _ in own),
+                    tuple(g.name for g, _ in key_subscriptions),
                 )
 
 
@@ -466,10 +466,10 @@ def _place(annotations: Sequence[Annotation], otherwise: Span) -> Span:
 
 
 def _parallel(dist: Annotation | None) -> int:
-    given = None if dist is None else dist.get("parallel")
-    if dist is None or given is None:
+    text = None if dist is None else dist.get("parallel")
+    if dist is None or text is None:
         return 1
-    if not given.isdecimal() or len(given) > 6 or not 1 <= int(given) <= MOST_PARALLEL:
-        what = f"parallel is a whole number from 1 to {MOST_PARALLEL}, not '{given}'"
+    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= MOST_PARALLEL:
+        what = f"parallel is a whole number from 1 to {MOST_PARALLEL}, not '{text}'"
         raise SiddhiBindError(what, dist.span, hint="Write parallel='2'.")
-    return int(given)
+    return int(text)

@@ -29,27 +29,27 @@ def layer_of(plan: n.Plan) -> dict[str, DividedStream]:
     outputs is none. Raises SiddhiBindError if a query writes to a divided stream, and if two have different numbers of
     destinations.
     """
-    written = {q.output.target.id: q for q in plan.queries}
+    writers = {q.output.target.id: q for q in plan.queries}
     out: dict[str, DividedStream] = {}
     for name, stream in plan.streams.items():
-        found = _distribution(stream)
-        if found is None or (name in written and _publishes(stream, plan)):
+        annotation = _distribution(stream)
+        if annotation is None or (name in writers and _publishes(stream, plan)):
             continue
-        if name in written:
+        if name in writers:
             raise SiddhiBindError(
-                f"events of '{name}' are divided over nodes as they come in, and '{written[name].name}' writes to it",
-                found.span,
+                f"events of '{name}' are divided over nodes as they come in, and '{writers[name].name}' writes to it",
+                annotation.span,
                 hint=f"Send or feed the outputs of that query to '{name}', or leave @distribution out.",
             )
-        options = {e.key: e.value for e in found.elements}
-        places = sum(a.name.lower() == "destination" for a in found.nested)
-        partitioned = options["strategy"] == "partitioned"
-        out[name] = DividedStream(options["strategy"], options["partitionKey"] if partitioned else None, places)
+        options = {e.key: e.value for e in annotation.elements}
+        places = sum(a.name.lower() == "destination" for a in annotation.nested)
+        is_partitioned = options["strategy"] == "partitioned"
+        out[name] = DividedStream(options["strategy"], options["partitionKey"] if is_partitioned else None, places)
         first, had = next(iter(out.items()))
         if had.destinations != places:
             raise SiddhiBindError(
                 f"the @distribution of '{name}' has {places} @destination, and that of '{first}' {had.destinations}",
-                found.span,
+                annotation.span,
                 hint="All of them are the groups of nodes behind one layer: give each stream the same ones.",
             )
     return out
@@ -67,7 +67,7 @@ def behind_layer(plan: n.Plan, layer: Mapping[str, DividedStream]) -> n.Plan:
 
 
 def _distribution(stream: n.StreamDef) -> Annotation | None:
-    return next((found for a in stream.annotations if (found := _inner(a)) is not None), None)
+    return next((annotation for a in stream.annotations if (annotation := _inner(a)) is not None), None)
 
 
 def _publishes(stream: n.StreamDef, plan: n.Plan) -> bool:

@@ -46,53 +46,55 @@ class Parts:
     def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
         """`led`: the queries of the leader; None without a leader."""
         self._plan, self._led = plan, led
-        self._divided = None if led is None else split_plan(plan, led)
+        self._leader_split = None if led is None else split_plan(plan, led)
 
     @property
     def duty(self) -> Duty | None:
         """The outputs of the leader."""
-        return None if self._divided is None else self._divided.duty
+        return None if self._leader_split is None else self._leader_split.duty
 
     @property
     def state(self) -> frozenset[str]:
         """The tables and named windows that only the leader has."""
-        return frozenset() if self._divided is None else self._divided.state
+        return frozenset() if self._leader_split is None else self._leader_split.state
 
     def own(self, plan: n.Plan, *, leads: bool) -> n.Plan:
         """The part of a node's plan that the node runs."""
         if self._led is None:
             return plan
-        parts = self._divided if self._divided is not None and plan is self._plan else split_plan(plan, self._led)
+        parts = (
+            self._leader_split if self._leader_split is not None and plan is self._plan else split_plan(plan, self._led)
+        )
         return parts.leader if leads else parts.nodes
 
 
 def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
     """The names of the queries that a leader has under a routing, in the order of the text; None if all is right
     without one. A leader may be there for aggregations and triggers alone."""
-    named = dependent_queries(plan, routing)
+    dependent_names = dependent_queries(plan, routing)
     apart = [a for a in plan.aggregations.values() if aggregation_safety(plan, a).level == "node-dependent"]
-    needed = named or apart or plan.triggers or _topics(plan)
-    return _close_over_shared(plan, named) if needed else None
+    needs_leader = dependent_names or apart or plan.triggers or _topics(plan)
+    return _close_over_shared(plan, dependent_names) if needs_leader else None
 
 
 def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
     """`plan` divided between the nodes and a leader that has the queries `led` (of `led_by`)."""
-    own = [q for q in plan.queries if q.name in led]
-    written = {q.output.target.id for q in own}
+    led_queries = [q for q in plan.queries if q.name in led]
+    written_streams = {q.output.target.id for q in led_queries}
     alone = {
         a.id
         for a in plan.aggregations.values()
-        if a.input.source.id in written | set(plan.triggers) | _topics(plan)
+        if a.input.source.id in written_streams | set(plan.triggers) | _topics(plan)
         or aggregation_safety(plan, a).level == "node-dependent"
     }  # fmt: skip
-    needed = _find_needed(plan, own, alone)
-    silent = {q.name for q in plan.queries if q.name in needed}
+    needed_queries = _find_needed(plan, led_queries, alone)
+    silent = {q.name for q in plan.queries if q.name in needed_queries}
     runs = {*led, *silent}
-    kept = {a: d for a, d in plan.aggregations.items() if a in alone or a in needed}
+    led_aggregations = {a: d for a, d in plan.aggregations.items() if a in alone or a in needed_queries}
     leader = replace(
         without(plan, {q.name for q in plan.queries} - runs),
-        streams={s: d if s in written else _without(plan, d, "log") for s, d in plan.streams.items()},
-        aggregations=kept,
+        streams={s: d if s in written_streams else _without(plan, d, "log") for s, d in plan.streams.items()},
+        aggregations=led_aggregations,
     )
     nodes = replace(
         without(plan, led),
@@ -100,36 +102,40 @@ def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
         aggregations={a: d for a, d in plan.aggregations.items() if a not in alone},
         triggers={},
     )
-    streams = plan.streams if _topics(plan) else {*(written - set(plan.tables)), *plan.triggers, *_faults(own, plan)}
+    streams = (
+        plan.streams
+        if _topics(plan)
+        else {*(written_streams - set(plan.tables)), *plan.triggers, *_faults(led_queries, plan)}
+    )
     duty = Duty(
         frozenset(streams),
         frozenset(alone),
-        frozenset(silent | set(kept) - alone),
+        frozenset(silent | set(led_aggregations) - alone),
     )
-    return LeaderSplit(nodes, _without_logs(leader, silent), frozenset(_find_shared(own, plan)), duty)
+    return LeaderSplit(nodes, _without_logs(leader, silent), frozenset(_find_shared(led_queries, plan)), duty)
 
 
 def _close_over_shared(plan: n.Plan, names: Iterable[str]) -> tuple[str, ...]:
     """The queries `names`, with all that share with them parts that must be in one place."""
     if _topics(plan):
         return tuple(q.name for q in plan.queries)
-    found = set(names)
+    names_on_leader = set(names)
     while True:
-        own = [q for q in plan.queries if q.name in found]
-        written = {q.output.target.id for q in own} | set(plan.triggers)
-        shared = _find_shared(own, plan)
-        faulty = _faults(own, plan)
-        heard = {f[1:] for f in faulty}
+        led_queries = [q for q in plan.queries if q.name in names_on_leader]
+        written_streams = {q.output.target.id for q in led_queries} | set(plan.triggers)
+        shared = _find_shared(led_queries, plan)
+        faulty = _faults(led_queries, plan)
+        observed_streams = {f[1:] for f in faulty}
         more = {
             q.name
             for q in plan.queries
-            if q.output.target.id in written
-            or any(s.id in written | faulty | heard for s in sources(q))
+            if q.output.target.id in written_streams
+            or any(s.id in written_streams | faulty | observed_streams for s in sources(q))
             or not shared.isdisjoint(_find_shared([q], plan))
-        } - found
+        } - names_on_leader
         if not more:
-            return tuple(q.name for q in own)
-        found |= more
+            return tuple(q.name for q in led_queries)
+        names_on_leader |= more
 
 
 def _topics(plan: n.Plan) -> set[str]:
@@ -149,24 +155,24 @@ def _faults(queries: Iterable[n.Query], plan: n.Plan) -> set[str]:
     return {f"!{s}" for s in read if s in plan.streams and plan.streams[s].on_error == "STREAM"}
 
 
-def _find_needed(plan: n.Plan, own: Collection[n.Query], alone: Collection[str]) -> set[str]:
+def _find_needed(plan: n.Plan, led_queries: Collection[n.Query], alone: Collection[str]) -> set[str]:
     """The names of the other queries, and the aggregations, that must run for the leader's own to be right."""
     out: set[str] = set()
     read = {plan.aggregations[a].input.source.id for a in alone}
-    known = {q.name for q in own}
-    todo = list(own)
+    query_names = {q.name for q in led_queries}
+    todo = list(led_queries)
     while True:
         for q in todo:
-            read |= {s.id for s in sources(q)} | set(tables_of(q, written=False))
+            read |= {s.id for s in sources(q)} | set(tables_of(q, with_target=False))
             read |= {s.id[1:] for s in sources(q) if s.id.startswith("!")}
         for a in plan.aggregations.values():
             if a.id in read and a.id not in alone:
                 out.add(a.id)
                 read.add(a.input.source.id)
-        todo = [q for q in plan.queries if q.name not in known and _serves(q, read, plan)]
+        todo = [q for q in plan.queries if q.name not in query_names and _serves(q, read, plan)]
         if not todo:
             return out
-        known |= {q.name for q in todo}
+        query_names |= {q.name for q in todo}
         out |= {q.name for q in todo}
 
 
@@ -179,12 +185,12 @@ def _serves(q: n.Query, read: Collection[str], plan: n.Plan) -> bool:
 
 def _without(plan: n.Plan, stream: n.StreamDef, type_: str) -> n.StreamDef:
     """The stream without its connectors of a type, which the others have."""
-    kept = tuple(
+    annotations = tuple(
         a
         for a in stream.annotations
         if a.name.lower() not in ("source", "sink") or connector_type(a, plan.properties) != type_
     )
-    return replace(stream, annotations=kept)
+    return replace(stream, annotations=annotations)
 
 
 def _without_logs(plan: n.Plan, silent: Collection[str]) -> n.Plan:

@@ -15,19 +15,19 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
     """The plan of an instance of `group`. It has the sinks of the streams that it writes, and of streams that no query
     writes if it is the first to read them, or if it is the first group and none reads them.
     """
-    named = {*group.elements} - {*group.aggregations}
-    elements = tuple(e for e in plan.elements if _name(e) in named)
+    element_names = {*group.elements} - {*group.aggregations}
+    elements = tuple(e for e in plan.elements if _name(e) in element_names)
     aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
     queries = [q for e in elements for q in (e.queries if isinstance(e, n.Partition) else (e,))]
     read = {s.id for q in queries for s in sources(q)} | {a.input.source.id for a in aggregations.values()}
-    used = read | {q.output.target.id for q in queries} | {t for q in queries for t in tables_of(q)}
-    used |= {t for a in aggregations.values() for t in tables_of_aggregation(a)}
-    own = {q.output.target.id for q in queries} | _given_streams(plan, split, group)
+    used_ids = read | {q.output.target.id for q in queries} | {t for q in queries for t in tables_of(q)}
+    used_ids |= {t for a in aggregations.values() for t in tables_of_aggregation(a)}
+    group_streams = {q.output.target.id for q in queries} | _given_streams(plan, split, group)
     return replace(
         plan,
-        streams={s: d if s in own else replace(d, annotations=()) for s, d in plan.streams.items()},
-        tables={t: d for t, d in plan.tables.items() if t in used},
-        windows={w: d for w, d in plan.windows.items() if w in used},
+        streams={s: d if s in group_streams else replace(d, annotations=()) for s, d in plan.streams.items()},
+        tables={t: d for t, d in plan.tables.items() if t in used_ids},
+        windows={w: d for w, d in plan.windows.items() if w in used_ids},
         triggers={t: d for t, d in plan.triggers.items() if t in read},
         aggregations=aggregations,
         elements=elements,
@@ -36,8 +36,8 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
 
 def _given_streams(plan: n.Plan, split: Split, group: ExecutionGroup) -> set[str]:
     """The streams that no query writes and that belong to the group."""
-    written = {q.output.target.id for q in plan.queries}
-    return {s for s in plan.streams if s not in written and _owner(split, s) is group}
+    written_streams = {q.output.target.id for q in plan.queries}
+    return {s for s in plan.streams if s not in written_streams and _owner(split, s) is group}
 
 
 def _owner(split: Split, stream: str) -> ExecutionGroup | None:

@@ -58,9 +58,9 @@ def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tu
     Raises SiddhiBindError, or `Misuse` if there is no single place, for streams that topics cannot carry.
     """
     _check(plan, split)
-    whole = _SplitApp(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
+    split_app = _SplitApp(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
     try:
-        return tuple(_GroupInstance(whole, g, i).partial() for g in split.groups for i in range(g.parallel))
+        return tuple(_GroupInstance(split_app, g, i).partial() for g in split.groups for i in range(g.parallel))
     except ValueError as error:  # a name that SiddhiQL has no quotes for
         raise Misuse(f"a partial app cannot be written: {error}") from None
 
@@ -82,11 +82,12 @@ def _check(plan: n.Plan, split: Split) -> None:
             _check_copies(plan, group)
     for topic in split.topics:
         schema = plan.schema(topic.stream)
-        found = next((a.name for a in schema if a.type is Type.OBJECT), None)
-        if found is not None:
+        object_attribute = next((a.name for a in schema if a.type is Type.OBJECT), None)
+        if object_attribute is not None:
             raise Misuse(
                 f"stream '{topic.stream}' goes from group to group, and a message cannot carry its attribute "
-                f"'{found}', an object. Put its queries into one execGroup, or select what they need of the object"
+                f"'{object_attribute}', an object. Put its queries into one execGroup, or select what they need of "
+                "the object"
             )
 
 
@@ -118,7 +119,7 @@ class _SplitApp:
     def unused_name(self, name: str) -> str:
         """A name that nothing in the app has."""
         p = self.plan
-        while any(name in held for held in (p.streams, p.tables, p.windows, p.triggers, p.aggregations)):
+        while any(name in definitions for definitions in (p.streams, p.tables, p.windows, p.triggers, p.aggregations)):
             name += "_"
         return name
 
@@ -133,47 +134,49 @@ class _SplitApp:
 class _GroupInstance:
     """Instance `number` (from 0) of a group."""
 
-    whole: _SplitApp
+    split_app: _SplitApp
     group: ExecutionGroup
     number: int
 
     @property
     def plan(self) -> n.Plan:
-        return self.whole.plans[self.group.name]
+        return self.split_app.plans[self.group.name]
 
     def partial(self) -> PartialText:
         """Its app."""
-        received = [(r, self.whole.topic(r)) for r in self.group.reads]
-        sent = [t for t in self.whole.split.topics if self.group.name in t.writers]
+        subscriptions = [(r, self.split_app.topic(r)) for r in self.group.reads]
+        topics_written = [t for t in self.split_app.split.topics if self.group.name in t.writers]
         elements = [*self._elements()]
         definitions = [*self._definitions(elements)]
         receiving = []
-        for r, topic in received:
+        for r, topic in subscriptions:
             if topic.writers:
                 definitions.append(self._between(topic.stream, "received", self._source(r, topic)))
                 receiving.append(self._receive_query(topic.stream))
         sending = []
-        for stream in dict.fromkeys(t.stream for t in sent):
-            definitions.append(self._between(stream, "sent", [self._sink(t) for t in sent if t.stream == stream]))
+        for stream in dict.fromkeys(t.stream for t in topics_written):
+            definitions.append(
+                self._between(stream, "sent", [self._sink(t) for t in topics_written if t.stream == stream])
+            )
             sending.append(self._send_query(stream))
         name = self.group.instances[self.number]
-        others = [a for a in self.whole.app.annotations if a.name.lower() != "name"]
-        called = tree.Annotation("name", (tree.AnnotationElement(None, name),), app=True)
-        app = tree.App((called, *others), tuple(definitions), (*receiving, *elements, *sending))
+        others = [a for a in self.split_app.app.annotations if a.name.lower() != "name"]
+        name_annotation = tree.Annotation("name", (tree.AnnotationElement(None, name),), app=True)
+        app = tree.App((name_annotation, *others), tuple(definitions), (*receiving, *elements, *sending))
         return PartialText(
             name=name,
             group=self.group.name,
             number=self.number + 1,
             text=format_text(to_text(app)),
-            reads=tuple(t.name for _, t in received),
-            writes=tuple(t.name for t in sent),
+            reads=tuple(t.name for _, t in subscriptions),
+            writes=tuple(t.name for t in topics_written),
         )
 
     # ------------------------------------------------------------------------------------- the user's definitions
 
     def _elements(self) -> Iterator[tree.Query | tree.Partition]:
         """The queries and partitions of the group, without @dist: the text is an app of its own."""
-        for element, bound in zip(self.whole.app.elements, self.whole.plan.elements, strict=True):
+        for element, bound in zip(self.split_app.app.elements, self.split_app.plan.elements, strict=True):
             if bound in self.plan.elements:
                 yield replace(element, annotations=_without_dist(element.annotations))
 
@@ -182,49 +185,49 @@ class _GroupInstance:
         them too.
         """
         plan, streams, calling = self.plan, self._streams(), [*elements]
-        for d in self.whole.app.definitions:
-            kept: tree.Definition | None = None
+        for d in self.split_app.app.definitions:
+            definition: tree.Definition | None = None
             match d:
                 case tree.StreamDefinition() if d.id.id in streams:
-                    kept = replace(d, annotations=self._annotations(d))
+                    definition = replace(d, annotations=self._annotations(d))
                 case tree.AggregationDefinition() if d.id in plan.aggregations:
-                    kept = replace(d, annotations=_without_dist(d.annotations))
+                    definition = replace(d, annotations=_without_dist(d.annotations))
                 case tree.TableDefinition() if d.id.id in plan.tables:
-                    kept = d
+                    definition = d
                 case tree.WindowDefinition() if d.id.id in plan.windows:
-                    kept = d
+                    definition = d
                 case tree.TriggerDefinition() if d.id in plan.triggers:
-                    kept = d
-            if kept is not None:
-                calling.append(kept)
-                yield kept
-        called = {c.name.lower() for node in calling for c in _calls(node)}
-        for d in self.whole.app.definitions:
-            if isinstance(d, tree.FunctionDefinition) and d.id.lower() in called:
+                    definition = d
+            if definition is not None:
+                calling.append(definition)
+                yield definition
+        called_names = {c.name.lower() for node in calling for c in _calls(node)}
+        for d in self.split_app.app.definitions:
+            if isinstance(d, tree.FunctionDefinition) and d.id.lower() in called_names:
                 yield d
 
     def _streams(self) -> set[str]:
         """The streams that it reads, writes, or publishes."""
         plan = self.plan
-        found = {s for q in plan.queries for s in (*(x.id for x in sources(q)), q.output.target.id)}
-        found |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
-        found |= {a.input.source.id for a in plan.aggregations.values()}
-        found |= {*self.group.sources, *(r.stream for r in self.group.reads)}
-        found |= {s for s, d in plan.streams.items() if d.annotations and (self._sinks(s) or self._sources(s))}
-        return {s.removeprefix("!") for s in found if "#" not in s}
+        stream_ids = {s for q in plan.queries for s in (*(x.id for x in sources(q)), q.output.target.id)}
+        stream_ids |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
+        stream_ids |= {a.input.source.id for a in plan.aggregations.values()}
+        stream_ids |= {*self.group.sources, *(r.stream for r in self.group.reads)}
+        stream_ids |= {s for s, d in plan.streams.items() if d.annotations and (self._sinks(s) or self._sources(s))}
+        return {s.removeprefix("!") for s in stream_ids if "#" not in s}
 
     def _annotations(self, d: tree.StreamDefinition) -> tuple[tree.Annotation, ...]:
         """A stream's own annotations, its sources and sinks where this instance has them, and the source of the topic
         that clients write."""
         stream = d.id.id
-        own = [a for a in d.annotations if a.name.lower() not in _CONNECTORS]
-        own += [replace(a, nested=_without_dist(a.nested)) for a in self._sources(stream)]
-        own += self._sinks(stream)
+        annotations = [a for a in d.annotations if a.name.lower() not in _CONNECTORS]
+        annotations += [replace(a, nested=_without_dist(a.nested)) for a in self._sources(stream)]
+        annotations += self._sinks(stream)
         for r in self.group.reads:
-            topic = self.whole.topic(r)
+            topic = self.split_app.topic(r)
             if r.stream == stream and not topic.writers:
-                own += self._source(r, topic)
-        return tuple(own)
+                annotations += self._source(r, topic)
+        return tuple(annotations)
 
     def _sinks(self, stream: str) -> list[tree.Annotation]:
         """The sinks of a stream that `partial_plan` leaves to the group."""
@@ -234,13 +237,13 @@ class _GroupInstance:
         """The sources of a stream that the instance runs: all of them, or one if it only passes that on. Sources of a
         stream without readers run with its sinks, in one instance.
         """
-        whole, group = self.whole, self.group
-        given = [a for a in whole.plan.streams[stream].annotations if a.name.lower() == "source"]
+        app, group = self.split_app, self.group
+        source_annotations = [a for a in app.plan.streams[stream].annotations if a.name.lower() == "source"]
         if group.passes_on:
-            passing = [g.name for g in whole.split.groups if g.passes_on and g.sources == (stream,)]
-            return [given[passing.index(group.name)]] if group.name in passing else []
-        unread = self.number == 0 and whole.home_of_unread(stream) == group.name
-        return given if stream in group.sources or unread else []
+            passing = [g.name for g in app.split.groups if g.passes_on and g.sources == (stream,)]
+            return [source_annotations[passing.index(group.name)]] if group.name in passing else []
+        unread = self.number == 0 and app.home_of_unread(stream) == group.name
+        return source_annotations if stream in group.sources or unread else []
 
     # ------------------------------------------------------------------------------------------------- topics
 
@@ -249,19 +252,19 @@ class _GroupInstance:
         group, number = self.group, self.number
         if r.strategy is Strategy.ROUND_ROBIN and number > 0:
             return []
-        keyed = r.strategy is Strategy.FIELD_GROUPING
+        is_keyed = r.strategy is Strategy.FIELD_GROUPING
         options = {
             "type": "kafka",
             "topic.list": topic.name,
             "group.id": group.instances[number] if r.strategy is Strategy.ALL else group.name,
-            "threading.option": "partition.wise" if keyed else "single.thread",
-            "bootstrap.servers": self.whole.brokers,
+            "threading.option": "partition.wise" if is_keyed else "single.thread",
+            "bootstrap.servers": self.split_app.brokers,
         }
-        if keyed:
+        if is_keyed:
             options["partition.no.list"] = ",".join(map(str, shares(topic.partitions, group.parallel)[number]))
         mapping = _annotation("map", {"type": "json"})
         if topic.writers:
-            schema = self.whole.plan.schema(topic.stream)
+            schema = self.split_app.plan.schema(topic.stream)
             time = options["event.time"] = _time_name(schema)
             paths = {name: _path(name) for name in (*schema.names, time)}
             mapping = _annotation("map", {"type": "json"}, _annotation("attributes", paths))
@@ -272,7 +275,12 @@ class _GroupInstance:
         of the app with its values, which can be replayed.
         """
         mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
-        options = {"type": "kafka", "topic": topic.name, "bootstrap.servers": self.whole.brokers, "on.error": "STORE"}
+        options = {
+            "type": "kafka",
+            "topic": topic.name,
+            "bootstrap.servers": self.split_app.brokers,
+            "on.error": "STORE",
+        }
         if topic.key is None or topic.partitions == 1:
             return _annotation("sink", {**options, "partition.no": "0"}, mapping)
         places = [_annotation("destination", {"partition.no": str(i)}) for i in range(topic.partitions)]
@@ -281,21 +289,21 @@ class _GroupInstance:
 
     def _between(self, stream: str, what: str, annotations: Sequence[tree.Annotation]) -> tree.StreamDefinition:
         """The definition of the stream between `stream` and its topic."""
-        schema = self.whole.plan.schema(stream)
+        schema = self.split_app.plan.schema(stream)
         attributes = [tree.AttributeDefinition(a.name, a.type) for a in schema]
         time = tree.AttributeDefinition(_time_name(schema), Type.LONG)
-        name = tree.SourceName(self.whole.unused_name(f"{stream}_{what}"))
+        name = tree.SourceName(self.split_app.unused_name(f"{stream}_{what}"))
         return tree.StreamDefinition(name, (*attributes, time), tuple(annotations))
 
     def _receive_query(self, stream: str) -> tree.Query:
-        select = tuple(tree.OutputAttribute(tree.Variable(a)) for a in self.whole.plan.schema(stream).names)
-        return _query(self.whole.unused_name(f"{stream}_received"), select, stream)
+        select = tuple(tree.OutputAttribute(tree.Variable(a)) for a in self.split_app.plan.schema(stream).names)
+        return _query(self.split_app.unused_name(f"{stream}_received"), select, stream)
 
     def _send_query(self, stream: str) -> tree.Query:
-        schema = self.whole.plan.schema(stream)
+        schema = self.split_app.plan.schema(stream)
         time = tree.OutputAttribute(tree.FunctionCall(None, "eventTimestamp"), _time_name(schema))
         select = (*(tree.OutputAttribute(tree.Variable(a)) for a in schema.names), time)
-        return _query(stream, select, self.whole.unused_name(f"{stream}_sent"))
+        return _query(stream, select, self.split_app.unused_name(f"{stream}_sent"))
 
 
 def _query(source: str, select: tuple[tree.OutputAttribute, ...], target: str) -> tree.Query:

@@ -25,12 +25,12 @@ def stateless(plan: n.Plan) -> tuple[frozenset[str], frozenset[str]]:
     These are stateless queries whose outputs only such queries read (or none) and that alone write their streams, and
     incremental aggregations that no query reads and whose input no query in the node writes.
     """
-    chosen = _queries(plan)
+    stateless_queries = _queries(plan)
     read = {s.id for q in plan.queries for s in sources(q) if s.kind == "aggregation"}
-    written = {q.output.target.id for q in plan.queries} | _heard(plan)
+    written_streams = {q.output.target.id for q in plan.queries} | _heard(plan)
     aggregations = plan.aggregations.values()
-    apart = (a for a in aggregations if a.input.source.id not in written and _plain_aggregation(plan, a))
-    return chosen, frozenset(a.id for a in apart if a.id not in read)
+    apart = (a for a in aggregations if a.input.source.id not in written_streams and _plain_aggregation(plan, a))
+    return stateless_queries, frozenset(a.id for a in apart if a.id not in read)
 
 
 def split(plan: n.Plan) -> tuple[n.Plan | None, n.Plan]:
@@ -74,29 +74,33 @@ def _queries(plan: n.Plan) -> frozenset[str]:
     """The greatest set of plain queries that only read inputs or one another, and that only one another read."""
     looping = {name for way in cycles(plan) for name in way}
     elements = (e for e in plan.elements if isinstance(e, n.Query) and e.name not in looping)
-    chosen = {q.name: q for q in elements if _plain_query(plan, q)}
+    candidates = {q.name: q for q in elements if _plain_query(plan, q)}
     read_by_aggregations = {a.input.source.id for a in plan.aggregations.values()}
-    kept = read_by_aggregations | connected_streams(plan)
-    kept |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
+    shared_streams = read_by_aggregations | connected_streams(plan)
+    shared_streams |= {k.stream for e in plan.elements if isinstance(e, n.Partition) for k in e.keys}
     flow = Dataflow(plan)
-    others = {name: _others(q, flow) for name, q in chosen.items()}
+    others = {name: _others(q, flow) for name, q in candidates.items()}
     depending: dict[str, list[str]] = {}
     for name, names in others.items():
         for other in names:
             depending.setdefault(other, []).append(name)
-    todo = [name for name, q in chosen.items() if q.output.target.id in kept or not others[name] <= chosen.keys()]
+    todo = [
+        name
+        for name, q in candidates.items()
+        if q.output.target.id in shared_streams or not others[name] <= candidates.keys()
+    ]
     while todo:
         name = todo.pop()
-        if chosen.pop(name, None) is not None:
+        if candidates.pop(name, None) is not None:
             todo += depending.get(name, ())
-    return frozenset(chosen)
+    return frozenset(candidates)
 
 
 def _others(q: n.Query, flow: Dataflow) -> set[str]:
     """The queries that read or write the target of a query, or write its input."""
     target = q.output.target.id
-    found = (*flow.readers(target), *flow.writers(target), *flow.writers(sources(q)[0].id))
-    return {o.name for o in found}
+    other_queries = (*flow.readers(target), *flow.writers(target), *flow.writers(sources(q)[0].id))
+    return {o.name for o in other_queries}
 
 
 def _plain_query(plan: n.Plan, q: n.Query) -> bool:
@@ -119,15 +123,17 @@ def _plain_input(plan: n.Plan, i: n.StreamInput) -> bool:
 
 def _plain_aggregation(plan: n.Plan, a: n.AggregationDef) -> bool:
     filters = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
-    stored = [c.arg for c in a.base if c.arg is not None]
+    stored_arguments = [c.arg for c in a.base if c.arg is not None]
     by = [] if a.by is None else [a.by]
-    return _plain_input(plan, a.input) and all(_plain(e) for e in (*filters, *stored, *a.select.group_by, *by))
+    return _plain_input(plan, a.input) and all(
+        _plain(e) for e in (*filters, *stored_arguments, *a.select.group_by, *by)
+    )
 
 
 def _plain(e: n.Expr) -> bool:
     """True if `e` looks at one event (and the clock) only, and means the same each time."""
-    known = (n.Const, n.Ref, n.Arith, n.Compare, n.Logic, n.Not, n.IsNull)
-    return all(isinstance(x, known) or (isinstance(x, n.Call) and x.function not in _DRAWN) for x in n.walk(e))
+    plain_nodes = (n.Const, n.Ref, n.Arith, n.Compare, n.Logic, n.Not, n.IsNull)
+    return all(isinstance(x, plain_nodes) or (isinstance(x, n.Call) and x.function not in _DRAWN) for x in n.walk(e))
 
 
 def _heard(plan: n.Plan) -> set[str]:

@@ -51,10 +51,10 @@ class Graph:
 
 def graph_of(plan: n.Plan) -> Graph:
     """The graph of an app; the same for equal plans."""
-    found = _Collector(plan)
-    found.definitions()
-    found.elements()
-    return Graph(tuple(found.nodes), tuple(dict.fromkeys(found.edges)))
+    collector = _Collector(plan)
+    collector.definitions()
+    collector.elements()
+    return Graph(tuple(collector.nodes), tuple(dict.fromkeys(collector.edges)))
 
 
 class _Collector:

@@ -54,17 +54,17 @@ class Finding:
 def audit(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None) -> list[Finding]:
     """The findings of an app, in the order of its text; `plan` was compiled from `text` with `variables`."""
     places = {str(d.id): d.span for d in parse(text, variables).definitions if hasattr(d, "id")}
-    found = _Audit(
+    findings = _Audit(
         plan, text, repairs(plan, text, variables), places, SafetyRules(Dataflow(plan)), variables
     ).findings()
-    return sorted([*found, *map(_note_finding, known_faults(plan))], key=lambda f: f.line)
+    return sorted([*findings, *map(_note_finding, known_faults(plan))], key=lambda f: f.line)
 
 
 def _note_finding(note: Note) -> Finding:
     place, fault = note.place, note.fault
     cause = f"a fault of Siddhi 5.1.30: docs/differences.md, '{fault.difference}'"
-    found = Finding(place.kind, place.name, place.span.line, "known-fault", note.text, cause, "none is needed here")
-    return replace(found, report=fault.report)
+    finding = Finding(place.kind, place.name, place.span.line, "known-fault", note.text, cause, "none is needed here")
+    return replace(finding, report=fault.report)
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class _Audit:
         plan = self.plan
         for id_, trigger in plan.triggers.items():
             once = "run the app that has it on one node, or let its readers bear repetition"
-            found = self._of("trigger", trigger.id, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
-            yield replace(found, accepted=_accepted_by(q for q in plan.queries if id_ in _read(q)))
+            finding = self._of("trigger", trigger.id, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
+            yield replace(finding, accepted=_accepted_by(q for q in plan.queries if id_ in _read(q)))
         yield from map(self._table, plan.tables.values())
         yield from map(self._window, plan.windows.values())
         yield from map(self._aggregation, plan.aggregations.values())
@@ -109,23 +109,23 @@ class _Audit:
         )  # fmt: skip
 
     def _table(self, table: n.TableDef) -> Finding:
-        id_, own = table.source.id, self.rules.table(table.source.id)
+        id_, rule = table.source.id, self.rules.table(table.source.id)
         users = self.rules.flow.users(id_)
         wrong = [q for q in self.rules.flow.writers(id_) if q.safety.level == "node-dependent"]
-        if own.level == "node-dependent":
+        if rule.level == "node-dependent":
             effect = "rows depend on which node came first" if table.is_stored else "each node has rows of its own"
-            found = self._of("table", id_, "node-dependent", effect, own.reason, self._repair_of(table))
+            finding = self._of("table", id_, "node-dependent", effect, rule.reason, self._repair_of(table))
         elif wrong:
-            found = self._of("table", id_, "node-dependent", "its rows depend on the node", _depends(wrong),
+            finding = self._of("table", id_, "node-dependent", "its rows depend on the node", _depends(wrong),
                              "repair the query")  # fmt: skip
-        elif keys := _keys(users if own.level == "keyed" else self.rules.flow.writers(id_)):
+        elif keys := _keys(users if rule.level == "keyed" else self.rules.flow.writers(id_)):
             effect = "one for all nodes" if table.is_stored else "each node has the rows of its keys"
-            found = self._of("table", id_, "keyed", effect, own.reason, f"route {routes(keys)}")
-            found = replace(found, keys=keys)
+            finding = self._of("table", id_, "keyed", effect, rule.reason, f"route {routes(keys)}")
+            finding = replace(finding, keys=keys)
         else:
             effect = "one for all nodes" if table.is_stored else "the same on all nodes"
-            found = self._of("table", id_, "safe", effect, own.reason, "none is needed")
-        return replace(found, accepted=_accepted_by(users))
+            finding = self._of("table", id_, "safe", effect, rule.reason, "none is needed")
+        return replace(finding, accepted=_accepted_by(users))
 
     def _repair_of(self, table: n.TableDef) -> str:
         """Repair of a table: a database, if fewer of its queries then depend on the node."""
@@ -135,12 +135,14 @@ class _Audit:
         at = self.places[table.source.id].start
         properties = {"shardId": "node-1", **self.plan.properties}
         try:
-            stored = compile_app(f"{self.text[:at]}{_STORED} {self.text[at:]}", properties, self.variables)
+            stored_plan = compile_app(f"{self.text[:at]}{_STORED} {self.text[at:]}", properties, self.variables)
         except SparkStreamError:
             return f"let all queries reach it by the same key, or {one}"
-        left = [q.name for q in stored.queries if q.safety.level == "node-dependent"]
+        left = [q.name for q in stored_plan.queries if q.safety.level == "node-dependent"]
         if len(left) < sum(q.safety.level == "node-dependent" for q in self.plan.queries):
-            more = [q for q in left if table.source.id in tables_of(next(x for x in stored.queries if x.name == q))]
+            more = [
+                q for q in left if table.source.id in tables_of(next(x for x in stored_plan.queries if x.name == q))
+            ]
             then = f", and repair query {', '.join(more)}" if more else ""
             return f"put it into a database: @store(type='rdbms', ...){then}"
         return f"let all queries reach it by the same key, or {one}"
@@ -152,8 +154,8 @@ class _Audit:
             return self._of("window", window.source.id, "safe", "each node holds its share", cause, "none is needed")
         cause = f"'{function}' counts the events of its node"
         repair = "run it, and its readers, on one node"
-        found = self._of("window", window.source.id, "node-dependent", "each node holds other events", cause, repair)
-        return replace(found, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
+        finding = self._of("window", window.source.id, "node-dependent", "each node holds other events", cause, repair)
+        return replace(finding, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
         return replace(self._merged_finding(a), accepted=_acceptance_reason(a.annotations))
@@ -166,8 +168,8 @@ class _Audit:
         if a.partitioned:
             level: Level = "keyed" if safety.keys else "safe"
             repair = f"route {routes(safety.keys)}" if safety.keys else "none is needed"
-            found = self._of("aggregation", a.id, level, "merged when it is read", safety.reason, repair)
-            return replace(found, keys=safety.keys)
+            finding = self._of("aggregation", a.id, level, "merged when it is read", safety.reason, repair)
+            return replace(finding, keys=safety.keys)
         return self._of(
             "aggregation", a.id, "node-dependent",
             "on WSO2's servers nodes overwrite one another's sums, or each has its own (here shards are merged)",
@@ -185,9 +187,9 @@ class _Audit:
             return Finding("sink", name, line, "node-dependent", "publishes the outputs of its node", _depends(wrong),
                            repair, _accepted_by(wrong))  # fmt: skip
         if keys := _keys(writers):
-            keyed = ", ".join(f"'{q.name}'" for q in writers if q.safety.keys)
+            query_names = ", ".join(f"'{q.name}'" for q in writers if q.safety.keys)
             effect = "each node publishes its share, if it is routed by its key"
-            cause = f"query {keyed} is right where its key goes to one node"
+            cause = f"query {query_names} is right where its key goes to one node"
             return Finding("sink", name, line, "keyed", effect, cause, f"route {routes(keys)}", keys=keys)
         cause = "its queries are right on several nodes" if writers else "each event comes to one node"
         return Finding("sink", name, line, "safe", "each node publishes its share", cause, "none is needed")
@@ -213,12 +215,12 @@ def _read(q: n.Query) -> set[str]:
 def _accepted_by(queries: Iterable[n.Query]) -> str | None:
     """The reasons of the queries that depend on the node, where all of these are accepted."""
     reasons = [_acceptance_reason(q.annotations) for q in queries if q.safety.level == "node-dependent"]
-    given = [r for r in reasons if r is not None]
-    return "; ".join(dict.fromkeys(given)) if given and len(given) == len(reasons) else None
+    given_reasons = [r for r in reasons if r is not None]
+    return "; ".join(dict.fromkeys(given_reasons)) if given_reasons and len(given_reasons) == len(reasons) else None
 
 
 def _acceptance_reason(annotations: tuple[Annotation, ...]) -> str | None:
     info = find_annotation(annotations, "info")
-    said = None if info is None else info.get("scale.out")
-    found = None if said is None else _ACCEPTED.fullmatch(said.strip())
-    return None if found is None else found.group(1)
+    annotation_text = None if info is None else info.get("scale.out")
+    match = None if annotation_text is None else _ACCEPTED.fullmatch(annotation_text.strip())
+    return None if match is None else match.group(1)

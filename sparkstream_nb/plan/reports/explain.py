@@ -71,8 +71,8 @@ def _definitions(plan: n.Plan, apart: Collection[str]) -> Iterator[str]:
         notes = [f"key {key}"] if key else []
         if t.is_stored:
             notes.append("in a database, shared by all nodes; each change is made exactly once")
-        said = f"  -- {'; '.join(notes)}" if notes else ""
-        yield f"table {id_} {t.source.schema}{said}"
+        remark = f"  -- {'; '.join(notes)}" if notes else ""
+        yield f"table {id_} {t.source.schema}{remark}"
     for id_, w in plan.windows.items():
         yield f"window {id_} {w.source.schema} {_window(w.window)}, sends {w.output} events"
     for id_, trigger in plan.triggers.items():
@@ -92,8 +92,8 @@ def _aggregation(a: n.AggregationDef, plan: n.Plan, apart: Collection[str]) -> I
     if a.select.group_by:
         yield f"  group by {', '.join(show(g) for g in a.select.group_by)}"
     if a.retention is not None:
-        kept = ", ".join(f"{d} for {ms:,} ms" for d, ms in a.retention.kept.items())
-        yield f"  purges every {a.retention.interval:,} ms, keeps {kept}"
+        kept_times = ", ".join(f"{d} for {ms:,} ms" for d, ms in a.retention.kept.items())
+        yield f"  purges every {a.retention.interval:,} ms, keeps {kept_times}"
     yield "  stores"
     for c in a.base:
         arg = f" of {show(c.arg)}" if c.arg is not None else ""
@@ -266,8 +266,8 @@ def _cycles(plan: n.Plan) -> Iterator[str]:
         way_round = " -> ".join(f"'{name}'" for name in (*way, way[0]))
         yield f"cycle: {way_round}, run in slices"
     for table, readers, writers in shared_tables(plan):
-        quoted = [", ".join(f"'{name}'" for name in names) for names in (readers, writers)]
-        yield f"cycle: table {table} is read by {quoted[0]} and written by {quoted[1]}, run in slices"
+        quoted_names = [", ".join(f"'{name}'" for name in names) for names in (readers, writers)]
+        yield f"cycle: table {table} is read by {quoted_names[0]} and written by {quoted_names[1]}, run in slices"
 
 
 def _known_faults(plan: n.Plan, lines_before: int) -> Iterator[str]:

@@ -143,8 +143,8 @@ class _Rewriting:
         if not self._is_extended(source):
             return schema
         at = self._place(source)
-        own = Attribute(LINEAGE, self._type(source))
-        return Schema((*schema.attributes[:at], own, *schema.attributes[at:]))
+        attribute = Attribute(LINEAGE, self._type(source))
+        return Schema((*schema.attributes[:at], attribute, *schema.attributes[at:]))
 
     def _source(self, source: n.Source) -> n.Source:
         return replace(source, schema=self._schema(source, source.schema))
@@ -177,9 +177,11 @@ class _Rewriting:
             return x.steps
         place = self._place(x.source)
         attributes = [a for i, a in enumerate(self._schema(x.source, x.schema)) if i != place]
-        own: tuple[n.Expr, ...] = tuple(n.Ref(a.type, slot, i + (i >= place), a.name) for i, a in enumerate(attributes))
+        references: tuple[n.Expr, ...] = tuple(
+            n.Ref(a.type, slot, i + (i >= place), a.name) for i, a in enumerate(attributes)
+        )
         return tuple(
-            replace(s, args=(*s.args, *own))
+            replace(s, args=(*s.args, *references))
             if isinstance(s, n.WindowStep)
             and s.function in ("frequent", "lossyFrequent")
             and not any(isinstance(a, n.Ref) for a in s.args)
@@ -223,31 +225,36 @@ class _Rewriting:
 
     def _read(self, input_: n.Input, places: _LineagePlaces) -> n.Input:
         """The input of a query, with its references adjusted."""
-        moved: n.Input = self._refs(input_, places)
-        match moved, input_:
+        new_input: n.Input = self._refs(input_, places)
+        match new_input, input_:
             case n.StreamInput(), n.StreamInput():
-                return self._conditions(moved, input_)
+                return self._conditions(new_input, input_)
             case n.JoinInput(), n.JoinInput():
-                left, right = self._conditions(moved.left, input_.left), self._conditions(moved.right, input_.right)
-                return replace(moved, left=left, right=right)
-        return moved
+                left, right = (
+                    self._conditions(new_input.left, input_.left),
+                    self._conditions(new_input.right, input_.right),
+                )
+                return replace(new_input, left=left, right=right)
+        return new_input
 
-    def _conditions(self, moved: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
+    def _conditions(self, new_input: n.StreamInput, before: n.StreamInput) -> n.StreamInput:
         """Adjusts the conditions of expression windows. Their slots are events of the window's own stream, independent
         of the slots of the query.
         """
-        own = self._own_slots(before.source)
+        own_slots = self._own_slots(before.source)
         steps = tuple(
-            replace(s, condition=self._refs(b.condition, own))
+            replace(s, condition=self._refs(b.condition, own_slots))
             if isinstance(s, n.WindowStep) and isinstance(b, n.WindowStep) and b.condition is not None
             else s
-            for s, b in zip(moved.steps, before.steps, strict=True)
+            for s, b in zip(new_input.steps, before.steps, strict=True)
         )
-        return replace(moved, steps=steps)
+        return replace(new_input, steps=steps)
 
     def _lineage(self, q: n.Query, sides: tuple[n.StreamInput, ...]) -> n.Expr:
         absent = set(_absent(q.input.state)) if isinstance(q.input, n.StateInput) else set()
-        counted = [s.counted for s in q.input.slots] if isinstance(q.input, n.StateInput) else [False] * len(sides)
+        counted_flags = (
+            [s.counted for s in q.input.slots] if isinstance(q.input, n.StateInput) else [False] * len(sides)
+        )
         aggregates = q.select.aggregates
         if q.rate is not None and q.rate.kind == "snapshot":  # its output depends on which attributes are aggregates
             aggregates = all(isinstance(i.expr, n.Agg) for i in q.select.items)
@@ -255,18 +262,18 @@ class _Rewriting:
         for slot, side in enumerate(sides):
             if slot in absent or not self._is_extended(side.source):
                 continue
-            type_ = Type.OBJECT if counted[slot] else self._type(side.source)
+            type_ = Type.OBJECT if counted_flags[slot] else self._type(side.source)
             ref = n.Ref(type_, slot, self._place(side.source), LINEAGE)
             if not aggregates:
                 parts.append(ref)
             elif type_ is Type.LONG:
-                held: tuple[n.Expr, ...] = (
+                arguments: tuple[n.Expr, ...] = (
                     n.Agg(Type.LONG, "count", ()), n.Agg(Type.LONG, "min", (ref,)), n.Agg(Type.LONG, "max", (ref,)),
                 )  # fmt: skip
                 if self.every:  # four, as the others
                     numbers = n.Agg(Type.OBJECT, "list:collect", (ref,))
-                    held = (held[0], numbers, n.Const(Type.STRING, ""))
-                parts.append(n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, HELD), *held)))
+                    arguments = (arguments[0], numbers, n.Const(Type.STRING, ""))
+                parts.append(n.Call(Type.OBJECT, "list:create", (n.Const(Type.STRING, HELD), *arguments)))
             else:
                 parts.append(n.Agg(Type.OBJECT, "list:collect", (ref,)))
         if aggregates and q.rate is not None and q.rate.kind == "snapshot":
@@ -292,9 +299,9 @@ def _absent(state: n.State) -> Iterator[int]:
 
 def _map_nodes(node: Any, change: Callable[[Any], Any]) -> Any:
     """`node` with everything below it, and itself, in the form that `change` gives; None: look inside."""
-    found = change(node)
-    if found is not None:
-        return found
+    replacement = change(node)
+    if replacement is not None:
+        return replacement
     if isinstance(node, tuple):
         return tuple(_map_nodes(x, change) for x in node)
     if not is_dataclass(node) or isinstance(node, type | Schema):

@@ -45,7 +45,7 @@ def routed_parts(plan: n.Plan) -> list[RoutedPart]:
     routings = {q.name: routing for q in plan.queries if (routing := routing_of(q, plan)) is not None}
     order = Counter(routings.values()).most_common()
     return [
-        RoutedPart(routing, tuple(q for q, own in routings.items() if own == routing))
+        RoutedPart(routing, tuple(q for q, query_routing in routings.items() if query_routing == routing))
         for routing, _ in sorted(order, key=lambda pair: (pair[0] == ONE_NODE, -pair[1]))
     ]
 

@@ -51,15 +51,15 @@ def repairs(plan: n.Plan, text: str, variables: Mapping[str, str] | None = None)
     """Repairs that make each query of `text`, from which `plan` was compiled with `variables`, right on several nodes.
     """
     app = _RewrittenApp(plan, text, variables)
-    found = [_Repairing(app, q).run() for q in plan.queries]
-    changed = text
-    for q, r in sorted(zip(plan.queries, found, strict=True), key=lambda pair: -pair[0].span.start):
+    repair_list = [_Repairing(app, q).run() for q in plan.queries]
+    new_text = text
+    for q, r in sorted(zip(plan.queries, repair_list, strict=True), key=lambda pair: -pair[0].span.start):
         if r.kind in ("align", "partition") and r.text is not None:
             start, end = _bounds(text, q)
-            changed = changed[:start] + r.text + changed[end:]
-    if changed == text or app.compile_text(changed) is None:
-        return Repairs(found, None)
-    return Repairs(found, changed)
+            new_text = new_text[:start] + r.text + new_text[end:]
+    if new_text == text or app.compile_text(new_text) is None:
+        return Repairs(repair_list, None)
+    return Repairs(repair_list, new_text)
 
 
 def _bounds(text: str, q: n.Query) -> tuple[int, int]:
@@ -95,15 +95,15 @@ class _Repairing:
             return self._repair("nothing", "right under any routing")
         if q.safety.level == "keyed":
             return self._repair("route", f"route {routes(q.safety.keys)}")
-        inherited = is_inherited(q.safety.reason)
+        is_inherited_reason = is_inherited(q.safety.reason)
         attempts = [self._repair_by_alignment, self._repair_by_partition, self._repair_by_aggregation]
         if q.select.aggregates and not q.select.group_by:
             attempts.reverse()  # one value for all is rather meant than one for each key
-        for attempt in () if inherited else attempts:
-            found = attempt()
-            if found is not None:
-                return found
-        if inherited:
+        for attempt in () if is_inherited_reason else attempts:
+            repair = attempt()
+            if repair is not None:
+                return repair
+        if is_inherited_reason:
             return self._repair("one node", "repair the query that it reads from, or run both on one node")
         return self._repair("one node", "no routing makes it right: run it on one node that gets every event")
 
@@ -114,10 +114,10 @@ class _Repairing:
         """The query's safety with another text; None if that is not better, or not valid."""
         start, end = _bounds(self.app.text, self.query)
         plan = self.app.compile_text(self.app.text[:start] + text + self.app.text[end:])
-        found = None if plan is None else next((q for q in plan.queries if q.name == self.query.name), None)
-        if found is None or _RANK[found.safety.level] >= _RANK[self.query.safety.level]:
+        repaired_query = None if plan is None else next((q for q in plan.queries if q.name == self.query.name), None)
+        if repaired_query is None or _RANK[repaired_query.safety.level] >= _RANK[self.query.safety.level]:
             return None
-        return found.safety
+        return repaired_query.safety
 
     def _own_text(self) -> str:
         start, end = _bounds(self.app.text, self.query)
@@ -161,10 +161,10 @@ class _Repairing:
                 (at := s.source.schema.find(a.name)) is not None and s.source.schema[at].type is a.type for s in sides
             )
         ]
-        named = [g.name for g in self.query.select.group_by if isinstance(g, n.Ref)]
-        named += list(_find_equated(self.query.input))
+        key_names = [g.name for g in self.query.select.group_by if isinstance(g, n.Ref)]
+        key_names += list(_find_equated(self.query.input))
         texts = [a.name for a in sides[0].source.schema if a.type is Type.STRING]
-        return [k for k in dict.fromkeys([*named, *texts]) if k in common]
+        return [k for k in dict.fromkeys([*key_names, *texts]) if k in common]
 
     def _repair_by_aggregation(self) -> Repair | None:
         """An aggregation in the query's place, whose merged answer is read."""
@@ -182,8 +182,8 @@ class _Repairing:
             f"select {items}\n" + (f"group by {by}\n" if by else "") + "aggregate every sec ... day;"
         )
         first = min((x.span.start for x in self.app.plan.queries), default=0)
-        changed = self.app.compile_text(self.app.text[:first] + text + "\n" + self.app.text[first:])
-        if changed is None:
+        new_plan = self.app.compile_text(self.app.text[:first] + text + "\n" + self.app.text[first:])
+        if new_plan is None:
             return None
         having = ", with the condition of `having` in the query that reads it" if q.select.having is not None else ""
         advice = (

@@ -30,7 +30,7 @@ def show(e: n.Expr, names: Mapping[int, str] | None = None) -> str:
     return _show(e, names or {}, 0)
 
 
-def _show(e: n.Expr, names: Mapping[int, str], around: int) -> str:
+def _show(e: n.Expr, names: Mapping[int, str], outer_rank: int) -> str:
     match e:
         case n.Const():
             return _constant(e)
@@ -42,7 +42,7 @@ def _show(e: n.Expr, names: Mapping[int, str], around: int) -> str:
         case n.Arith() | n.Compare() | n.Logic():
             mine = _PRECEDENCE[e.op]
             text = f"{_show(e.left, names, mine)} {e.op} {_show(e.right, names, mine + 1)}"
-            return f"({text})" if mine < around else text
+            return f"({text})" if mine < outer_rank else text
         case n.Not():
             return f"not({_show(e.operand, names, 0)})"
         case n.IsNull():

@@ -33,8 +33,8 @@ def show_window(step: n.WindowStep) -> str:
     overload = next(o for o in TABLE[step.function].overloads if o.accepts(step.args))
     args = []
     for i, arg in enumerate(step.args):
-        timed = overload.param(i).name.endswith(_DURATIONS) and isinstance(arg, n.Const) and arg.type is Type.LONG
-        args.append(show_duration(int(arg.value)) if timed and isinstance(arg, n.Const) else show(arg))
+        is_duration = overload.param(i).name.endswith(_DURATIONS) and isinstance(arg, n.Const) and arg.type is Type.LONG
+        args.append(show_duration(int(arg.value)) if is_duration and isinstance(arg, n.Const) else show(arg))
     return f"{step.function}({', '.join(args)})"
 
 
@@ -47,14 +47,14 @@ def show_states(i: n.StateInput) -> str:
 def state_names(i: n.StateInput) -> dict[int, str]:
     """The name of each slot: its reference, or its stream's name, with a number if the stream has several such."""
     streams = [s.source.id for s in i.slots if s.ref is None]
-    names, seen = {}, dict.fromkeys(streams, 0)
+    names, counts = {}, dict.fromkeys(streams, 0)
     for k, slot in enumerate(i.slots):
         if slot.ref is not None:
             names[k] = slot.ref
             continue
         stream = slot.source.id
-        seen[stream] += 1
-        names[k] = stream if streams.count(stream) == 1 else f"{stream}{seen[stream]}"
+        counts[stream] += 1
+        names[k] = stream if streams.count(stream) == 1 else f"{stream}{counts[stream]}"
     return names
 
 

@@ -13,14 +13,14 @@ _OUTSIDE = "source:outside"
 def split_graph(plan: n.Plan, split: Split) -> Graph:
     """Groups around their elements, topics between them. Streams that stay within a group are left out: an edge goes
     from the one that writes to the one that reads."""
-    own = {node.id: node for node in graph_of(plan).nodes}
+    node_by_id = {node.id: node for node in graph_of(plan).nodes}
     nodes: list[GraphNode] = []
     edges: list[Edge] = []
     if any(not t.writers for t in split.topics) or any(g.receiver for g in split.groups):
         nodes.append(GraphNode(_OUTSIDE, "source", "outside"))
     for group in split.groups:
         nodes.append(GraphNode(_id(group), "group", _label(group), text=", ".join(group.instances)))
-        nodes += [_element(own, group, e) for e in group.elements]
+        nodes += [_element(node_by_id, group, e) for e in group.elements]
     for topic in split.topics:
         count = "1 partition" if topic.partitions == 1 else f"{topic.partitions} partitions"
         nodes.append(GraphNode(f"topic:{topic.name}", "topic", topic.stream, text=f"{topic.name}, {count}"))
@@ -62,8 +62,8 @@ def _within(plan: n.Plan, group: ExecutionGroup) -> list[Edge]:
 
 
 def _names(plan: n.Plan) -> dict[str, n.Query | n.Partition | n.AggregationDef]:
-    found: dict[str, n.Query | n.Partition | n.AggregationDef] = dict(plan.aggregations)
-    return found | {e.id if isinstance(e, n.Partition) else e.name: e for e in plan.elements}
+    by_name: dict[str, n.Query | n.Partition | n.AggregationDef] = dict(plan.aggregations)
+    return by_name | {e.id if isinstance(e, n.Partition) else e.name: e for e in plan.elements}
 
 
 def _reads(plan: n.Plan, name: str) -> set[str]:
@@ -100,12 +100,12 @@ def _element_id(group: ExecutionGroup, element: str) -> str:
     return f"{_id(group)}/{element}"
 
 
-def _element(own: dict[str, GraphNode], group: ExecutionGroup, element: str) -> GraphNode:
+def _element(node_by_id: dict[str, GraphNode], group: ExecutionGroup, element: str) -> GraphNode:
     """An element of a group, with its text in the app."""
     for kind in ("query", "aggregation", "partition"):
-        found = own.get(f"{kind}:{element}")
-        if found is not None:
-            text = "\n".join(x.text for x in own.values() if x.inside == found.id) or found.text
-            return GraphNode(_element_id(group, element), "query" if kind == "partition" else found.kind,
-                        found.label, text=text, inside=_id(group))  # fmt: skip
+        node = node_by_id.get(f"{kind}:{element}")
+        if node is not None:
+            text = "\n".join(x.text for x in node_by_id.values() if x.inside == node.id) or node.text
+            return GraphNode(_element_id(group, element), "query" if kind == "partition" else node.kind,
+                        node.label, text=text, inside=_id(group))  # fmt: skip
     return GraphNode(_element_id(group, element), "query", element, inside=_id(group))

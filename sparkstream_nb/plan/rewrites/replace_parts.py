@@ -21,8 +21,8 @@ def _part(part: Any, change: Callable[[Any], Any]) -> Any:
         new = tuple(_part(p, change) for p in part)
         return new if any(a is not b for a, b in zip(new, part, strict=True)) else part
     if isinstance(part, Mapping):
-        changed = {k: _part(v, change) for k, v in part.items()}
-        return changed if any(changed[k] is not v for k, v in part.items()) else part
+        new_parts = {k: _part(v, change) for k, v in part.items()}
+        return new_parts if any(new_parts[k] is not v for k, v in part.items()) else part
     if not is_dataclass(part) or type(part).__module__ != nodes.__name__:
         return part
     updates = {}

@@ -83,8 +83,8 @@ def _where(holds: Callable[[_QueryPlace], bool]) -> Callable[[n.Plan], Iterator[
 
 def _aggregates(q: n.Query, *functions: str) -> bool:
     """True if a query has an aggregate; with `functions`, one of these."""
-    found = {e.function for top in expressions(q) for e in n.walk(top) if isinstance(e, n.Agg)}
-    return bool(found.intersection(functions) if functions else found)
+    aggregators = {e.function for top in expressions(q) for e in n.walk(top) if isinstance(e, n.Agg)}
+    return bool(aggregators.intersection(functions) if functions else aggregators)
 
 
 def _windows(x: _QueryPlace) -> Iterator[n.WindowStep]:
@@ -280,14 +280,14 @@ def _times_a_table(x: _QueryPlace) -> bool:
     """A window of a table in a join that has timers: its scheduler has no state there. `cron` has one of its own."""
     i = x.query.input
     windows = [s.ignored for s in (i.left, i.right)] if isinstance(i, n.JoinInput) else []
-    found = {w.function for w in windows if w is not None} - {"cron"}
-    return any(DECLARATIONS[w].timers_emit != "nothing" for w in found)
+    window_names = {w.function for w in windows if w is not None} - {"cron"}
+    return any(DECLARATIONS[w].timers_emit != "nothing" for w in window_names)
 
 
 def _key_attributes(x: _QueryPlace, table: str) -> set[int]:
     """The attributes of a table in memory that are keys or have an index."""
-    found = x.plan.tables[table]
-    return set() if found.is_stored else {*found.primary_key, *found.indexes}
+    definition = x.plan.tables[table]
+    return set() if definition.is_stored else {*definition.primary_key, *definition.indexes}
 
 
 def _own(e: n.Expr) -> set[int]:
@@ -313,16 +313,16 @@ def _deletes_by_more(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
         return False
-    parts, keyed = [_own(c) for c in conjuncts(o.on)], _key_attributes(x, o.target.id)
-    return any(p & keyed for p in parts) and any(p and not p & keyed for p in parts)
+    parts, key_attributes = [_own(c) for c in conjuncts(o.on)], _key_attributes(x, o.target.id)
+    return any(p & key_attributes for p in parts) and any(p and not p & key_attributes for p in parts)
 
 
 def _in_by_range(x: _QueryPlace) -> bool:
     for top in expressions(x.query):
         for e in n.walk(top):
             if isinstance(e, n.InTable):
-                compared = (c for c in n.walk(e.condition) if isinstance(c, n.Compare) and c.op != "==")
-                if any(_own(c) & _key_attributes(x, e.table) for c in compared):
+                comparisons = (c for c in n.walk(e.condition) if isinstance(c, n.Compare) and c.op != "==")
+                if any(_own(c) & _key_attributes(x, e.table) for c in comparisons):
                     return True
     return False
 

@@ -68,14 +68,14 @@ from .safety_rules import (
 
 def with_safety(plan: n.Plan) -> n.Plan:
     """`plan` with the safety of every query and partition filled in."""
-    found = _Propagation(plan).run()
+    safeties = _Propagation(plan).run()
     elements: list[n.Query | n.Partition] = []
     for e in plan.elements:
         if isinstance(e, n.Partition):
-            queries = tuple(replace(q, safety=found[q.name]) for q in e.queries)
+            queries = tuple(replace(q, safety=safeties[q.name]) for q in e.queries)
             elements.append(replace(e, queries=queries, safety=_worst([q.safety for q in queries], e.id)))
         else:
-            elements.append(replace(e, safety=found[e.name]))
+            elements.append(replace(e, safety=safeties[e.name]))
     return replace(plan, elements=tuple(elements))
 
 
@@ -91,8 +91,8 @@ def dependent_queries(plan: n.Plan, routing: str) -> list[str]:
 def dependent_under(plan: n.Plan, keys: Mapping[str, str]) -> list[str]:
     """The names of the queries that several nodes do not answer as one would, if the events of each stream are divided
     by its attribute in `keys`."""
-    found = [{q.name: q.safety for q in plan.queries}]
-    found += [_Propagation(plan, attribute).run() for attribute in dict.fromkeys(keys.values())]
+    safety_maps = [{q.name: q.safety for q in plan.queries}]
+    safety_maps += [_Propagation(plan, attribute).run() for attribute in dict.fromkeys(keys.values())]
 
     def right(safety: n.Safety) -> bool:
         return all(keys.get(stream) == attribute for stream, attribute in safety.keys)
@@ -101,7 +101,7 @@ def dependent_under(plan: n.Plan, keys: Mapping[str, str]) -> list[str]:
         q.name
         for q in plan.queries
         if q.safety.level == "node-dependent"
-        or (q.safety.level == "keyed" and not any(_is_keyed(safety.get(q.name), right) for safety in found))
+        or (q.safety.level == "keyed" and not any(_is_keyed(safety.get(q.name), right) for safety in safety_maps))
     ]
 
 
@@ -134,15 +134,15 @@ def aggregation_safety(plan: n.Plan, aggregation: n.AggregationDef) -> n.Safety:
     writers = {q.output.target.id: q.name for q in plan.queries if q.output.target.kind == "table"}
     for table in tables_of_aggregation(aggregation):
         if table in writers:
-            said = f"it looks into table '{table}', to which query '{writers[table]}' writes meanwhile"
-            return n.Safety("node-dependent", said)
+            reason = f"it looks into table '{table}', to which query '{writers[table]}' writes meanwhile"
+            return n.Safety("node-dependent", reason)
     read = aggregation.input.source.id
     for q in plan.queries:
         if inserts_into(q, read) and safety[q.name].level == "node-dependent":
             return n.Safety("node-dependent", f"it reads '{read}' of query '{q.name}': {safety[q.name].reason}")
-    keyed = [q.safety for q in plan.queries if inserts_into(q, read) and q.safety.level == "keyed"]
-    if keyed:
-        return n.Safety("merged", f"shards are merged; its input is {keyed[0].reason}", keyed[0].keys)
+    keyed_inputs = [q.safety for q in plan.queries if inserts_into(q, read) and q.safety.level == "keyed"]
+    if keyed_inputs:
+        return n.Safety("merged", f"shards are merged; its input is {keyed_inputs[0].reason}", keyed_inputs[0].keys)
     return n.Safety("merged", "partial results of the shards are merged when it is read")
 
 
@@ -153,8 +153,8 @@ class _Propagation:
     """Rule 9: from the inputs on, until nothing changes; levels only get worse, so this ends. Of several keys, those
     that are attribute `preferred` come first."""
 
-    def __init__(self, plan: n.Plan, preferred: str | None = None) -> None:
-        self.plan, self.preferred = plan, preferred
+    def __init__(self, plan: n.Plan, preferred_key: str | None = None) -> None:
+        self.plan, self.preferred_key = plan, preferred_key
         self._flow = Dataflow(plan)
         self._before = [self._flow.before(k) for k in range(len(self._flow.queries))]
 
@@ -162,63 +162,67 @@ class _Propagation:
         """The safety of each query, by name: round after round, each looking at the queries whose writers changed."""
         queries, rules = self._flow.queries, SafetyRules(self._flow)
         of = {q.name: e for e in self.plan.elements if isinstance(e, n.Partition) for q in e.queries}
-        own = [partition_rule(of[q.name], q, rules) if q.name in of else own_rule(q, rules) for q in queries]
-        found = {q.name: n.Safety("stateless", STATELESS.reason) for q in queries}
+        own_rules = [partition_rule(of[q.name], q, rules) if q.name in of else own_rule(q, rules) for q in queries]
+        safeties = {q.name: n.Safety("stateless", STATELESS.reason) for q in queries}
         after: list[list[int]] = [[] for _ in queries]
         for k, writers in enumerate(self._before):
             for w in writers:
                 after[w].append(k)
         due = [(0, k) for k in range(len(queries))]  # a heap
-        pushed = set(due)
+        queue_members = set(due)
         rounds = 2 * len(queries) + 2
         while due and due[0][0] < rounds:
             at, k = heappop(due)
-            now = self._combine(k, own[k], found)
-            if now != found[queries[k].name]:
-                found[queries[k].name] = now
+            now = self._combine(k, own_rules[k], safeties)
+            if now != safeties[queries[k].name]:
+                safeties[queries[k].name] = now
                 for turn in ((at if reader > k else at + 1, reader) for reader in after[k]):
-                    if turn not in pushed:
-                        pushed.add(turn)
+                    if turn not in queue_members:
+                        queue_members.add(turn)
                         heappush(due, turn)
-        return found
+        return safeties
 
-    def _combine(self, k: int, own: Own, found: Mapping[str, n.Safety]) -> n.Safety:
-        if own.level == "node-dependent":
-            return n.Safety("node-dependent", own.reason)
-        inherited: dict[str, str] = {}
-        merged: set[tuple[tuple[str, str], ...]] = set()
-        keyed: list[tuple[n.Query, n.Safety]] = []
+    def _combine(self, k: int, own_result: Own, safeties: Mapping[str, n.Safety]) -> n.Safety:
+        if own_result.level == "node-dependent":
+            return n.Safety("node-dependent", own_result.reason)
+        inherited_keys: dict[str, str] = {}
+        merged_key_sets: set[tuple[tuple[str, str], ...]] = set()
+        keyed_writers: list[tuple[n.Query, n.Safety]] = []
         for w in self._before[k]:
             writer = self._flow.queries[w]
-            s = found[writer.name]
+            s = safeties[writer.name]
             if s.level == "node-dependent":
                 return n.Safety("node-dependent", _inherited_reason(writer, s))
             if s.level == "keyed":
-                if s.keys in merged:
+                if s.keys in merged_key_sets:
                     continue
-                merged.add(s.keys)
-                both = merged_keys(inherited, dict(s.keys))
+                merged_key_sets.add(s.keys)
+                both = merged_keys(inherited_keys, dict(s.keys))
                 if both is None:
-                    return n.Safety("node-dependent", _in_conflict(keyed, writer, s))
-                keyed.append((writer, s))
-                inherited = both
-        if own.level == "stateless":
-            if inherited:
-                return n.Safety("keyed", _inherited_reason(*keyed[-1]), tuple(sorted(inherited.items())))
-            return n.Safety("stateless", own.reason)
-        computed = None
-        other = lambda c: self.preferred is not None and any(a != self.preferred for a in c.values())  # noqa: E731
-        for candidate in sorted(own.candidates, key=other):
-            traced = self._trace(candidate)
-            if traced is None:
-                computed = computed or next(f"'{a}' of '{s}'" for s, a in candidate.items())
+                    return n.Safety("node-dependent", _in_conflict(keyed_writers, writer, s))
+                keyed_writers.append((writer, s))
+                inherited_keys = both
+        if own_result.level == "stateless":
+            if inherited_keys:
+                return n.Safety(
+                    "keyed", _inherited_reason(*keyed_writers[-1]), tuple(sorted(inherited_keys.items()))
+                )
+            return n.Safety("stateless", own_result.reason)
+        computed_keys = None
+        other = lambda c: self.preferred_key is not None and any(a != self.preferred_key for a in c.values())  # noqa: E731
+        for candidate in sorted(own_result.candidates, key=other):
+            traced_keys = self._trace(candidate)
+            if traced_keys is None:
+                computed_keys = computed_keys or next(f"'{a}' of '{s}'" for s, a in candidate.items())
                 continue
-            keys = merged_keys(inherited, traced)
+            keys = merged_keys(inherited_keys, traced_keys)
             if keys is not None:
-                return n.Safety("keyed", own.reason, tuple(sorted(keys.items())))
-        if computed is not None:
-            return n.Safety("node-dependent", f"{own.reason}, and the key {computed} is computed inside the node")
-        return n.Safety("node-dependent", f"{own.reason}, and its input is keyed by another attribute")
+                return n.Safety("keyed", own_result.reason, tuple(sorted(keys.items())))
+        if computed_keys is not None:
+            return n.Safety(
+                "node-dependent", f"{own_result.reason}, and the key {computed_keys} is computed inside the node"
+            )
+        return n.Safety("node-dependent", f"{own_result.reason}, and its input is keyed by another attribute")
 
     def _trace(self, candidate: Keys) -> dict[str, str] | None:
         """The routed streams' attributes that a candidate's come from, None if one is computed."""
@@ -235,13 +239,13 @@ class _Propagation:
     def _origins(self, source: str, attribute: str) -> set[tuple[str, str]] | None:
         """The attributes of defined streams from which an attribute is copied; None if not all of it is."""
         out: set[tuple[str, str]] = set()
-        seen: set[tuple[str, str]] = set()
+        places: set[tuple[str, str]] = set()
         todo = [(source, attribute)]
         while todo:
             source, attribute = place = todo.pop()
-            if place in seen:
+            if place in places:
                 continue
-            seen.add(place)
+            places.add(place)
             if source.startswith("!"):
                 todo.append((source[1:], attribute))
                 continue
@@ -272,9 +276,11 @@ def _inherited_reason(writer: n.Query, s: n.Safety) -> str:
     return s.reason if is_inherited(s.reason) else f"{_READS}'{writer.name}' sends: {s.reason}"
 
 
-def _in_conflict(keyed: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
+def _in_conflict(keyed_writers: Sequence[tuple[n.Query, n.Safety]], writer: n.Query, safety: n.Safety) -> str:
     """Reason that `writer` needs another routing than one of the writers before."""
-    other = next((k for k in keyed if merged_keys(dict(k[1].keys), dict(safety.keys)) is None), keyed[0])
+    other = next(
+        (k for k in keyed_writers if merged_keys(dict(k[1].keys), dict(safety.keys)) is None), keyed_writers[0]
+    )
     one, two = (
         f"query '{q.name}' by {', '.join(dict.fromkeys(a for _, a in s.keys))}" for q, s in (other, (writer, safety))
     )

@@ -67,13 +67,13 @@ class SafetyRules:
         """The streams to which a query sends several events at once, of which a partition makes one chunk of neighbours
         with the same key."""
         todo = [q for q in self.flow.queries if _sends_chunks(q, self.plan)]
-        found: set[str] = set()
+        stream_ids: set[str] = set()
         while todo:
             target = todo.pop().output.target
-            if target.kind in ("stream", "window") and target.id not in found:
-                found.add(target.id)
+            if target.kind in ("stream", "window") and target.id not in stream_ids:
+                stream_ids.add(target.id)
                 todo += (r for r in self.flow.readers(target.id) if inserts_into(r, r.output.target.id))
-        return frozenset(found)
+        return frozenset(stream_ids)
 
 
 def own_rule(q: n.Query, rules: SafetyRules) -> Own:
@@ -84,20 +84,20 @@ def own_rule(q: n.Query, rules: SafetyRules) -> Own:
         return shared
     match q.input:
         case n.StreamInput():
-            own = _own_stream(q, q.input, plan)
+            rule = _own_stream(q, q.input, plan)
         case n.JoinInput():
-            own = _own_join(q, q.input, plan)
+            rule = _own_join(q, q.input, plan)
         case n.StateInput():
-            own = _own_pattern(q, q.input)
-    if own.level == "node-dependent":
-        return own
-    for further in (_own_selection(q, own, plan), _own_rate(q)):
+            rule = _own_pattern(q, q.input)
+    if rule.level == "node-dependent":
+        return rule
+    for further in (_own_selection(q, rule, plan), _own_rate(q)):
         if further is None:
             continue
         if further.level == "node-dependent":
             return further
-        own = further if own.level == "stateless" else _both(own, further)
-    return own if shared is None else _both(own, shared)
+        rule = further if rule.level == "stateless" else _both(rule, further)
+    return rule if shared is None else _both(rule, shared)
 
 
 def _both(one: Own, two: Own) -> Own:
@@ -106,10 +106,10 @@ def _both(one: Own, two: Own) -> Own:
         return two
     if two.level == "stateless":
         return one
-    agreed = tuple(m for a in one.candidates for b in two.candidates if (m := merged_keys(a, b)) is not None)
-    if not agreed:
+    common_candidates = tuple(m for a in one.candidates for b in two.candidates if (m := merged_keys(a, b)) is not None)
+    if not common_candidates:
         return _dependent(f"{one.reason}, but {two.reason}")
-    return Own("keyed", two.reason, agreed)
+    return Own("keyed", two.reason, common_candidates)
 
 
 def _own_shared(q: n.Query, rules: SafetyRules) -> Own | None:
@@ -121,10 +121,10 @@ def _own_shared(q: n.Query, rules: SafetyRules) -> Own | None:
             return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: Own | None = None
     for table in tables_of(q):
-        found = _own_table(q, table, rules)
-        if found.level == "node-dependent":
-            return found
-        out = found if out is None else _both(out, found)
+        table_rule = _own_table(q, table, rules)
+        if table_rule.level == "node-dependent":
+            return table_rule
+        out = table_rule if out is None else _both(out, table_rule)
     return out
 
 
@@ -140,18 +140,18 @@ def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
         if not isinstance(key.expr, n.Ref):
             return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
         keys[key.stream] = key.expr.name
-    timed = _timed_in_partition(q, rules)
-    if timed is not None:
-        return _dependent(timed)
+    timed_reason = _timed_in_partition(q, rules)
+    if timed_reason is not None:
+        return _dependent(timed_reason)
     mine: dict[str, str] = {}
     for s in sources(q):
         if s.id in keys:
             mine[s.id] = keys[s.id]
         elif s.id not in {i.id for i in p.inner}:
             return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
-    named = ", ".join(f"{s}.{a}" for s, a in mine.items())
-    own = Own("keyed", f"one partition instance per {named}", (mine,)) if mine else STATELESS
-    return own if shared is None else _both(own, shared)
+    key_text = ", ".join(f"{s}.{a}" for s, a in mine.items())
+    rule = Own("keyed", f"one partition instance per {key_text}", (mine,)) if mine else STATELESS
+    return rule if shared is None else _both(rule, shared)
 
 
 def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
@@ -290,7 +290,7 @@ def _keyed_by(key: n.Expr | None, q: n.Query) -> Own | None:
     return None if attribute is None else Own("keyed", f"one event per {attribute[1]}", (dict([attribute]),))
 
 
-def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
+def _own_selection(q: n.Query, rule: Own, plan: n.Plan) -> Own | None:
     """Rule 4: aggregates, and choices among events that arrive together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
@@ -304,7 +304,7 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
             return _rule_for_groups(q, "of each batch it emits the last event per")
         return None
     if not select.group_by:
-        if own.level == "keyed":
+        if rule.level == "keyed":
             return _dependent("its aggregates combine all keys")
         return _dependent("its aggregates combine all events")
     return _rule_for_groups(q, "its aggregates are per")
@@ -312,15 +312,17 @@ def _own_selection(q: n.Query, own: Own, plan: n.Plan) -> Own | None:
 
 def _rule_for_groups(q: n.Query, what: str) -> Own:
     missing = set(_may_be_missing(q.input))
-    grouped = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
-    keys = [k for g in grouped if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing]
-    if grouped and not keys:
+    attributes = [g for g in q.select.group_by if attribute_of(g, q.input) is not None]
+    keys = [
+        k for g in attributes if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing
+    ]
+    if attributes and not keys:
         return _dependent("its group by is null for all keys where that side is missing")
     if not keys:
         return _dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
-    tied = [_found_by(_tie_keys(q, {source: attribute}), q) for source, attribute in keys]
-    return Own("keyed", f"{what} {names}", tuple(tied))
+    candidates = [_found_by(_tie_keys(q, {source: attribute}), q) for source, attribute in keys]
+    return Own("keyed", f"{what} {names}", tuple(candidates))
 
 
 def _found_by(key: dict[str, str], q: n.Query) -> dict[str, str]:
@@ -422,16 +424,16 @@ def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> Own:
             other = j.right if side is j.left else j.left
             return _own_stream(q, other, plan)
     sides = [_own_stream(q, side, plan) for side in (j.left, j.right)]
-    for own in sides:
-        if own.level == "node-dependent":
-            return own
+    for side_rule in sides:
+        if side_rule.level == "node-dependent":
+            return side_rule
     pairs = [(a, b) for a, b in _equalities(j) if merged_keys(dict([a]), dict([b])) is not None]
     candidates = tuple({a[0]: a[1], b[0]: b[1]} for a, b in pairs)
-    for own in sides:  # what a window keeps by a key is joined on that key alone
-        if own.level == "keyed" and candidates:
-            candidates = tuple(c for c in candidates if any(key.items() <= c.items() for key in own.candidates))
+    for side_rule in sides:  # what a window keeps by a key is joined on that key alone
+        if side_rule.level == "keyed" and candidates:
+            candidates = tuple(c for c in candidates if any(key.items() <= c.items() for key in side_rule.candidates))
             if not candidates:
-                return _dependent(f"it is not joined on the key of its window: {own.reason}")
+                return _dependent(f"it is not joined on the key of its window: {side_rule.reason}")
     if not candidates:
         return _dependent("the join compares every event of one side with every event of the other")
     names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)
@@ -459,10 +461,10 @@ def _own_pattern(q: n.Query, i: n.StateInput) -> Own:
         if keys is not None:
             candidates.append(keys)
     if not candidates:
-        untied = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
-        return _dependent(f"no equality ties {untied} to the first event of the pattern")
-    named = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
-    return Own("keyed", f"all events of a match have the same {named}", tuple(candidates))
+        untied_events = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
+        return _dependent(f"no equality ties {untied_events} to the first event of the pattern")
+    key_text = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
+    return Own("keyed", f"all events of a match have the same {key_text}", tuple(candidates))
 
 
 def _every_below(s: n.State, first: n.EveryState) -> bool:
@@ -476,7 +478,7 @@ def _every_below(s: n.State, first: n.EveryState) -> bool:
 
 def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] | None:
     """The key of each stream if every state's event must equal the first one's `attribute`, else None."""
-    tied: dict[int, str] = {start: attribute}
+    attribute_by_slot: dict[int, str] = {start: attribute}
     pairs = []
     for slot, s in enumerate(inputs(i)):
         for step in s.steps:
@@ -497,11 +499,11 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
     for _ in pairs:
         for left, right in pairs:
             for a, b in ((left, right), (right, left)):
-                if tied.get(a.slot) == a.name:
-                    tied.setdefault(b.slot, b.name)
+                if attribute_by_slot.get(a.slot) == a.name:
+                    attribute_by_slot.setdefault(b.slot, b.name)
     keys: dict[str, str] = {}
     for slot in range(len(i.slots)):
-        name = tied.get(slot)
+        name = attribute_by_slot.get(slot)
         if name is None or i.slots[slot].source.schema.find(name) is None:
             return None
         if keys.setdefault(i.slots[slot].source.id, name) != name:
@@ -517,8 +519,8 @@ def tables_of_aggregation(a: n.AggregationDef) -> tuple[str, ...]:
     tops = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
     tops += [x for s in a.input.steps if isinstance(s, n.FunctionStep) for x in s.args]
     tops += [c.arg for c in a.base if c.arg is not None]
-    found = [e.table for top in tops for e in n.walk(top) if isinstance(e, n.InTable)]
-    return tuple(dict.fromkeys(found))
+    table_ids = [e.table for top in tops for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(table_ids))
 
 
 def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
@@ -529,8 +531,8 @@ def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
             tops.append(on)
         case n.Update(on=on, set=set_) | n.Upsert(on=on, set=set_):
             tops += [on, *(s.value for s in set_ or ())]
-    found = [e.table for top in tops if top is not None for e in n.walk(top) if isinstance(e, n.InTable)]
-    return tuple(dict.fromkeys(found))
+    table_ids = [e.table for top in tops if top is not None for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(table_ids))
 
 
 def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
@@ -550,12 +552,12 @@ def _of_table(flow: Dataflow, table: str) -> Own:
         return Own("stateless", f"all that its queries do to table '{table}' is to add rows")
     best: tuple[list[n.Query], bool] | None = None
     for column in definition.primary_key or range(len(definition.source.schema)):
-        found = [(u, _table_key(u, table, column)) for u in users]
+        keys_by_query = [(u, _table_key(u, table, column)) for u in users]
         keys: dict[str, str] | None = {}
-        for _, key in found:
+        for _, key in keys_by_query:
             if keys is not None and key is not None:
                 keys = merged_keys(keys, dict([key]))
-        without = [u for u, key in found if key is None]
+        without = [u for u, key in keys_by_query if key is None]
         if keys is not None and not without:
             name = definition.source.schema[column].name
             return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))
@@ -570,25 +572,25 @@ def _of_table(flow: Dataflow, table: str) -> Own:
 
 def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
     """The input attribute that the query equates with `column` wherever it touches `table`, None if it does not."""
-    found: set[tuple[str, str] | None] = set()
+    keys: set[tuple[str, str] | None] = set()
     if q.output.target.id == table:
         match q.output:
             case n.Insert():
-                found.add(attribute_of(q.select.items[column].expr, q.input))
+                keys.add(attribute_of(q.select.items[column].expr, q.input))
             case n.Delete() | n.Update():
-                found.add(_find_equality(q.output.on, column, q))
+                keys.add(_find_equality(q.output.on, column, q))
             case n.Upsert():
-                found.add(_find_equality(q.output.on, column, q))
-                found.add(attribute_of(q.select.items[column].expr, q.input))
+                keys.add(_find_equality(q.output.on, column, q))
+                keys.add(attribute_of(q.select.items[column].expr, q.input))
     for top in expressions(q):
         for e in n.walk(top):
             if isinstance(e, n.InTable) and e.table == table:
-                found.add(_find_equality(e.condition, column, q))
+                keys.add(_find_equality(e.condition, column, q))
     if isinstance(q.input, n.JoinInput):
         for slot, side in enumerate((q.input.left, q.input.right)):
             if side.source.id == table:
-                found.add(_find_equality(q.input.on, column, q, slot))
-    return found.pop() if len(found) == 1 else None
+                keys.add(_find_equality(q.input.on, column, q, slot))
+    return keys.pop() if len(keys) == 1 else None
 
 
 def _find_equality(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:

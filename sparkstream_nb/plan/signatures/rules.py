@@ -55,10 +55,10 @@ def _target(name: str, args: Sequence[Expr]) -> Type:
     names = ", ".join(f"'{n}'" for n in _CONVERTIBLE)
     if not isinstance(target, Const):
         raise RuleError(f"the second argument of '{name}' must be a constant: one of {names}", 1)
-    found = _CONVERTIBLE.get(str(target.value).lower())
-    if found is None:
+    type_ = _CONVERTIBLE.get(str(target.value).lower())
+    if type_ is None:
         raise RuleError(f"'{name}' cannot convert to '{target.value}'", 1, f"Expected one of {names}.")
-    return found
+    return type_
 
 
 def _cast(args: Sequence[Expr]) -> Type:

@@ -140,26 +140,26 @@ def resolve(sig: Signature, args: Sequence[Expr], span: Span, what: str) -> Type
     Raises SiddhiBindError (`SiddhiAppCreationException` in Siddhi) if no overload matches, a constant is
     required, or the signature's rule rejects the call.
     """
-    chosen = next((o for o in sig.overloads if o.accepts(args)), None)
-    if chosen is None:
-        given = ", ".join(str(a.type) for a in args)
+    overload = next((o for o in sig.overloads if o.accepts(args)), None)
+    if overload is None:
+        argument_types = ", ".join(str(a.type) for a in args)
         ways = " or ".join(f"{sig.key}{o}" for o in sig.overloads)
         culprit = _culprit(sig, args)
         raise SiddhiBindError(
-            f"{what} '{sig.key}' does not take ({given})",
+            f"{what} '{sig.key}' does not take ({argument_types})",
             args[culprit].span if culprit is not None else span,
             hint=_without_quotes(sig.key, args) or f"Expected {ways}.",
         )
     for i, arg in enumerate(args):
-        param = chosen.param(i)
+        param = overload.param(i)
         if param.constant and not isinstance(arg, Const):
             raise SiddhiBindError(f"'{param.name}' of {what} '{sig.key}' must be a constant", arg.span)
     try:
         if sig.check is not None:
             sig.check(args)
-        if chosen.result is None or isinstance(chosen.result, Type):
-            return chosen.result
-        if chosen.result == "$1":
+        if overload.result is None or isinstance(overload.result, Type):
+            return overload.result
+        if overload.result == "$1":
             return args[0].type
         assert sig.rule is not None, sig.key
         return sig.rule(args)
@@ -231,29 +231,29 @@ _FORMS = {
 def unknown_name(
     what: str,
     key: str,
-    known: Iterable[str],
+    known_names: Iterable[str],
     span: Span,
     *,
     hint: str | None = None,
-    included: Collection[str] = (),
+    included_namespaces: Collection[str] = (),
 ) -> SiddhiError:
     """The error for an unknown name (`ExtensionNotFoundException` in Siddhi); a gap, where one of WSO2's extensions has
-    it. `known`: the names of that kind. `included`: the namespaces of this build, of all kinds."""
-    known = tuple(known)
+    it. `known_names`: the names of that kind. `included_namespaces`: the namespaces of this build, of all kinds."""
+    known_names = tuple(known_names)
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
-    by_name = [k for k in known if k.split(":")[-1].lower() == bare.lower()]
-    ours = namespace in included or any(k.startswith(f"{namespace}:") for k in known)
+    by_name = [k for k in known_names if k.split(":")[-1].lower() == bare.lower()]
+    ours = namespace in included_namespaces or any(k.startswith(f"{namespace}:") for k in known_names)
     owner = owner_of(key)
     if owner is not None and (key in extensions().names or not ours):
         siblings = {n.split(":")[-1]: n for n in extensions().names if n.startswith(f"{namespace}:")}
-        meant = None if key in extensions().names else next((siblings[n] for n in near_to(bare, siblings)), None)
-        if meant is not None:
-            said = f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
-            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=said, kind="ExtensionNotFoundException")
+        suggestion = None if key in extensions().names else next((siblings[n] for n in near_to(bare, siblings)), None)
+        if suggestion is not None:
+            message = f"WSO2's extension {extensions().names[suggestion]} has '{suggestion}'; it is not included."
+            return SiddhiBindError(f"unknown {what} '{key}'", span, hint=message, kind="ExtensionNotFoundException")
         instead = hint or "Leave it out, or use the windows and functions of this build instead."
         return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=instead)
-    near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known)
+    near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known_names)
     if namespace and not ours:  # a namespace of somebody else's, or a misspelt one
         near = _foreign(key, namespace, by_name) or (None if by_name else near)
     return SiddhiBindError(f"unknown {what} '{key}'", span, hint=hint or near, kind="ExtensionNotFoundException")
@@ -265,9 +265,9 @@ def _foreign(key: str, namespace: str, by_name: Sequence[str]) -> str | None:
     close = near_to(namespace, spaces)
     if close:
         return f"Did you mean '{spaces[close[0]]}'?"
-    meant = next((n for n in extensions().names if n.lower() == key.lower()), None)
-    if meant is not None:
-        return f"WSO2's extension {extensions().names[meant]} has '{meant}'; it is not included."
+    name = next((n for n in extensions().names if n.lower() == key.lower()), None)
+    if name is not None:
+        return f"WSO2's extension {extensions().names[name]} has '{name}'; it is not included."
     alike = [n for n in by_name if n.partition(":")[0] not in _CONTAINERS]
     return f"This build has '{alike[0]}'." if alike else None
 

@@ -246,7 +246,7 @@ def test_an_app_that_is_stopped_ends_a_paused_feed(run: Run) -> None:
     assert feed.position.events == 1
     app.stop()
     assert feed.wait(SECONDS).not_fed == 3
-    assert [f.name for f in (app.home / f"life-{app.runtime.life.run}" / "inbox").glob("feed-*")] == []
+    assert [f.name for f in (app.home / f"life-{app.runtime.app_run.run}" / "inbox").glob("feed-*")] == []
 
 
 @pytest.mark.parametrize("how", [{"rate": 1e6}, {"speed": 1e6}])

@@ -318,7 +318,7 @@ def test_a_query_that_was_ended_in_its_first_micro_batch(inline: Inline) -> None
 
     def reader(after: int | None) -> OutputStreamReader:
         spec = OutputFrameSpec(
-            runtime.outputs.folder, runtime.life.run, "O", "app.O", runtime.schemas["O"], "", 0, after
+            runtime.outputs.folder, runtime.app_run.run, "O", "app.O", runtime.schemas["O"], "", 0, after
         )  # fmt: skip
         return OutputStreamReader(OutputFrameSpec.of_options(spec.to_options()))
 
@@ -332,7 +332,7 @@ def test_a_query_that_was_ended_in_its_first_micro_batch(inline: Inline) -> None
     assert isinstance(task, OutputTask)
     assert task.range == BatchRange(0, 1)
     later = again.latestOffset(end)
-    assert later == {"run": runtime.life.run, "batch": 3, "begin": 0}
+    assert later == {"run": runtime.app_run.run, "batch": 3, "begin": 0}
     assert again.latestOffset(later) == later
     (task,) = again.partitions(end, later)
     assert [row["d"] for batch in again.read(task) for row in batch.to_pylist()] == [6, 8]
