@@ -68,7 +68,7 @@ def mappings_page() -> str:
 
 def _page(end: Literal["source", "sink"], title: str, text: str, configuration: str) -> str:
     found = TABLES[end]
-    promise = incoming.taken if end == "source" else outside.promise
+    promise = incoming.delivery_guarantee if end == "source" else outside.promise
     rows = [(f"[{code(t)}](#{t})", promise(t)[:1].upper() + promise(t)[1:] + ".") for t in found]
     out = [f"# {title}", "", text, "", table(["type", "promise"], rows)]
     for type_, options in found.items():

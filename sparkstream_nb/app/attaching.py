@@ -133,7 +133,7 @@ def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
     """The folder and the record of an app. Raises `Misuse`, with the known names, if there is none."""
     if home is not None:
         if not has_app(home):
-            raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_known()}")
+            raise Misuse(f"{home} is no app's folder: it has no app.json of an app. {_list_names()}")
         record = former_life(home).deployed
         if record is None:
             raise _unrecorded_error(home)
@@ -149,14 +149,14 @@ def _find_record(name: str, home: Path | None) -> tuple[Path, DeploymentRecord]:
         if has_app(default_folder):
             former_life(default_folder)
             raise _unrecorded_error(default_folder)
-        raise Misuse(f"no app '{name}' was deployed here before. {_known(name)}")
+        raise Misuse(f"no app '{name}' was deployed here before. {_list_names(name)}")
     if len(matches) > 1 and matches[0][0] not in likely:
         homes = ", ".join(str(place) for place, _ in matches)
         raise Misuse(f"several apps are called '{name}': say which by home (--home), one of {homes}")
     return matches[0]
 
 
-def _known(name: str = "") -> str:
+def _list_names(name: str = "") -> str:
     """The names that can be attached: the nearest one, or some."""
     names = attachable_names()
     if not names:

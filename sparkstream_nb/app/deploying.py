@@ -25,10 +25,17 @@ from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
-from .deployment.app_folder import check_connected_before, default_home, foreseen, has_app, life_to_change, open_folder
+from .deployment.app_folder import (
+    check_connected_before,
+    default_home,
+    foresee_changes,
+    has_app,
+    life_to_change,
+    open_folder,
+)
 from .deployment.changing import Changes, has_pending
 from .deployment.deployment import Deployment
-from .deployment.owner import own, same_folder
+from .deployment.owner import acquire_home, same_folder
 from .planning import Compiler, PlannedDeployment, plan_deployment
 from .results.first_use import prepare
 from .running.app import App
@@ -159,7 +166,7 @@ def changes(text: str, **how: Any) -> Changes:
     Nothing is touched, and Spark is not started. Raises what `deploy` raises of the arguments.
     """
     deployment_plan = plan_deployment(DeployRequest(text=text, **how))
-    return foreseen(deployment_plan.deployment, deployment_plan.plan)
+    return foresee_changes(deployment_plan.deployment, deployment_plan.plan)
 
 
 def deploy_again(request: DeployRequest) -> App:
@@ -186,7 +193,7 @@ def _start(deployment_plan: PlannedDeployment) -> App:
         owner = None
         if previous_app is not None and not previous_app.closed and same_folder(previous_app.home, deployment.home):
             owner = previous_app.runtime.owner
-        home_owner = owner or own(deployment.home, deployment.name)
+        home_owner = owner or acquire_home(deployment.home, deployment.name)
         try:
             with interruptible():
                 prepare(ahead_of(master))

@@ -13,7 +13,7 @@ from ..errors import Misuse
 from .attaching import attachable, found_app
 from .deploying import apps, close_app
 from .deployment.app_folder import former_life, own_files
-from .deployment.owner import LOCK, own, same_folder
+from .deployment.owner import LOCK, acquire_home, same_folder
 from .results.frontend import Displayed
 
 
@@ -78,7 +78,7 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
     running = apps().get(name)
     if running is not None and same_folder(running.home, app_folder.home):
         close_app(name)
-    owner = own(app_folder.home, name)
+    owner = acquire_home(app_folder.home, name)
     try:
         size, left = size_of(app_folder.home), _elsewhere(app_folder.home)
         for path in own_files(app_folder.home):

@@ -9,7 +9,7 @@ from ..app import App
 from ..app.deployment.offline import describe_left_out
 from ..app.results.hints import cut_by_joins
 from ..nodes.distributed import Distributed
-from ..plan.connectors.incoming import TIME, incoming_annotations, taken
+from ..plan.connectors.incoming import TIME, delivery_guarantee, incoming_annotations
 from ..plan.connectors.outside import outside_annotations, promise
 from ..plan.nodes import AggregationDef
 from ..plan.query_parts import connector_options, connector_type
@@ -139,7 +139,7 @@ def _rows_of(app: App) -> list[tuple[str, str, str]]:
         time = connector_options(source, plan.properties).get(TIME)
         has = "the time at which they come" if time is None else f"the time in {time}"
         type_ = connector_type(source, plan.properties)
-        rows.append(("source", f"{type_} of {stream.source.id}", f"{taken(type_)} · events have {has}"))
+        rows.append(("source", f"{type_} of {stream.source.id}", f"{delivery_guarantee(type_)} · events have {has}"))
     for stream, sink in outside_annotations(plan):
         type_ = connector_type(sink, plan.properties)
         rows.append(("sink", f"{type_} of {stream.source.id}", promise(type_)))

@@ -56,7 +56,7 @@ from .drawings.text_tables import (
     text_of,
     when,
 )
-from .drawings.timeline_drawing import Timeline, whole, worst
+from .drawings.timeline_drawing import Timeline, full_timeline, worst
 from .drawings.timeline_drawing import image as timeline_image
 from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats_shown import stats_html, stats_text
@@ -316,7 +316,7 @@ def _(events: Events) -> str:
     return table + "".join(paragraph(markup.escape(note)) for note in notes)
 
 
-def _sent(answer: Sent) -> list[str]:
+def _sent_lines(answer: Sent) -> list[str]:
     where = f" to {', '.join(answer.nodes)}" if answer.nodes else ""
     head = f"{answer.app}.{answer.stream}: {format_count(answer.events, 'event')} sent{where}, at {when(answer.at)}"
     if answer.outputs is not None:
@@ -333,12 +333,12 @@ def _sent(answer: Sent) -> list[str]:
 
 @text.register
 def _(answer: Sent) -> str:
-    return "\n".join(_sent(answer))
+    return "\n".join(_sent_lines(answer))
 
 
 @html.register
 def _(answer: Sent) -> str:
-    return paragraph("<br>".join(markup.escape(line) for line in _sent(answer)))
+    return paragraph("<br>".join(markup.escape(line) for line in _sent_lines(answer)))
 
 
 _ROW_SHOWN = 200
@@ -506,7 +506,7 @@ def divergence_html(divergence: Divergence, timeline: Timeline | None, limit: in
     """A divergence as HTML with its `timeline`; None: of the query that lost most. `limit` as in
     `divergence_text`."""
     if timeline is None and divergence.matches:
-        timeline = whole(divergence, worst(divergence))
+        timeline = full_timeline(divergence, worst(divergence))
     out = [paragraph(f"<b>{markup.escape(_divergence_head(divergence))}</b>")]
     out += [paragraph(markup.escape(divergence.warning))] if divergence.warning else []
     out += [paragraph(markup.escape(divergence.advice))] if divergence.advice else []

@@ -59,7 +59,7 @@ def compile_open(
     return plan, tuple(sorted(open_names, key=lambda x: x.span.start))
 
 
-def taken(variables: Mapping[str, str], names: Collection[OpenName]) -> dict[str, str]:
+def with_placeholders(variables: Mapping[str, str], names: Collection[OpenName]) -> dict[str, str]:
     """The variables, with placeholder values for `names`."""
     return {**variables, **{x.name: _TAKEN for x in names if x.kind == "variable"}}
 

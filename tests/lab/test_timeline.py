@@ -15,7 +15,7 @@ from sparkstream_nb.app.running.study import Study
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab.drawings import heatmap
-from sparkstream_nb.lab.drawings.timeline_drawing import svg, whole, worst
+from sparkstream_nb.lab.drawings.timeline_drawing import full_timeline, svg, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
@@ -43,7 +43,7 @@ def divergence(tmp_path_factory: pytest.TempPathFactory) -> Divergence:
 
 
 def test_each_output_stands_in_its_lane_at_its_time(divergence: Divergence) -> None:
-    t = whole(divergence, "O")
+    t = full_timeline(divergence, "O")
     assert (t.start, t.end) == (SECONDS[0], SECONDS[-1])
     found = [(t.lanes[m.lane], m.verdict, [m.alert(x).values[0] for x in m.matches]) for m in t.marks]
     assert found == [
@@ -57,11 +57,11 @@ def test_each_output_stands_in_its_lane_at_its_time(divergence: Divergence) -> N
 
 
 def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence) -> None:
-    t = replace(whole(divergence, "O"), start=int(SECONDS[1]), end=int(SECONDS[2]))
+    t = replace(full_timeline(divergence, "O"), start=int(SECONDS[1]), end=int(SECONDS[2]))
     assert [(m.lane, m.verdict, len(m.matches)) for m in t.marks] == [
         (0, "lost", 1), (0, "lost", 1), (1, "spurious", 1), (2, "spurious", 1),
     ]  # fmt: skip
-    far = replace(whole(divergence, "O"), end=int(SECONDS[-1]) + 10_000_000)
+    far = replace(full_timeline(divergence, "O"), end=int(SECONDS[-1]) + 10_000_000)
     lost = next(m for m in far.marks if m.verdict == "lost")
     assert len(lost.matches) == 5
     assert far.describe_mark(lost, limit=1) == (
@@ -71,14 +71,14 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
 
 
 def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
-    drawn = ElementTree.fromstring(svg(whole(divergence, "O"), live=True))
+    drawn = ElementTree.fromstring(svg(full_timeline(divergence, "O"), live=True))
     assert "q: 6 outputs of one node, and their counterparts on 2 nodes" in drawn.attrib["aria-label"]
     marks = drawn.findall(f"{SVG}g")
     assert len(marks) == 12
     assert (drawn.attrib["role"], {m.attrib["role"] for m in marks}) == ("group", {"button"})
     assert marks[0].attrib["aria-label"].startswith("truth: same: as on one node")
     assert marks[-1].attrib["aria-label"].startswith("<b>: ")
-    assert 'role="img"' in svg(whole(divergence, "O"))
+    assert 'role="img"' in svg(full_timeline(divergence, "O"))
     assert "<b>" in [t.text for t in drawn.iter(f"{SVG}text")]
     study = Study(
         "<A>",
@@ -90,9 +90,9 @@ def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
 
 
 def test_a_title_is_no_wider_than_its_picture(divergence: Divergence) -> None:
-    assert whole(divergence, "O").title.startswith("q: 6 outputs of one node, and")
+    assert full_timeline(divergence, "O").title.startswith("q: 6 outputs of one node, and")
     many = replace(divergence, queries={"O": ", ".join(f"query-{i}" for i in range(9))})
-    assert whole(many, "O").title.startswith("O (9 queries): 6 outputs of one node, and")
+    assert full_timeline(many, "O").title.startswith("O (9 queries): 6 outputs of one node, and")
 
 
 def test_numbers_of_a_heat_map_are_read_on_each_of_its_colours() -> None:

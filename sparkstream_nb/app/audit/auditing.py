@@ -12,7 +12,7 @@ from urllib.parse import quote
 from ...errors import SiddhiError, SparkStreamError
 from ...plan import compile_app
 from ...plan.nodes import Plan
-from ...plan.open_names import taken
+from ...plan.open_names import with_placeholders
 from ...plan.remarks import notes
 from ...plan.reports.audit import Finding, audit
 from ...plan.reports.query_routing import RoutedPart, routed_parts
@@ -97,7 +97,7 @@ def audit_text(
         plan, open_ = Surroundings(variables or {}, files).compile_text(text)
     except SiddhiError as e:
         return AppAudit(path, error=e)
-    values = taken(variables or {}, open_)
+    values = with_placeholders(variables or {}, open_)
     plan = _as_deployed(plan, text, files, values)
     feed_files = [] if feeds is None else [(s, p) for s, p in feeds.files if not s or s in plan.streams]
     measurement = None

@@ -12,7 +12,7 @@ from ...errors import SiddhiError
 from ...plan import compile_app
 from ...plan.distributed.distribute import distribute
 from ...plan.nodes import Plan
-from ...plan.open_names import OpenName, check_data_sources, compile_open, taken
+from ...plan.open_names import OpenName, check_data_sources, compile_open, with_placeholders
 from ...plan.remarks import notes
 from ...plan.reports.app_graph import graph_of
 from ...plan.reports.explain import explain as explain_plan
@@ -125,7 +125,7 @@ def repair(
     with _below(lines_before):
         surroundings = Surroundings.of(variables, conf, allow_env)
         plan, open_ = surroundings.compile_text(text)
-        repair_list = repairs(plan, text, taken(surroundings.variables, open_))
+        repair_list = repairs(plan, text, with_placeholders(surroundings.variables, open_))
         return RepairList(repair_list, lines_before, notes(plan, open_, lines_before))
 
 

@@ -24,11 +24,11 @@ class IdleTicker:
     def start(self) -> None:
         """Starts to wait; does nothing if it does already."""
         if self._ending is None:
-            self.sent()
+            self.note_event()
             self._ending = threading.Event()
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-idle", daemon=True).start()
 
-    def sent(self) -> None:
+    def note_event(self) -> None:
         """An event was sent: the idle time restarts."""
         self._since = time.monotonic()
 
@@ -45,5 +45,5 @@ class IdleTicker:
     def _run(self, ending: threading.Event) -> None:
         while not ending.wait(self.left(time.monotonic())):
             if self.left(time.monotonic()) == 0.0:
-                self.sent()
+                self.note_event()
                 self.advance(self.clock.increment)

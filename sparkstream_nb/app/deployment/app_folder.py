@@ -250,7 +250,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
             becomes, reason = _fate(d, previous_run, new_run, plan)
             same = replace(previous_run, deployed=d.record)
             if becomes == "kept":
-                return _kept(home, replace(same, units=_match_renamed(previous_run, plan)), d.shard_ids)
+                return _keep_state(home, replace(same, units=_match_renamed(previous_run, plan)), d.shard_ids)
             if becomes == "changed" and not d.attached:
                 return _continue_with_plan(d, same, new_run, plan)
         if d.attached:
@@ -294,7 +294,7 @@ def _fate(deployment: Deployment, previous_run: AppRun, new_run: AppRun, plan: P
     return ("changed" if goes_on(deployment, previous_run, plan) else "dropped"), CHANGED
 
 
-def _kept(home: Path, previous_run: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
+def _keep_state(home: Path, previous_run: AppRun, shard_ids: Sequence[str]) -> tuple[AppRun, str]:
     """The former life, with nodes added and removed if need be."""
     message = "The state was kept: no change affects it."
     before = [previous_run.shards[i] for i in previous_run.over]
@@ -368,7 +368,7 @@ def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
     return previous_run if becomes == "changed" else None
 
 
-def foreseen(deployment: Deployment, plan: Plan) -> Changes:
+def foresee_changes(deployment: Deployment, plan: Plan) -> Changes:
     """The effect that `open_folder` would have on an app's state; nothing is touched. Raises `Misuse` if that cannot
     be read, unless `fresh` is asked for."""
     d = deployment

@@ -36,7 +36,7 @@ def node_specs(deployment: Deployment, plans: Sequence[Plan], app_run: AppRun) -
     tokens = state_tokens(plans[0], app_run.units) if app_run.units else None
     return [
         NodeSpec(
-            i, s, pickle.dumps(parts.own(by_shard.get(s, plans[0]), leads=i == app_run.leader)),
+            i, s, pickle.dumps(parts.part_of(by_shard.get(s, plans[0]), leads=i == app_run.leader)),
             scripts=deployment.allow_scripts, index=i, count=app_run.began, start=deployment.start, tables=tables,
             duty=parts.duty if i == app_run.leader else None, groups=deployment.groups, limits=deployment.limits,
             tokens=tokens,

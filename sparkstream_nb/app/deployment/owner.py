@@ -36,7 +36,7 @@ class Ownership:
     """The ownership of an app's folder, until `release`."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
-        """Made by `own`."""
+        """Made by `acquire_home`."""
         self._path, self._identity, self._file = path, _identity(path), file
 
     def release(self) -> None:
@@ -55,7 +55,7 @@ class Ownership:
         self.release()
 
 
-def own(home: Path, app: str) -> Ownership:
+def acquire_home(home: Path, app: str) -> Ownership:
     """Takes the folder `home` for `app`: makes it if need be, and closes it to other users. Raises `Misuse` if
     another process, or another app of this one, has it."""
     private_folder(home)

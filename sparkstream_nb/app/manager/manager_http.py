@@ -160,15 +160,15 @@ class _ManagerSite:
         try:
             self._check_access(request)
         except _RequestRefused as refusal:
-            return self._sent(request, refusal.answer)
+            return self._log_answer(request, refusal.answer)
         return None
 
     def answer(self, request: Request) -> Answer:
-        return self._sent(request, _Asked(self.manager, request).answer_request(self.log))
+        return self._log_answer(request, _Asked(self.manager, request).answer_request(self.log))
 
     def refusal(self, request: Request | None, status: HTTPStatus, message: str) -> Answer:
         answer = _ManagerAnswer.of(status, status.phrase.lower(), message)
-        return self._as_sent(answer) if request is None else self._sent(request, answer)
+        return self._as_sent(answer) if request is None else self._log_answer(request, answer)
 
     def _check_access(self, request: Request) -> None:
         if not self.credentials.fit(request.headers.get("Authorization")):
@@ -181,7 +181,7 @@ class _ManagerSite:
         if request.method not in _METHODS:
             raise _RequestRefused(HTTPStatus.NOT_IMPLEMENTED, "not implemented", "there is no such method")
 
-    def _sent(self, request: Request, answer: _ManagerAnswer) -> Answer:
+    def _log_answer(self, request: Request, answer: _ManagerAnswer) -> Answer:
         """The answer; a line of the log has the effect of the request."""
         if request.method != "GET" or answer.status is HTTPStatus.UNAUTHORIZED:
             message = answer.body.get("message", "") if isinstance(answer.body, dict) else ""

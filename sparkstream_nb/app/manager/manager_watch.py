@@ -69,7 +69,7 @@ class WatchedDirectory:
             return
         self._last_messages.pop("", None)
         for name in [n for n in self._read_files if n not in signatures and n not in self._last_look]:
-            self._gone(name)
+            self._remove_file(name)
         for name, signature in sorted(signatures.items()):
             if self._last_look.get(name) == signature and self._read_files.get(name) != signature:
                 self._deploy_changed_file(name, signature)
@@ -146,7 +146,7 @@ class WatchedDirectory:
             return False
         return managed_app.app.text == text and managed_app.active
 
-    def _gone(self, name: str) -> None:
+    def _remove_file(self, name: str) -> None:
         del self._read_files[name]
         app = self._apps.pop(name, None)
         if app is not None:

@@ -52,7 +52,7 @@ def stats_of(
     """The progress of `app`, in `state`, with the nodes that `app_run` has now and its `inbox`. The caller holds
     `progress.changed`."""
     p, position = progress, inbox.position
-    passes_on = app_run.groups is None and idle(split(Parts(plan, app_run.led).own(plan, leads=False))[1])
+    passes_on = app_run.groups is None and idle(split(Parts(plan, app_run.led).part_of(plan, leads=False))[1])
     nodes = {}
     latest = max((r.clock.after for r in p.nodes.values() if r.clock is not None), default=None)
     # The first node of a distributed app works for all of them.
@@ -69,11 +69,11 @@ def stats_of(
         shard, runs = app_run.shards[n], str(report.engine.get("runs", ""))
         if engine_by_node is not None:
             taken_events, rate, runs = engine_by_node[shard]["events"], None, engine_by_node[shard]["runs"] or "nothing"
-        state_sizes = _held(report.engine if engine_by_node is None else engine_by_node[shard])
+        state_sizes = _state_sizes(report.engine if engine_by_node is None else engine_by_node[shard])
         nodes[shard] = NodeStats(shard, taken_events, rate, report.ms, report.state_bytes, clock, runs, state_sizes)
         for name, one in state_sizes.items():
             sizes.setdefault(name, []).append(one)
-    total_sizes = {name: _together(node_sizes) for name, node_sizes in sizes.items()}
+    total_sizes = {name: _sum_sizes(node_sizes) for name, node_sizes in sizes.items()}
     return Stats(
         app=app,
         state=state,
@@ -96,13 +96,13 @@ def stats_of(
     )
 
 
-def _held(engine: Mapping[str, Any]) -> dict[str, StateSize]:
+def _state_sizes(engine: Mapping[str, Any]) -> dict[str, StateSize]:
     """The contents of a node's queries, tables, windows and aggregations, without the empty ones."""
     rows = engine.get("state_rows", {})
     return {name: StateSize(n, rows.get(name)) for name, n in engine.get("state_bytes", {}).items() if n}
 
 
-def _together(sizes: Sequence[StateSize]) -> StateSize:
+def _sum_sizes(sizes: Sequence[StateSize]) -> StateSize:
     """The contents of several nodes for the same part."""
     rows = [s.rows for s in sizes if s.rows is not None]
     return StateSize(sum(s.bytes for s in sizes), sum(rows) if rows else None)

@@ -51,7 +51,7 @@ class Failover(AgainstOneNode):
     @cached_property
     def takeovers(self) -> list[TakenOver]:
         """Each time that a node became the active one of its group, except the first start."""
-        takeovers = [_taken_over(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
+        takeovers = [_describe_takeover(t, g.happenings) for g in self.outcome.groups for t in g.report.takeovers[1:]]
         return sorted(takeovers, key=lambda t: t.at)
 
     @property
@@ -123,7 +123,7 @@ class Failover(AgainstOneNode):
         return f"{takeovers}; {events}; {self.outputs_said()}"
 
 
-def _taken_over(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:
+def _describe_takeover(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:
     return TakenOver(
         t.node, t.at, gap_before(t.at, happenings), t.revision, len(t.replayed), len(t.missing), len(t.doubled)
     )  # fmt: skip

@@ -114,7 +114,7 @@ class TailCursor(StreamCursor):
         with self._lock:
             total, waiting = self._read_on()
             return TailSnapshot(
-                self.tail.app, self.tail.stream, self.tail.shape, self._columns, tuple(self._shown()), total,
+                self.tail.app, self.tail.stream, self.tail.shape, self._columns, tuple(self._visible_rows()), total,
                 self._since, self._left_out, self._paused, waiting, len(self._by_key),
             )  # fmt: skip
 
@@ -136,9 +136,9 @@ class TailCursor(StreamCursor):
         for key in list(self._by_key)[: max(0, len(self._by_key) - MOST_KEYS)]:
             del self._by_key[key]
         fresh = set(map(id, rows))
-        return sum(id(row) in fresh for row in self._shown())
+        return sum(id(row) in fresh for row in self._visible_rows())
 
-    def _shown(self) -> Sequence[tuple[Any, ...]]:
+    def _visible_rows(self) -> Sequence[tuple[Any, ...]]:
         shape = self.tail.shape
         if shape.latest is None:
             return self._rows[::-1] if shape.newest == "first" else self._rows

@@ -61,7 +61,7 @@ class AppClock:
     def note_event(self) -> None:
         """An event was sent: the idle time restarts."""
         if self.ticker is not None:
-            self.ticker.sent()
+            self.ticker.note_event()
 
     def tick_entry(self, *clocks: int) -> Entry:
         """An entry of the journal without events, whose steps have these times (ms)."""

@@ -100,7 +100,7 @@ class AppFiles:
             raise
         self.inbox.tell = self.stream.runner.notify_arrival
         try:
-            check_whole(deployment.home, self._found())
+            check_whole(deployment.home, self._read_contents())
         except SparkStreamError:
             self.close()
             raise
@@ -155,7 +155,7 @@ class AppFiles:
             partitions=app_run.partitions,
         )
 
-    def _found(self) -> Found:
+    def _read_contents(self) -> Found:
         """The contents of the app's folder. Raises SparkStreamError if the checkpoint or the journal cannot be
         read."""
         deployment, app_run, folder = self._definition.deployment, self._definition.app_run, self._definition.folder

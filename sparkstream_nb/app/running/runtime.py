@@ -157,7 +157,7 @@ class AppRuntime:
         if self.deployment.groups is not None:  # its nodes do all of it themselves
             working = 1 if isinstance(self.deployment.groups, Distributed) else self.nodes
             return Marks(self.inbox.folder, working, tasks=False)
-        tasks, rest = placement.split(self.parts.own(self.plan, leads=False))
+        tasks, rest = placement.split(self.parts.part_of(self.plan, leads=False))
         return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=tasks is not None)
 
     @property

@@ -312,10 +312,12 @@ def study(
         *(s for s in nodes.plan.streams if s in streams),
     ]
     writers = {s: query_of(s, nodes.plan) for s in dict.fromkeys(stream_order)}
-    whole_outcomes = {name: [_whole(o, writers) for o in outcomes_of_set] for name, outcomes_of_set in others.items()}
-    return Study(target.name, [_whole(o, writers) for o in outcomes], writers, whole_outcomes)
+    whole_outcomes = {
+        name: [_fill_tallies(o, writers) for o in outcomes_of_set] for name, outcomes_of_set in others.items()
+    }
+    return Study(target.name, [_fill_tallies(o, writers) for o in outcomes], writers, whole_outcomes)
 
 
-def _whole(o: RoutingOutcome, streams: Mapping[str, str]) -> RoutingOutcome:
+def _fill_tallies(o: RoutingOutcome, streams: Mapping[str, str]) -> RoutingOutcome:
     """With a tally for every stream that has outputs anywhere."""
     return replace(o, tallies={s: o.tallies.get(s, Tally()) for s in streams})

@@ -119,7 +119,7 @@ class WallTicker:
             self._send(self._ending)
             threading.Thread(target=self._run, args=(self._ending,), name="sparkstream-clock", daemon=True).start()
 
-    def sent(self) -> None:
+    def note_event(self) -> None:
         """Something was sent. The nodes report its effect on timers."""
 
     def stop(self) -> None:

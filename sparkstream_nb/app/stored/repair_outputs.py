@@ -40,7 +40,7 @@ from ...system import put_in_place, to_disk
 from ..config.record import DeploymentRecord
 from ..deployment.app_folder import AppRun, former_life
 from ..deployment.node_plans import node_specs
-from ..deployment.owner import own
+from ..deployment.owner import acquire_home
 from ..planning import plan_deployment
 
 _NOT_KEPT = "the beginning of its input is no longer kept; a larger retention, as recording=10GB, would keep it"
@@ -84,7 +84,7 @@ def repair_folder(home: Path, variables: Mapping[str, str]) -> list[str]:
     app_run = former_life(home)
     if app_run.deployed is None:
         raise Misuse(f"{home} does not say how its app was deployed: an earlier version wrote it")
-    owner = own(home, app_run.deployed.name)
+    owner = acquire_home(home, app_run.deployed.name)
     try:
         return _repair(home, app_run, app_run.deployed, variables)
     finally:

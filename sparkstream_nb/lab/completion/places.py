@@ -75,7 +75,7 @@ def _fitting_completions(prefix: str, words: Iterable[str]) -> Completions:
     return Completions(prefix, tuple(fits))
 
 
-def _known(query: CompletionQuery, quote: str | None = None) -> app_names.CompletionNames:
+def _defined_names(query: CompletionQuery, quote: str | None = None) -> app_names.CompletionNames:
     if query.running is not None:
         return query.running
     # The rest of this statement is not a statement of its own; nor is the rest of a text in quotes.
@@ -86,7 +86,7 @@ def _known(query: CompletionQuery, quote: str | None = None) -> app_names.Comple
 def _in_quotes(read: Unfinished, query: CompletionQuery) -> Sequence[str]:
     last = read.tokens[-1].type if read.tokens else ""
     if last == "_PER":
-        names = _known(query, read.quote)
+        names = _defined_names(query, read.quote)
         duration_lists = [
             names.definitions[s].durations
             for s in _CursorScope(read.tokens, names).sources
@@ -106,7 +106,7 @@ def _words(read: Unfinished, prefix: str, query: CompletionQuery) -> list[str]:
         return [*(f"{k}=" for k in keys_of(annotation)), "@map", "@store"] if follows_element else []
     if prefix.startswith("@"):
         return [f"@{a}" for a in KEYS] if read.expected is None or "AT" in read.expected else []
-    scope = _CursorScope(read.tokens, _known(query))
+    scope = _CursorScope(read.tokens, _defined_names(query))
     if prefix.startswith("#"):
         return _behind_hash(read, scope)
     if prefix.startswith("!"):

@@ -147,7 +147,7 @@ def worst(divergence: Divergence) -> str:
     return max(divergence.matches, key=wrong)
 
 
-def whole(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
+def full_timeline(divergence: Divergence, stream: str, width: int = WIDTH) -> Timeline:
     """From the first output to the last."""
     clocks = [a.clock for m in divergence.matches[stream] for a in (m.true, m.found) if a is not None]
     return Timeline(divergence, stream, min(clocks, default=0), max(clocks, default=1), width)

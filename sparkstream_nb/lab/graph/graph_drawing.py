@@ -65,7 +65,7 @@ def image(graph: Graph) -> str:
 
 
 def _laid_out(graph: Graph) -> GraphLayout:
-    sizes = {node.id: (max(74.0, 30 + _CHARACTER * len(_shown(node))), float(_HEIGHT)) for node in graph.nodes}
+    sizes = {node.id: (max(74.0, 30 + _CHARACTER * len(_label(node))), float(_HEIGHT)) for node in graph.nodes}
     return layout_of(graph, sizes, 6.0)
 
 
@@ -111,13 +111,13 @@ def _node(node: GraphNode, box: Box) -> str:
     title = f"<title>{_clean(about(node))}</title>"
     if is_container:
         words = (
-            f'<text x="{left + 6:.1f}" y="{top + 13:.1f}" font-size="11" fill="{_INK}">{_clean(_shown(node))}</text>'
+            f'<text x="{left + 6:.1f}" y="{top + 13:.1f}" font-size="11" fill="{_INK}">{_clean(_label(node))}</text>'
         )
     else:
         words = (
             f'<text x="{box.x:.1f}" y="{box.y - 4:.1f}" text-anchor="middle" font-size="10" fill="#555">{node.kind}'
             f'</text><text x="{box.x:.1f}" y="{box.y + 11:.1f}" text-anchor="middle" font-weight="600" fill="#111">'
-            f"{_clean(_shown(node))}</text>"
+            f"{_clean(_label(node))}</text>"
         )
     return f'<g class="{node.kind}">{title}{rect}{words}</g>'
 
@@ -131,7 +131,7 @@ def _edge(label: str, path: Path) -> str:
     return f'{out}<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">{label}</text>'
 
 
-def _shown(node: GraphNode) -> str:
+def _label(node: GraphNode) -> str:
     """The name, cut if it is long, behind the mark of its safety."""
     name = node.label if len(node.label) <= _LONGEST else node.label[: _LONGEST - 1] + "…"
     return f"{SIGNS[node.safety.level]} {name}" if node.safety else name

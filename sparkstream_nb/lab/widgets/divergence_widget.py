@@ -13,7 +13,7 @@ from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
 from ..drawings.text_tables import Grid
-from ..drawings.timeline_drawing import Timeline, TimelineMark, svg, whole, worst
+from ..drawings.timeline_drawing import Timeline, TimelineMark, full_timeline, svg, worst
 from ..results_shown import divergence_html
 from .live import LiveOutput
 
@@ -54,7 +54,7 @@ class DivergenceView:
 
     def timeline(self) -> Timeline:
         """The choices of the time line."""
-        timeline = whole(self.divergence, self.choice.stream, self._width)
+        timeline = full_timeline(self.divergence, self.choice.stream, self._width)
         c = self.choice
         return timeline if c.start is None or c.end is None else replace(timeline, start=c.start, end=c.end)
 

@@ -125,14 +125,14 @@ def _select(
                 f"the aggregation has two attributes '{name}'", a.span, kind="DuplicateAttributeException"
             )
         _check_calls(a.expression)
-        expression = _written(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
+        expression = _bind_item(a.expression, replace(scope, aggregators=True, place="an aggregation's select"))
         stored_expression = _bind_stored(expression, name, group_by, columns)
         items.append(OutputItem(name, expression))
         output.append(OutputItem(name, stored_expression))
     return tuple(items), tuple(output), columns
 
 
-def _written(e: tree.Expression, scope: Scope) -> Expr:
+def _bind_item(e: tree.Expression, scope: Scope) -> Expr:
     """A select item. An aggregator that is kept takes more than it does in a query: distinctCount a bool, too."""
     if isinstance(e, tree.FunctionCall) and str(e) in INCREMENTAL and str(e) not in scope.symbols.functions:
         args = bind_arguments(e, scope)

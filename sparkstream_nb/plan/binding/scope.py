@@ -150,7 +150,7 @@ class Scope:
         raise SiddhiBindError(
             f"no input of the query has an attribute '{v.name}'",
             v.span,
-            hint=did_you_mean(v.name, names) or _known(names),
+            hint=did_you_mean(v.name, names) or _list_names(names),
             kind="SiddhiAppValidationException",
         )
 
@@ -177,7 +177,7 @@ class Scope:
         where = "the query's output" if entry.slot == OUTPUT else f"{entry.what} '{entry.name}'"
         if entry.of is not None:
             where = f"state '{entry.name}' ({entry.what} {entry.of})"
-        hint = did_you_mean(name, entry.schema.names) or _known(entry.schema.names)
+        hint = did_you_mean(name, entry.schema.names) or _list_names(entry.schema.names)
         if entry.slot == OUTPUT and self.place in ("having", "order by"):
             hint = f"'{self.place}' can use selected attributes only. {hint}"
         if name.lower() == "null":
@@ -216,5 +216,5 @@ class Scope:
         return Ref(type_, entry.slot, at, attribute.name, index, span=span)
 
 
-def _known(names: tuple[str, ...] | list[str]) -> str | None:
+def _list_names(names: tuple[str, ...] | list[str]) -> str | None:
     return f"Known here: {', '.join(dict.fromkeys(names))}." if names else None

@@ -68,7 +68,7 @@ class IncomingSource:
         return f"{self.stream}-{self.type}-{self.number}"
 
 
-def taken(type_: str) -> str:
+def delivery_guarantee(type_: str) -> str:
     """Delivery guarantee of a source of this type, in words."""
     return _TAKEN[type_]
 

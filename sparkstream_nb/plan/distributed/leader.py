@@ -58,7 +58,7 @@ class Parts:
         """The tables and named windows that only the leader has."""
         return frozenset() if self._leader_split is None else self._leader_split.state
 
-    def own(self, plan: n.Plan, *, leads: bool) -> n.Plan:
+    def part_of(self, plan: n.Plan, *, leads: bool) -> n.Plan:
         """The part of a node's plan that the node runs."""
         if self._led is None:
             return plan

@@ -52,7 +52,7 @@ def _arithmetic(e: Arith, left: object, right: object) -> int | float | None:
         return _double(e.op, float(left), float(right))
     assert isinstance(left, int)
     assert isinstance(right, int)
-    return _whole(e.op, left, right, _BITS[e.type])
+    return _fold_integers(e.op, left, right, _BITS[e.type])
 
 
 def _double(op: str, a: float, b: float) -> float | None:
@@ -68,7 +68,7 @@ def _double(op: str, a: float, b: float) -> float | None:
     return math.fmod(a, b) if b and math.isfinite(a) else None
 
 
-def _whole(op: str, a: int, b: int, bits: int) -> int | None:
+def _fold_integers(op: str, a: int, b: int, bits: int) -> int | None:
     """Java's int and long arithmetic: wraps around, and division truncates towards zero."""
     match op:
         case "+":

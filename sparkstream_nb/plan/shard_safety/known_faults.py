@@ -290,7 +290,7 @@ def _key_attributes(x: _QueryPlace, table: str) -> set[int]:
     return set() if definition.is_stored else {*definition.primary_key, *definition.indexes}
 
 
-def _own(e: n.Expr) -> set[int]:
+def _attributes_of(e: n.Expr) -> set[int]:
     """The table's attributes that an expression names."""
     return {x.attr for x in n.walk(e) if isinstance(x, n.Ref) and x.slot == n.TABLE}
 
@@ -301,7 +301,7 @@ def _sets_by_key(x: _QueryPlace) -> bool:
         return False
     table = x.plan.tables[o.target.id]
     upserts = isinstance(o, n.Upsert) and bool(table.primary_key) and not table.is_stored
-    return upserts or (bool(_key_attributes(x, o.target.id)) and any(_own(s.value) for s in o.set))
+    return upserts or (bool(_key_attributes(x, o.target.id)) and any(_attributes_of(s.value) for s in o.set))
 
 
 def _deletes_all(x: _QueryPlace) -> bool:
@@ -313,7 +313,7 @@ def _deletes_by_more(x: _QueryPlace) -> bool:
     o = x.query.output
     if not isinstance(o, n.Delete) or o.on is None or o.target.kind != "table":
         return False
-    parts, key_attributes = [_own(c) for c in conjuncts(o.on)], _key_attributes(x, o.target.id)
+    parts, key_attributes = [_attributes_of(c) for c in conjuncts(o.on)], _key_attributes(x, o.target.id)
     return any(p & key_attributes for p in parts) and any(p and not p & key_attributes for p in parts)
 
 
@@ -322,7 +322,7 @@ def _in_by_range(x: _QueryPlace) -> bool:
         for e in n.walk(top):
             if isinstance(e, n.InTable):
                 comparisons = (c for c in n.walk(e.condition) if isinstance(c, n.Compare) and c.op != "==")
-                if any(_own(c) & _key_attributes(x, e.table) for c in comparisons):
+                if any(_attributes_of(c) & _key_attributes(x, e.table) for c in comparisons):
                     return True
     return False
 

@@ -16,7 +16,7 @@ from sparkstream_nb.app.deployment.app_folder import (
     check_home,
     default_home,
     fingerprint,
-    foreseen,
+    foresee_changes,
     open_folder,
 )
 from sparkstream_nb.app.deployment.deployment import Deployment
@@ -135,7 +135,7 @@ def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
         assert repr(changes(text, name="app", home=tmp_path, **how)) == said
     assert {f: (tmp_path / f).read_bytes() for f in files(tmp_path)} == before
     assert not any((tmp_path / "trash").glob("*"))
-    foretold = foreseen(deployment, compile_app(changed)).units
+    foretold = foresee_changes(deployment, compile_app(changed)).units
     assert foretold is not None
     assert opened(deployment, changed)[0].units == foretold.units
 

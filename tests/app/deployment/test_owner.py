@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.deployment.owner import own
+from sparkstream_nb.app.deployment.owner import acquire_home
 from sparkstream_nb.errors import Misuse
 
 APP = "define stream S (v int); from S select v insert into O;"
 HOLDS = """
 import sys
 from pathlib import Path
-from sparkstream_nb.app.deployment.owner import own
+from sparkstream_nb.app.deployment.owner import acquire_home
 from sparkstream_nb.errors import Misuse
 try:
-    kept = own(Path(sys.argv[1]), "other")
+    kept = acquire_home(Path(sys.argv[1]), "other")
     print("has it", flush=True)
     sys.stdin.read()
 except Misuse as e:
@@ -32,8 +32,8 @@ except Misuse as e:
 CHILDREN = """
 import os, subprocess, sys
 from pathlib import Path
-from sparkstream_nb.app.deployment.owner import own
-kept = own(Path(sys.argv[1]), "one")
+from sparkstream_nb.app.deployment.owner import acquire_home
+kept = acquire_home(Path(sys.argv[1]), "one")
 if os.fork() == 0:
     os.write(1, b"forked\\n")
     sys.stdin.read()
@@ -91,16 +91,16 @@ def test_a_folder_of_another_process_is_not_touched(
 
 
 def test_a_deployment_that_fails_leaves_the_folder_to_others(tmp_path: Path) -> None:
-    kept = own(tmp_path, "one")
+    kept = acquire_home(tmp_path, "one")
     with pytest.raises(Misuse, match="of app 'one' of this process"):
-        own(tmp_path, "two")
+        acquire_home(tmp_path, "two")
     kept.release()
     kept.release()
-    own(tmp_path, "two").release()
+    acquire_home(tmp_path, "two").release()
 
 
 def test_who_copies_the_folder_keeps_it(tmp_path: Path, other: Callable[[Path], tuple[Process, str]]) -> None:
-    kept = own(tmp_path / "home", "one")
+    kept = acquire_home(tmp_path / "home", "one")
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
     assert f"is in use by process {os.getpid()} on " in other(tmp_path / "home")[1]
     kept.release()
@@ -114,10 +114,10 @@ def test_children_do_not_hold_the_folder_of_an_owner_that_was_killed(tmp_path: P
         assert owner.stdout is not None
         assert {owner.stdout.readline() for _ in range(2)} == {b"forked\n", b"started\n"}
         with pytest.raises(Misuse, match=f"is in use by process {owner.pid}"):
-            own(tmp_path, "two")
+            acquire_home(tmp_path, "two")
         owner.kill()
         owner.wait()
-        own(tmp_path, "two").release()
+        acquire_home(tmp_path, "two").release()
         owner.stdin.close()
         assert owner.stdout.read() == b"ended\nended\n"  # they ran meanwhile
 
@@ -142,7 +142,7 @@ def test_the_lock_names_the_notebook_or_the_script(
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     if notebook is not None:
         monkeypatch.setenv("JPY_SESSION_NAME", notebook)
-    ownership = own(tmp_path, "Shop")
+    ownership = acquire_home(tmp_path, "Shop")
     written = (tmp_path / "lock").read_text()
     ownership.release()
     which = f" ({name})" if name else ""

@@ -9,7 +9,7 @@ import pytest
 
 from sparkstream_nb import cli
 from sparkstream_nb.app import App, app_folders, apps, attachable, deploy, empty_trash_of, remove_app
-from sparkstream_nb.app.deployment.owner import own
+from sparkstream_nb.app.deployment.owner import acquire_home
 from sparkstream_nb.errors import Misuse
 
 TEXT = """
@@ -61,7 +61,7 @@ def test_an_app_of_another_owner_is_not_removed(run: Callable[..., App], tmp_pat
     app = used(run)
     app.stop()
     app.close()
-    held = own(app.home, "another")
+    held = acquire_home(app.home, "another")
     try:
         with pytest.raises(Misuse, match="is the folder of app 'another' of this process"):
             remove_app("app", app.home)

@@ -24,12 +24,12 @@ def test_the_clock_is_due_after_the_idle_time(monkeypatch: pytest.MonkeyPatch) -
     now = [100.0]
     monkeypatch.setattr("sparkstream_nb.app.config.idle.time.monotonic", lambda: now[0])
     ticker = IdleTicker(IdleClock(idle=1500, increment=10), lambda ms: None)
-    ticker.sent()
+    ticker.note_event()
     assert ticker.left(100.0) == 1.5
     assert ticker.left(101.0) == 0.5
     assert ticker.left(200.0) == 0.0
     now[0] = 101.0
-    ticker.sent()
+    ticker.note_event()
     assert ticker.left(101.0) == 1.5
 
 

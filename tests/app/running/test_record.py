@@ -14,7 +14,7 @@ from sparkstream_nb.app.attaching import attach, attachable_names
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.app_folder import AppRun, default_home, former_life, open_folder
 from sparkstream_nb.app.deployment.deployment import Deployment
-from sparkstream_nb.app.deployment.owner import own
+from sparkstream_nb.app.deployment.owner import acquire_home
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.plan import compile_app
@@ -125,7 +125,7 @@ def test_names_that_can_be_attached(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         deployed(name)
     (tmp_path / "apps" / "other").mkdir()
     (tmp_path / "apps" / "other" / "app.json").write_text("[]")
-    kept = own(default_home("Alerts"), "Alerts")
+    kept = acquire_home(default_home("Alerts"), "Alerts")
     assert [(f.name, f.owner) for f in attachable()] == [("Alerts", "this process"), ("Trades", None)]
     kept.release()
     assert [f.owner for f in attachable()] == [None, None]
