@@ -34,7 +34,7 @@ def cases_of(files: list[Path], each: int) -> list[Any]:
     for file in files:
         lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
         found = [json.loads(line) for line in lines[: 2 * each]]
-        apps = [c for c in found if "feed" in c and "app" in c and "error" not in c.get("expect", {})]
+        apps = [c for c in found if c.get("feed") and "app" in c and "error" not in c.get("expect", {})]
         out += [pytest.param(c, id=c.get("id", f"{file.stem}-{i}")) for i, c in enumerate(apps[:each])]
     return out
 
