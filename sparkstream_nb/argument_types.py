@@ -64,7 +64,7 @@ def _describe_misfit(
         bound = inspect.signature(function).bind(*args, **kwargs)
     except TypeError:
         return None  # Python names the argument that is missing or too many
-    for name, value, annotation in _given(function, bound):
+    for name, value, annotation in _arguments_of(function, bound):
         if not _fits(value, annotation):
             return f"{name} is {_describe(annotation)}, not {shown(value)}"
         if isinstance(error, OverflowError) and isinstance(value, int | float) and abs(value) >= _LARGEST:
@@ -76,7 +76,7 @@ def _describe_misfit(
     return None
 
 
-def _given(function: Callable[..., Any], bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, Any]]:
+def _arguments_of(function: Callable[..., Any], bound: inspect.BoundArguments) -> Iterator[tuple[str, Any, Any]]:
     """Name, value and annotation of the arguments of a call."""
     parameters = bound.signature.parameters
     for name, value in bound.arguments.items():
@@ -155,6 +155,6 @@ def _describe(annotation: Any) -> str:
     if annotation is None:
         return "None"
     if isinstance(annotation, type):
-        known = next((words for kind, words in _WORDS.items() if issubclass(annotation, kind)), None)
-        return known or f"a {annotation.__name__}"
+        kind_words = next((words for kind, words in _WORDS.items() if issubclass(annotation, kind)), None)
+        return kind_words or f"a {annotation.__name__}"
     return "of another type"

@@ -12,8 +12,8 @@ from .system import is_mine, put_in_place
 
 def cache_folder() -> Path:
     """The package's folder in the user's cache; a new temporary folder where there can be none."""
-    found = _folder()
-    return Path(tempfile.mkdtemp(prefix="sparkstream_nb-")) if found is None else found
+    folder = _folder()
+    return Path(tempfile.mkdtemp(prefix="sparkstream_nb-")) if folder is None else folder
 
 
 def _folder() -> Path | None:
@@ -26,7 +26,7 @@ def _folder() -> Path | None:
     return base if os.access(base, os.W_OK | os.X_OK) else None
 
 
-def kept(name: str) -> bytes | None:
+def read_cached(name: str) -> bytes | None:
     """Return the content that `keep` stored under `name`; None if there is none, or another user owns it."""
     folder = _folder()
     if folder is None:

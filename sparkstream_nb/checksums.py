@@ -28,7 +28,7 @@ _END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 """The last bytes of an Arrow stream."""
 _SUM = "checksum"
 _MOST_KNOWN = 10_000
-_known: OrderedDict[tuple[str, int, int, int, str], None] = OrderedDict()
+_checked_files: OrderedDict[tuple[str, int, int, int, str], None] = OrderedDict()
 """Files that this process has checked, as they were."""
 
 
@@ -44,7 +44,7 @@ def check_sums(path: Path, sums: str) -> None:
     this process has checked is read again only if its time or size changed.
     """
     key = _identity(path, sums)
-    if key in _known:
+    if key in _checked_files:
         return
     now = sums_of(path)
     if now != sums:
@@ -89,7 +89,7 @@ def check_sealed(path: Path) -> None:
     stream of an earlier version, without sums, is not checked.
     """
     key = _identity(path, "")
-    if key in _known:
+    if key in _checked_files:
         return
     with path.open("rb") as file:
         if not key[2]:
@@ -109,9 +109,9 @@ def _check_data(path: Path, data: mmap.mmap) -> None:
     text = data[length : size - _END.size]
     if len(text) != 4 * count or crc32(text, length & 0xFFFFFFFF) != sum:
         raise DamagedFile(path, "its end is changed, or something inside is missing")
-    for number, expected in enumerate(array("I", text)):
+    for number, sum_of_block in enumerate(array("I", text)):
         first = number * BLOCK
-        if crc32(data[first : min(first + BLOCK, length)]) != expected:
+        if crc32(data[first : min(first + BLOCK, length)]) != sum_of_block:
             raise DamagedFile(path, _describe_place(number))
 
 
@@ -126,9 +126,9 @@ def _identity(path: Path, sums: str) -> tuple[str, int, int, int, str]:
 
 
 def _note(key: tuple[str, int, int, int, str]) -> None:
-    _known[key] = None
-    while len(_known) > _MOST_KNOWN:
-        _known.popitem(last=False)
+    _checked_files[key] = None
+    while len(_checked_files) > _MOST_KNOWN:
+        _checked_files.popitem(last=False)
 
 
 class NestedTooDeep(ValueError):

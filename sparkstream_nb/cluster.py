@@ -11,9 +11,9 @@ from . import app
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):  # asked by the import system
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(app, name)
+    value = getattr(app, name)
     warnings.warn(
         f"sparkstream_nb.cluster is now sparkstream_nb.app: from sparkstream_nb.app import {name}",
         DeprecationWarning, stacklevel=2,
     )  # fmt: skip
-    return found
+    return value

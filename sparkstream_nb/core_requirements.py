@@ -19,8 +19,8 @@ def core_of(requirements: Iterable[str]) -> list[str]:
     """The `requirements`, as in a distribution's metadata, that belong neither to Spark nor to notebooks, and to no
     extra.
     """
-    kept = (r for r in requirements if not re.search(r";.*\bextra\b", r))
-    return [r for r in kept if re.match(r"[\w.-]*", r)[0].lower() not in SPARK | NOTEBOOKS]  # type: ignore[index]
+    without_extras = (r for r in requirements if not re.search(r";.*\bextra\b", r))
+    return [r for r in without_extras if re.match(r"[\w.-]*", r)[0].lower() not in SPARK | NOTEBOOKS]  # type: ignore[index]
 
 
 if __name__ == "__main__":

@@ -22,12 +22,12 @@ def parse_duration(text: str) -> int | None:
     if not rest:
         return None
     while rest:
-        found = _NUMBER_AND_UNIT.match(rest)
-        unit = None if found is None else _unit_of(found[2].lower())
-        if found is None or unit is None:
+        match = _NUMBER_AND_UNIT.match(rest)
+        unit = None if match is None else _unit_of(match[2].lower())
+        if match is None or unit is None:
             return None
-        total += round(float(found[1]) * unit) if "." in found[1] else int(found[1]) * unit
-        rest = rest[found.end() :]
+        total += round(float(match[1]) * unit) if "." in match[1] else int(match[1]) * unit
+        rest = rest[match.end() :]
     return total if total < 2**63 else None
 
 

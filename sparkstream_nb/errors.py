@@ -215,18 +215,18 @@ def near_to(name: str, candidates: Iterable[str]) -> list[str]:
     distance, an expansion of the prefix or abbreviation `name`, or the part of `name` before a dot. A wrong suggestion
     is worse than none.
     """
-    wanted, found = _bare(name), []
+    bare_name, near_names = _bare(name), []
     for candidate in sorted(set(candidates)):
         bare = _bare(candidate)
-        longer = min(max(len(wanted), len(bare)), len(_MAX_DISTANCE) - 1)
-        far: float | None = edit_distance(wanted, bare, _MAX_DISTANCE[longer])
-        if far != 0 and len(wanted) >= 3 and bare.startswith(wanted):
+        longer = min(max(len(bare_name), len(bare)), len(_MAX_DISTANCE) - 1)
+        far: float | None = edit_distance(bare_name, bare, _MAX_DISTANCE[longer])
+        if far != 0 and len(bare_name) >= 3 and bare.startswith(bare_name):
             far = 0.5  # --node is --nodes, and not --mode
-        elif far is None and (_abbreviates(wanted, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
+        elif far is None and (_abbreviates(bare_name, bare) or name.casefold().startswith(f"{candidate.casefold()}.")):
             far = 1.5
         if far is not None:
-            found.append((far, len(bare), candidate))
-    return [candidate for *_, candidate in sorted(found)]
+            near_names.append((far, len(bare), candidate))
+    return [candidate for *_, candidate in sorted(near_names)]
 
 
 _MAX_DISTANCE = (0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3)
@@ -247,9 +247,9 @@ def _abbreviates(short: str, long: str) -> bool:
     )
 
 
-def nearest(message: str, name: str, known: Iterable[str]) -> str:
+def nearest(message: str, name: str, candidates: Iterable[str]) -> str:
     """`message`, then "Did you mean ...?" or, where nothing is near, the names that are known."""
-    names = sorted(set(known))
+    names = sorted(set(candidates))
     near = did_you_mean(name, names)
     if near:
         return f"{message}. {near}"

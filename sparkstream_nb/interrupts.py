@@ -22,15 +22,15 @@ class _Deferral:
 
     def __init__(self, handler: Callable[[int, FrameType | None], Any]) -> None:
         self.handler = handler
-        self.came = False
+        self.has_come = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.came = True
+        self.has_come = True
 
     def raise_what_came(self) -> None:
         """Hands on an interrupt that came."""
-        if self.came:
-            self.came = False
+        if self.has_come:
+            self.has_come = False
             self.handler(signal.SIGINT, None)
 
 
@@ -40,20 +40,24 @@ class deferred(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self._entered: list[_Deferral | None] = []
+        self._deferrals: list[_Deferral | None] = []
 
     def __enter__(self) -> Self:
         if _in_main_thread():
-            former = signal.getsignal(signal.SIGINT)
-            deferral = _Deferral(former) if callable(former) and not isinstance(former, _Deferral) else None
-            self._entered.append(deferral)
+            previous_handler = signal.getsignal(signal.SIGINT)
+            deferral = (
+                _Deferral(previous_handler)
+                if callable(previous_handler) and not isinstance(previous_handler, _Deferral)
+                else None
+            )
+            self._deferrals.append(deferral)
             if deferral is not None:
                 signal.signal(signal.SIGINT, deferral)
         return self
 
     def __exit__(self, *_: object) -> None:
         if _in_main_thread():
-            deferral = self._entered.pop()
+            deferral = self._deferrals.pop()
             if deferral is not None:
                 signal.signal(signal.SIGINT, deferral.handler)
                 deferral.raise_what_came()
@@ -63,8 +67,8 @@ class interruptible:
     """Lets interrupts break its body, within a `deferred` body that repairs the effects."""
 
     def __enter__(self) -> None:
-        found = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
-        self._deferral = found if isinstance(found, _Deferral) else None
+        handler = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+        self._deferral = handler if isinstance(handler, _Deferral) else None
         if self._deferral is not None:
             try:
                 signal.signal(signal.SIGINT, self._deferral.handler)

@@ -21,8 +21,8 @@ def on_first_use(
     def get(name: str) -> Any:
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        namespace[name] = found = getattr(import_module(where[name], package), name)
-        return found
+        namespace[name] = value = getattr(import_module(where[name], package), name)
+        return value
 
     def list_names() -> list[str]:
         return sorted({*namespace, *where})

@@ -40,8 +40,8 @@ class Limits:
         if wanted is None:
             return Limits()
         if isinstance(wanted, str):
-            known = [f.name for f in fields(Limits)]
-            wanted = Limits(**{k: _number(k, v) for k, v in named_values("limits", wanted, known).items()})
+            names = [f.name for f in fields(Limits)]
+            wanted = Limits(**{k: _number(k, v) for k, v in named_values("limits", wanted, names).items()})
         if not isinstance(wanted, Limits):
             raise Misuse(f"limits is a Limits, or a text such as 'characters=1MB,nesting=100', not {shown(wanted)}")
         for name, highest in _HIGHEST.items():

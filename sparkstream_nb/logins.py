@@ -14,7 +14,7 @@ class Logins:
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._key = secrets.token_bytes(32)
-        self._known = [self._hash(f"{user}:{password}".encode()) for user, password in pairs]
+        self._login_digests = [self._hash(f"{user}:{password}".encode()) for user, password in pairs]
 
     def fit(self, header: str | None) -> bool:
         """True if an `Authorization` header of basic authentication has one of them. The time that takes does not
@@ -22,11 +22,13 @@ class Logins:
         """
         try:
             scheme, _, words = (header or "").partition(" ")
-            found = base64.b64decode(words.strip(), validate=True)
+            credentials = base64.b64decode(words.strip(), validate=True)
         except (binascii.Error, ValueError):
-            scheme, found = "", b""
-        given = self._hash(found)
-        right = [hmac.compare_digest(given, known) for known in self._known]  # all of them, each time
+            scheme, credentials = "", b""
+        digest = self._hash(credentials)
+        right = [
+            hmac.compare_digest(digest, login_digest) for login_digest in self._login_digests
+        ]  # all of them, each time
         return any(right) and scheme.lower() == "basic"
 
     def _hash(self, words: bytes) -> bytes:

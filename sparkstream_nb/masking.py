@@ -95,9 +95,9 @@ def mask_passwords(text: str) -> str:
     return _WORD.sub(lambda m: _without_password(m[0]), text) if "@" in text else text
 
 
-def _hide(found: re.Match[str]) -> str:
+def _hide(match: re.Match[str]) -> str:
     """A match with its value in stars."""
-    return found["before"] + _stars(found["value"])
+    return match["before"] + _stars(match["value"])
 
 
 def _stars(value: str) -> str:
@@ -107,28 +107,28 @@ def _stars(value: str) -> str:
     return "\n".join("*" * len(line) for line in value.split("\n"))
 
 
-def _hide_named(found: re.Match[str]) -> str:
-    return _hide(found) if is_secret_name(found["name"]) else found[0]
+def _hide_named(match: re.Match[str]) -> str:
+    return _hide(match) if is_secret_name(match["name"]) else match[0]
 
 
 def _hide_behind(text: str, name: re.Pattern[str], value: re.Pattern[str], is_secret: Callable[[str], bool]) -> str:
     """`text` with the values of secret names in stars: `name` is the beginning, `value` what follows it."""
-    out, copied, at = [], 0, 0
-    while (found := name.search(text, at)) is not None:
-        at = found.end()
-        if is_secret(found["name"]) and (hidden := value.match(text, at)) is not None:
-            out += [text[copied:at], _stars(hidden[0])]
-            copied = at = hidden.end()
-    return "".join([*out, text[copied:]])
+    out, copied_until, at = [], 0, 0
+    while (name_match := name.search(text, at)) is not None:
+        at = name_match.end()
+        if is_secret(name_match["name"]) and (value_match := value.match(text, at)) is not None:
+            out += [text[copied_until:at], _stars(value_match[0])]
+            copied_until = at = value_match.end()
+    return "".join([*out, text[copied_until:]])
 
 
 def _hide_value(option: re.Match[str]) -> str:
     """An option, its value in stars if a secret is meant."""
     group = "lines" if option["long"] else "value"
     value = option[group]
-    hidden = _stars(value) if is_secret_name(option["name"]) else _mask_pairs(value)
+    masked_value = _stars(value) if is_secret_name(option["name"]) else _mask_pairs(value)
     first, end = (i - option.start() for i in option.span(group))
-    return option[0][:first] + hidden + option[0][end:]
+    return option[0][:first] + masked_value + option[0][end:]
 
 
 def _mask_pairs(value: str) -> str:

@@ -89,12 +89,12 @@ def positive(text: str) -> int:
 def number(text: str) -> float:
     """A number above 0."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = 0.0
-    if not 0 < found < float("inf"):
+        value = 0.0
+    if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
-    return found
+    return value
 
 
 def duration_ms(text: str, what: str) -> int:
@@ -144,15 +144,15 @@ def port(text: str) -> int:
 
 def counts(text: str) -> list[int]:
     """Numbers of nodes: `4`, `1-8` or `2,4,8`."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
         low = positive(first)
         high = positive(last) if dash else low
         if high < low:
             raise argparse.ArgumentTypeError(f"'{part}' ends before it begins")
-        found += range(low, high + 1)
-    return found
+        numbers += range(low, high + 1)
+    return numbers
 
 
 def error_ids(text: str) -> list[int]:

@@ -57,15 +57,15 @@ class TimeColumns(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         stream, equals, column = values.partition("=")
-        former = getattr(namespace, self.dest)
+        columns = getattr(namespace, self.dest)
         if not equals or not stream.isidentifier():
-            if former is not None:
+            if columns is not None:
                 parser.error("--time names one column, or several as STREAM=COLUMN")
             setattr(namespace, self.dest, values)
             return
-        if isinstance(former, str):
+        if isinstance(columns, str):
             parser.error("--time names one column, or several as STREAM=COLUMN")
-        setattr(namespace, self.dest, {**(former or {}), stream: column})
+        setattr(namespace, self.dest, {**(columns or {}), stream: column})
 
 
 def _refuse_value(flag: str, value: str) -> str:
@@ -92,13 +92,13 @@ class Options(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """A parser that refuses options which it does not know: a subcommand names its own options."""
-        for given in args or ():
-            action = given.removeprefix("--")
-            if given != action and given not in self._option_string_actions and action in self._choices:
-                raise Misuse(f"{self.prog}: {given} is no option: write {self.prog} {action} ...")
-        found, unknown = super().parse_known_args(args, namespace)
+        for argument in args or ():
+            action = argument.removeprefix("--")
+            if argument != action and argument not in self._option_string_actions and action in self._choices:
+                raise Misuse(f"{self.prog}: {argument} is no option: write {self.prog} {action} ...")
+        options, unknown = super().parse_known_args(args, namespace)
         if not unknown:
-            return found, unknown
+            return options, unknown
         word = unknown[0].split("=")[0]
         if word.startswith("-"):
             names = [n for n in self._option_string_actions if n.startswith("--")]
@@ -108,11 +108,11 @@ class Options(argparse.ArgumentParser):
         flag = self._flag_before(unknown[0], args or ())
         if flag is not None and not unknown[0].endswith(".siddhi"):
             raise Misuse(f"{self.prog}: {_refuse_value(flag, unknown[0])}")
-        maps = getattr(found, "map", None)
+        maps = getattr(options, "map", None)
         if maps:
             attribute, column = maps[-1]
-            quoted = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
-            raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {quoted}")
+            advice = f'A value with spaces is in quotes, such as --map {attribute}="{column} {unknown[0]}"'
+            raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {advice}")
         raise Misuse(f"{self.prog}: unexpected argument '{unknown[0]}'. {self._usage_line(self.example)}")
 
     def _flag_before(self, value: str, words: Sequence[str]) -> str | None:
@@ -141,8 +141,8 @@ class Options(argparse.ArgumentParser):
                 f"{self.prog}: {_list_words(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
         message = message.removeprefix("argument ")
-        if joined := re.fullmatch(r"(--\S+): ignored explicit argument '(.*)'", message):
-            raise Misuse(f"{self.prog}: {_refuse_value(joined[1], joined[2])}")
+        if with_value := re.fullmatch(r"(--\S+): ignored explicit argument '(.*)'", message):
+            raise Misuse(f"{self.prog}: {_refuse_value(with_value[1], with_value[2])}")
         if message.endswith(": expected one argument"):
             option = message.split(":")[0].split("/")[-1]
             metavar = self._option_string_actions[option].metavar if option in self._option_string_actions else "VALUE"
@@ -268,16 +268,16 @@ _SHARED: dict[str, dict[str, Any]] = {
 }
 
 
-def add(p: argparse.ArgumentParser, *names: str, **changed: Any) -> None:
-    """Adds shared options to `p`. `changed` are other words for this use, such as `help`."""
+def add(p: argparse.ArgumentParser, *names: str, **keywords: Any) -> None:
+    """Adds shared options to `p`. `keywords` are other words for this use, such as `help`."""
     for name in names:
-        p.add_argument(name, **{**_SHARED[name], **changed})
+        p.add_argument(name, **{**_SHARED[name], **keywords})
 
 
-def add_deployment(p: argparse.ArgumentParser, **changed: str) -> None:
-    """Adds the options of a deployment. `changed` are other help texts for this use, by the option's name."""
+def add_deployment(p: argparse.ArgumentParser, **help_texts: str) -> None:
+    """Adds the options of a deployment. `help_texts` are other help texts for this use, by the option's name."""
     for name in _DEPLOYMENT:
-        help_text = changed.get(name.removeprefix("--"))
+        help_text = help_texts.get(name.removeprefix("--"))
         add(p, name, **({} if help_text is None else {"help": help_text}))
 
 
@@ -310,12 +310,12 @@ RANDOM_RATE = (
 def play_of(o: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `App.feed` that the options of `add_pace` and `--disorder` set. Raises `Misuse` for a
     disorder that is none."""
-    given = {name: getattr(o, name) for name in ("speed", "rate") if getattr(o, name) is not None}
+    arguments = {name: getattr(o, name) for name in ("speed", "rate") if getattr(o, name) is not None}
     if o.disorder is None:
-        return given
+        return arguments
     from .sources.disorder import Disorder
 
-    return {**given, "disorder": Disorder.parse(o.disorder)}
+    return {**arguments, "disorder": Disorder.parse(o.disorder)}
 
 
 def reading_of(o: argparse.Namespace) -> dict[str, Any]:

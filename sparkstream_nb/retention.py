@@ -51,19 +51,20 @@ class Retention:
 
 def _parse_retention(text: str) -> Retention:
     values = named_values("retention", text, [f.name for f in fields(Retention)])
-    found = {name: None if value == _OFF else _number(name, value) for name, value in values.items()}
-    return Retention(**found)  # type: ignore[arg-type]
+    limits = {name: None if value == _OFF else _number(name, value) for name, value in values.items()}
+    return Retention(**limits)  # type: ignore[arg-type]
 
 
-def named_values(what: str, text: str, known: Sequence[str]) -> dict[str, str]:
-    """A text such as `a=1,b=2`, by name. Raises `Misuse`, naming `what`, for a part without a name that is `known`."""
-    found = {}
+def named_values(what: str, text: str, names: Sequence[str]) -> dict[str, str]:
+    """A text such as `a=1,b=2`, by name. Raises `Misuse`, naming `what`, for a part without a name that is in
+    `names`."""
+    values = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, equals, value = (p.strip() for p in part.partition("="))
-        if name not in known or not equals:
-            raise Misuse(nearest(f"{what}: '{part}' is not one of {', '.join(f'{k}=...' for k in known)}", name, known))
-        found[name] = value
-    return found
+        if name not in names or not equals:
+            raise Misuse(nearest(f"{what}: '{part}' is not one of {', '.join(f'{k}=...' for k in names)}", name, names))
+        values[name] = value
+    return values
 
 
 def bytes_of(name: str, value: str) -> int:

@@ -30,8 +30,8 @@ def _words_from(key: bytes, first: int, n: int) -> npt.NDArray[np.uint64]:
     generator = np.random.Philox(key=int.from_bytes(key, "little"))
     blocks, passed_over = divmod(first, _WORDS_A_BLOCK)
     generator.advance(blocks)
-    found: npt.NDArray[np.uint64] = generator.random_raw(passed_over + n)[passed_over:]
-    return found
+    words: npt.NDArray[np.uint64] = generator.random_raw(passed_over + n)[passed_over:]
+    return words
 
 
 def uniforms(seed: int, name: str, n: int) -> npt.NDArray[np.float64]:
@@ -42,15 +42,15 @@ def uniforms(seed: int, name: str, n: int) -> npt.NDArray[np.float64]:
 def uniforms_at(seed: int, name: str, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """The numbers of `uniforms` at these places (from 0), in time and memory in proportion to their number."""
     key = _key(seed, name)
-    different, inverse = np.unique(places, return_inverse=True)
-    found = np.empty(len(different), np.uint64)
-    cuts = np.flatnonzero(np.diff(different) > _GAP) + 1
-    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(different)], strict=True):
+    distinct_places, inverse = np.unique(places, return_inverse=True)
+    words = np.empty(len(distinct_places), np.uint64)
+    cuts = np.flatnonzero(np.diff(distinct_places) > _GAP) + 1
+    for begin, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(distinct_places)], strict=True):
         if end > begin:
-            first, last = int(different[begin]), int(different[end - 1])
-            found[begin:end] = _words_from(key, first, last - first + 1)[different[begin:end] - first]
-    return _as_uniforms(found)[inverse]
+            first, last = int(distinct_places[begin]), int(distinct_places[end - 1])
+            words[begin:end] = _words_from(key, first, last - first + 1)[distinct_places[begin:end] - first]
+    return _as_uniforms(words)[inverse]
 
 
-def _as_uniforms(found: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    return (found >> np.uint64(11)).astype(np.float64) * _STEP
+def _as_uniforms(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    return (words >> np.uint64(11)).astype(np.float64) * _STEP

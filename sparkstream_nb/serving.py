@@ -88,7 +88,7 @@ class Site(Protocol):
         """The answer to a request, made in a thread of its own."""
         ...
 
-    def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
+    def refusal(self, request: Request | None, status: HTTPStatus, text: str) -> Answer:
         """The answer where the server itself does not take a request, in words."""
         ...
 
@@ -117,13 +117,13 @@ class Listener:
         self.port = int(self._sockets[0].getsockname()[1])
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name=f"sparkstream-http-{self.port}", daemon=True)
-        self._begun = threading.Event()
+        self._start_event = threading.Event()
         self._ending: asyncio.Future[float]
 
     def start(self) -> None:
         """Takes requests from now on."""
         self._thread.start()
-        self._begun.wait()
+        self._start_event.wait()
 
     def close(self, seconds: float = 0.0) -> None:
         """Accept no more requests, and end all connections. Requests in progress are waited for up to `seconds`."""
@@ -142,7 +142,7 @@ class Listener:
     async def _serve(self) -> None:
         self._ending = asyncio.get_running_loop().create_future()
         server = self._open_server()
-        self._begun.set()
+        self._start_event.set()
         end = time.monotonic() + await self._ending
         server.stop()
         server.end_idle()
@@ -240,20 +240,20 @@ class _Exchange(HTTPMessageDelegate):
         self._loop = asyncio.get_running_loop()
         self._body = bytearray()
         self._request: Request | None = None
-        self._answered = self._closes = False
-        self._written: asyncio.Future[None]
+        self._has_answered = self._closes = False
+        self._write_future: asyncio.Future[None]
         self._timer: asyncio.TimerHandle | None = None
 
     def headers_received(self, start_line: Any, headers: HTTPHeaders) -> None:
         assert isinstance(start_line, RequestStartLine)
         client = str(getattr(self._connection.context, "remote_ip", "") or "")
         self._request = request = Request(start_line.method, start_line.path, headers, client)
-        refused = self._refuse_request(request)
-        if refused is None:
+        refusal = self._refuse_request(request)
+        if refusal is None:
             self.set_busy(True)
             self._after(self._limits.seconds, self._late)
             return
-        self._send(replace(refused, closes=True))
+        self._send(replace(refusal, closes=True))
         if "Expect" in headers:
             del headers["Expect"]  # Tornado would ask for the body
         if _can_be_drained(headers):
@@ -263,11 +263,11 @@ class _Exchange(HTTPMessageDelegate):
             self._end()
 
     def data_received(self, chunk: bytes) -> None:
-        if not self._answered:
+        if not self._has_answered:
             self._body += chunk
 
     def finish(self) -> None:
-        if self._answered:
+        if self._has_answered:
             self._end()
             return
         self._stop_timer()
@@ -277,7 +277,7 @@ class _Exchange(HTTPMessageDelegate):
 
     def on_connection_close(self) -> None:
         self._stop_timer()
-        self._answered = True
+        self._has_answered = True
         self.set_busy(False)
 
     # ------------------------------------------------------------------------------------------------------ the rest
@@ -299,13 +299,13 @@ class _Exchange(HTTPMessageDelegate):
         if length is None:
             return HTTPStatus.BAD_REQUEST, "Content-Length is not a number of bytes"
         if length > self._limits.body:
-            said = f"{self._limits.what} has at most {self._limits.body:,} bytes, and this one {length:,}"
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said
+            text = f"{self._limits.what} has at most {self._limits.body:,} bytes, and this one {length:,}"
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, text
         return None
 
     def _late(self) -> None:
-        said = f"a request must arrive within {self._limits.seconds:g} s"
-        self._send(replace(self._site.refusal(self._request, HTTPStatus.REQUEST_TIMEOUT, said), closes=True))
+        text = f"a request must arrive within {self._limits.seconds:g} s"
+        self._send(replace(self._site.refusal(self._request, HTTPStatus.REQUEST_TIMEOUT, text), closes=True))
 
     def _work(self, request: Request) -> None:
         try:
@@ -317,13 +317,13 @@ class _Exchange(HTTPMessageDelegate):
             self._loop.call_soon_threadsafe(self._send_whole, answer)
 
     def _send_whole(self, answer: Answer) -> None:
-        if not self._answered and not self._connection.stream.closed():
+        if not self._has_answered and not self._connection.stream.closed():
             self._send(answer)
             self._end()
 
     def _send(self, answer: Answer) -> None:
         """Writes an answer, once."""
-        self._answered, self._closes = True, answer.closes
+        self._has_answered, self._closes = True, answer.closes
         assert self._request is not None
         headers = HTTPHeaders({"Content-Type": answer.content_type, "Content-Length": str(len(answer.body))})
         for name, value in answer.headers.items():
@@ -333,10 +333,10 @@ class _Exchange(HTTPMessageDelegate):
         start = ResponseStartLine("HTTP/1.1", answer.status, _phrase(answer.status))
         body = b"" if self._request.method == "HEAD" else answer.body
         self._after(self._limits.seconds, self._connection.close)  # of a client that does not read it
-        self._written = self._connection.write_headers(start, headers, body)
-        self._written.add_done_callback(self._sent)
+        self._write_future = self._connection.write_headers(start, headers, body)
+        self._write_future.add_done_callback(self._after_write)
 
-    def _sent(self, _: object) -> None:
+    def _after_write(self, _: object) -> None:
         self._stop_timer()
         self.set_busy(False)
 
@@ -344,7 +344,7 @@ class _Exchange(HTTPMessageDelegate):
         """End the exchange: pending writes are still sent."""
         self._connection.finish()
         if self._closes:
-            self._written.add_done_callback(lambda _: self._connection.close())
+            self._write_future.add_done_callback(lambda _: self._connection.close())
 
     def _after(self, seconds: float, work: Callable[[], None]) -> None:
         self._stop_timer()
@@ -358,9 +358,9 @@ class _Exchange(HTTPMessageDelegate):
 
 def _length(headers: HTTPHeaders) -> int | None:
     """The bytes of a body, by its one `Content-Length`; None if that is not a length."""
-    found = headers.get_list("Content-Length") or ["0"]
-    right = len(found) == 1 and found[0].isascii() and found[0].isdecimal() and len(found[0]) <= 18
-    return int(found[0]) if right else None
+    values = headers.get_list("Content-Length") or ["0"]
+    right = len(values) == 1 and values[0].isascii() and values[0].isdecimal() and len(values[0]) <= 18
+    return int(values[0]) if right else None
 
 
 def _can_be_drained(headers: HTTPHeaders) -> bool:

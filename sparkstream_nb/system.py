@@ -149,22 +149,22 @@ def _lock(file: IO[Any] | int, *, shared: bool, wait: bool) -> None:
 # -------------------------------------------------------------------------------------------------------------- owners
 
 
-def is_mine(found: os.stat_result) -> bool:
+def is_mine(file_stat: os.stat_result) -> bool:
     """True if a file is this user's. On Windows, which has owners in another form, every file counts as such."""
-    return not _HAS_OWNERS or found.st_uid == os.geteuid()
+    return not _HAS_OWNERS or file_stat.st_uid == os.geteuid()
 
 
-def is_trusted(found: os.stat_result) -> bool:
+def is_trusted(file_stat: os.stat_result) -> bool:
     """True if a file is this user's, or root's."""
-    return is_mine(found) or found.st_uid == 0
+    return is_mine(file_stat) or file_stat.st_uid == 0
 
 
-def others_may_write(found: os.stat_result) -> bool:
+def others_may_write(file_stat: os.stat_result) -> bool:
     """True if others than this user and root may put something into a folder. Windows says that in another form, and
     keeps the folders of a user's profile to that user."""
     if not _HAS_OWNERS:
         return False
-    return bool(found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not found.st_mode & stat.S_ISVTX
+    return bool(file_stat.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not file_stat.st_mode & stat.S_ISVTX
 
 
 # ----------------------------------------------------------------------------------------------------------- processes

@@ -161,7 +161,7 @@ def test_the_share_of_replays_grows_to_the_whole(tmp_path: Path) -> None:
             with follow_replays() as progress:
                 assert progress.share is None
                 replay()
-                assert progress._done.count == progress._expected > 0
+                assert progress._step_count.count == progress._total_steps > 0
     finally:
         app.stop()
         app.close()

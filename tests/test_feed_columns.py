@@ -33,7 +33,10 @@ def read(frame: pd.DataFrame, schema: Schema, **reading: Any) -> list[list[Any]]
     """The values of the rows of a frame, column by column; all must fit."""
     shape = check_source(frame, Reading(**reading).shape("S", schema))
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    typed = type_rows(table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns)
+    time_format = shape.time_format
+    typed = type_rows(
+        table, schema, time=shape.time, time_format=time_format, values=shape.values, columns=shape.columns
+    )
     assert not typed.rejected
     return [column.to_pylist() for column in typed.columns]
 

@@ -76,15 +76,15 @@ def draw_lines(lines: Sequence[Line], axes: Axes, kind: ChartKind = "line") -> F
     return figure
 
 
-def draw_frame(frame: pd.DataFrame, title: str, asked: FramePlot) -> Figure:
+def draw_frame(frame: pd.DataFrame, title: str, plot: FramePlot) -> Figure:
     """The numbers of a frame. Raises `Misuse` as `resolve`."""
-    chosen = resolve(frame, asked)
+    columns = resolve(frame, plot)
     lines: list[Line] = []
     notes: list[str] = []
     further = 0
-    x = _x_values(frame, chosen)
-    for label, rows in _group_rows(frame, chosen):
-        for name in chosen.y:
+    x = _x_values(frame, columns)
+    for label, rows in _group_rows(frame, columns):
+        for name in columns.y:
             if len(lines) >= MOST_SERIES:
                 further += 1
                 continue
@@ -92,26 +92,26 @@ def draw_frame(frame: pd.DataFrame, title: str, asked: FramePlot) -> Figure:
             thin = _thin(points)
             if len(thin) < len(points):
                 notes = ["long lines are thinned: the lowest and the highest point of each stretch"]
-            lines.append(Line(label if len(chosen.y) == 1 and label else f"{label} {name}".strip(), thin))
+            lines.append(Line(label if len(columns.y) == 1 and label else f"{label} {name}".strip(), thin))
     if further:
         notes.append(f"{further:,} further lines are not drawn")
-    axis = "row" if chosen.x is None else f"{chosen.x} (UTC)" if chosen.over_time else chosen.x
-    axes = Axes(title, axis, ", ".join(chosen.y), chosen.over_time, "; ".join(notes))
-    return draw_lines(lines, axes, asked.kind)
+    axis = "row" if columns.x is None else f"{columns.x} (UTC)" if columns.over_time else columns.x
+    axes = Axes(title, axis, ", ".join(columns.y), columns.over_time, "; ".join(notes))
+    return draw_lines(lines, axes, plot.kind)
 
 
-def _x_values(frame: pd.DataFrame, chosen: ChosenColumns) -> NDArray[Any]:
+def _x_values(frame: pd.DataFrame, columns: ChosenColumns) -> NDArray[Any]:
     """The x of each row: numbers, of times ms; texts where they are texts."""
-    if chosen.x is None:
+    if columns.x is None:
         return np.arange(len(frame), dtype=np.float64)
-    column = frame[chosen.x]
+    column = frame[columns.x]
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         utc = pd.to_datetime(column, utc=True).dt.tz_localize(None)
         values = utc.to_numpy(dtype="datetime64[ms]")
         ms: NDArray[np.float64] = values.astype(np.int64).astype(np.float64)
         ms[np.isnat(values)] = np.nan
         return ms
-    if pd.api.types.is_numeric_dtype(column.dtype) or chosen.over_time:
+    if pd.api.types.is_numeric_dtype(column.dtype) or columns.over_time:
         return numbers_of(column)
     return np.array([escape_text(v) for v in column.tolist()], dtype=object)
 
@@ -133,11 +133,11 @@ def _points(x: NDArray[Any], y: NDArray[np.float64]) -> Points:
     return Points(x[order], y[order])
 
 
-def _group_rows(frame: pd.DataFrame, chosen: ChosenColumns) -> list[tuple[str, Any]]:
+def _group_rows(frame: pd.DataFrame, columns: ChosenColumns) -> list[tuple[str, Any]]:
     """The label and the rows of each value of the column that parts the lines."""
-    if chosen.by is None:
+    if columns.by is None:
         return [("", slice(None))]
-    values = ["null" if v is None or v is pd.NA else str(v) for v in frame[chosen.by].tolist()]
+    values = ["null" if v is None or v is pd.NA else str(v) for v in frame[columns.by].tolist()]
     codes, labels = pd.factorize(np.array(values, dtype=object))
     return [(str(label), np.flatnonzero(codes == i)) for i, label in enumerate(labels)]
 
@@ -147,21 +147,21 @@ def draw_errors(frame: pd.DataFrame, title: str) -> Figure:
     if not len(frame):
         raise Misuse("there is nothing to draw: the app has no errors")
     times = numbers_of(frame["timestamp"])
-    timed = np.isfinite(times)
+    has_time = np.isfinite(times)
     reasons = frame["reason"].map(str)
-    if not timed.any():
+    if not has_time.any():
         counts = reasons.value_counts()
         figure = Figure(Bar(x=[escape_text(r) for r in counts.index], y=counts.to_numpy(), name="errors"))
         _lay_out(figure, Axes(title, "reason", "errors"), legend=False)
         return figure
-    first, last = float(times[timed].min()), float(times[timed].max())
+    first, last = float(times[has_time].min()), float(times[has_time].max())
     edges = np.linspace(first, last if last > first else first + 1_000, 61)
     middles = (edges[1:] + edges[:-1]) / 2
     lines = []
-    for reason in reasons[timed].value_counts().index[:MOST_SERIES]:
-        counts, _ = np.histogram(times[timed & (reasons == reason).to_numpy()], edges)
+    for reason in reasons[has_time].value_counts().index[:MOST_SERIES]:
+        counts, _ = np.histogram(times[has_time & (reasons == reason).to_numpy()], edges)
         lines.append(Line(reason, Points(middles, counts.astype(np.float64))))
-    without = int((~timed).sum())
+    without = int((~has_time).sum())
     note = f"{without:,} more have no time" if without else ""
     figure = draw_lines(lines, Axes(title, "event time (UTC)", "errors", True, note), "bar")
     figure.update_layout(barmode="stack")
@@ -171,13 +171,13 @@ def draw_errors(frame: pd.DataFrame, title: str) -> Figure:
 @dataclass(frozen=True, eq=False)
 class BucketBars:
     """The numbers of an aggregation: `starts` int64[n] of its buckets (ms), `parts` float64[shards, n] and `merged`
-    float64[n]. `stacked`: the parts add up."""
+    float64[n]. `is_stacked`: the parts add up."""
 
     starts: NDArray[np.int64]
     shards: Sequence[str]
     parts: NDArray[np.float64]
     merged: NDArray[np.float64]
-    stacked: bool
+    is_stacked: bool
 
 
 def draw_buckets(bars: BucketBars, title: str, measure: str) -> Figure:
@@ -192,31 +192,31 @@ def draw_buckets(bars: BucketBars, title: str, measure: str) -> Figure:
                 hovertemplate=f"%{{x|{_TIME}}}<br>{escape_text(measure)}: %{{y}}<extra>%{{fullData.name}}</extra>",
             )
         )  # fmt: skip
-    figure.update_layout(barmode="stack" if bars.stacked else "group", showlegend=len(bars.shards) > 1)
+    figure.update_layout(barmode="stack" if bars.is_stacked else "group", showlegend=len(bars.shards) > 1)
     return figure
 
 
 def draw_marks(marks: pd.DataFrame, lanes: Sequence[str], title: str) -> Figure:
     """Outputs by time and lane, coloured by verdict. `marks`: clock (ms), lane, verdict, text; those that are not the
     same are drawn first, up to `MOST_MARKS`."""
-    shown = marks.sort_values("verdict", key=lambda v: v == "same", kind="stable").head(MOST_MARKS)
+    drawn_marks = marks.sort_values("verdict", key=lambda v: v == "same", kind="stable").head(MOST_MARKS)
     figure = Figure()
     for verdict, colour in VERDICT_COLOURS.items():
-        own = shown[shown["verdict"] == verdict]
-        if not len(own):
+        verdict_marks = drawn_marks[drawn_marks["verdict"] == verdict]
+        if not len(verdict_marks):
             continue
         figure.add_trace(
             Scatter(
-                x=own["clock"].to_numpy(np.int64).astype("datetime64[ms]"),
-                y=[escape_text(lane) for lane in own["lane"]],
+                x=verdict_marks["clock"].to_numpy(np.int64).astype("datetime64[ms]"),
+                y=[escape_text(lane) for lane in verdict_marks["lane"]],
                 name=verdict,
                 mode="markers",
                 marker={"color": colour, "size": 9, "symbol": _SYMBOLS[verdict]},
-                text=[escape_text(t) for t in own["text"]],
+                text=[escape_text(t) for t in verdict_marks["text"]],
                 hovertemplate=f"%{{x|{_TIME}}}<br>%{{y}}<br>%{{text}}<extra>{verdict}</extra>",
             )
         )
-    left = len(marks) - len(shown)
+    left = len(marks) - len(drawn_marks)
     note = f"{left:,} further outputs that are the same are not drawn" if left else ""
     _lay_out(figure, Axes(title, "the app's clock (UTC)", "node", True, note))
     order = [escape_text(lane) for lane in reversed(lanes)]
@@ -280,16 +280,18 @@ def draw_study(frame: pd.DataFrame, routings: Sequence[str], title: str) -> Figu
     return figure
 
 
-def draw_costs(frame: pd.DataFrame, varied: Sequence[str], title: str) -> Figure:
+def draw_costs(frame: pd.DataFrame, parameters: Sequence[str], title: str) -> Figure:
     """The costs of failovers in boxes, one for each setting: quartiles, and whiskers from the 5th to the 95th
     percentile. `frame` as in `FailoverStudy`."""
     labels = [cost.label for cost in FAILOVER_COSTS]
     figure = make_subplots(rows=2, cols=2, subplot_titles=labels, vertical_spacing=0.2)
-    groups = [((), frame)] if not varied else list(frame.groupby(list(varied), sort=False))
-    names = [escape_text(", ".join(f"{n} {v}" for n, v in zip(varied, values, strict=True))) for values, _ in groups]
+    groups = [((), frame)] if not parameters else list(frame.groupby(list(parameters), sort=False))
+    names = [
+        escape_text(", ".join(f"{n} {v}" for n, v in zip(parameters, values, strict=True))) for values, _ in groups
+    ]
     for i, (cost, label, unit) in enumerate(FAILOVER_COSTS):
         low, first, median, third, high = (
-            [float(own[cost].quantile(q)) / unit for _, own in groups] for q in (0.05, 0.25, 0.5, 0.75, 0.95)
+            [float(costs[cost].quantile(q)) / unit for _, costs in groups] for q in (0.05, 0.25, 0.5, 0.75, 0.95)
         )
         figure.add_trace(
             Box(

@@ -42,29 +42,29 @@ class ChosenColumns:
     over_time: bool
 
 
-def resolve(frame: pd.DataFrame, asked: FramePlot) -> ChosenColumns:
+def resolve(frame: pd.DataFrame, plot: FramePlot) -> ChosenColumns:
     """The columns asked for. By default x is the time of the events or buckets, y all other numbers, and there is a
     line for each shard or node, or for each value of the only column of texts.
 
     Raises `Misuse` for an unknown column, a y that is no number, and a frame without rows or numbers.
     """
     names = [str(c) for c in frame.columns]
-    if asked.kind not in CHART_KINDS:
-        raise Misuse(f"kind is 'line', 'bar' or 'points', not {shown(asked.kind)}")
-    wanted = [asked.y] if isinstance(asked.y, str) else list(asked.y or ())
-    for what, name in (("x", asked.x), ("by", asked.by), *(("y", n) for n in wanted)):
+    if plot.kind not in CHART_KINDS:
+        raise Misuse(f"kind is 'line', 'bar' or 'points', not {shown(plot.kind)}")
+    y_names = [plot.y] if isinstance(plot.y, str) else list(plot.y or ())
+    for what, name in (("x", plot.x), ("by", plot.by), *(("y", n) for n in y_names)):
         if name is not None and name not in names:
             raise Misuse(nearest(f"{what}: there is no column '{name}'", name, names))
     if not len(frame):
         raise Misuse("there is nothing to draw: no rows")
-    x = asked.x if asked.x is not None else _time_column(frame, {asked.by, *wanted})
+    x = plot.x if plot.x is not None else _time_column(frame, {plot.by, *y_names})
     numeric = [n for n in names if is_number_column(frame[n])]
-    for name in wanted:
+    for name in y_names:
         if name not in numeric:
-            known = f"the numbers are {', '.join(numeric)}" if numeric else "there are no numbers"
-            raise Misuse(f"y: the column '{name}' has no numbers; {known}")
-    by = asked.by if asked.by is not None else _grouping_column(frame, {x, *wanted})
-    y = wanted or [n for n in numeric if n not in (x, by, *_TIMES)]
+            numbers_hint = f"the numbers are {', '.join(numeric)}" if numeric else "there are no numbers"
+            raise Misuse(f"y: the column '{name}' has no numbers; {numbers_hint}")
+    by = plot.by if plot.by is not None else _grouping_column(frame, {x, *y_names})
+    y = y_names or [n for n in numeric if n not in (x, by, *_TIMES)]
     if not y:
         raise Misuse(f"there is no column of numbers to draw: the columns are {', '.join(names)}")
     return ChosenColumns(tuple(dict.fromkeys(y)), by, x, x is not None and is_time_column(frame[x]))
@@ -72,8 +72,8 @@ def resolve(frame: pd.DataFrame, asked: FramePlot) -> ChosenColumns:
 
 def numbers_of(column: pd.Series[Any]) -> NDArray[np.float64]:
     """A column of numbers as float64, NaN for null."""
-    found: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return found
+    numbers: NDArray[np.float64] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return numbers
 
 
 def is_number_column(column: pd.Series[Any]) -> bool:
@@ -95,14 +95,14 @@ def is_time_column(column: pd.Series[Any]) -> bool:
     if not is_number_column(column):
         return False
     values = numbers_of(column)
-    whole = dtypes.is_integer_dtype(column.dtype) or column.name in _TIMES
-    return whole and (column.name in _TIMES or looks_like_time(values[np.isfinite(values)]))
+    has_integers = dtypes.is_integer_dtype(column.dtype) or column.name in _TIMES
+    return has_integers and (column.name in _TIMES or looks_like_time(values[np.isfinite(values)]))
 
 
 def _time_column(frame: pd.DataFrame, others: set[str | None]) -> str | None:
     names = [str(c) for c in frame.columns if c not in others]
-    known = [n for n in _TIMES if n in names and is_number_column(frame[n])]
-    return next(iter([*known, *(n for n in names if is_time_column(frame[n]))]), None)
+    time_names = [n for n in _TIMES if n in names and is_number_column(frame[n])]
+    return next(iter([*time_names, *(n for n in names if is_time_column(frame[n]))]), None)
 
 
 def _grouping_column(frame: pd.DataFrame, others: set[str | None]) -> str | None:

@@ -72,16 +72,16 @@ def _cells(values: NDArray[np.float64], cells: int) -> NDArray[np.int64]:
     low, size = values.min(), np.ptp(values)
     if not size:
         return np.zeros(len(values), np.int64)
-    found: NDArray[np.int64] = np.minimum((values - low) * (cells / size), cells - 1).astype(np.int64)
-    return found
+    numbers: NDArray[np.int64] = np.minimum((values - low) * (cells / size), cells - 1).astype(np.int64)
+    return numbers
 
 
 def _first_equal(
-    y: NDArray[np.float64], wanted: NDArray[np.float64], firsts: NDArray[np.intp], counts: NDArray[np.intp]
+    y: NDArray[np.float64], run_values: NDArray[np.float64], firsts: NDArray[np.intp], counts: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """For each run of rows, the first whose value is the run's `wanted` one."""
-    found = np.flatnonzero(y == np.repeat(wanted, counts))
-    return found[np.searchsorted(found, firsts)]
+    """For each run of rows, the first with the value of the run in `run_values`."""
+    positions = np.flatnonzero(y == np.repeat(run_values, counts))
+    return positions[np.searchsorted(positions, firsts)]
 
 
 def looks_like_time(values: NDArray[np.float64]) -> bool:
@@ -119,68 +119,68 @@ class PointStore:
     scatter: bool = False
     thinned: bool = False
     """True if points were left out."""
-    _held: dict[SeriesName, Points] = field(default_factory=dict)
-    _refused: set[SeriesName] = field(default_factory=set)
+    _points: dict[SeriesName, Points] = field(default_factory=dict)
+    _refused_names: set[SeriesName] = field(default_factory=set)
 
     @property
     def names(self) -> tuple[SeriesName, ...]:
         """The series, in the order in which they came."""
-        return tuple(self._held)
+        return tuple(self._points)
 
     @property
     def refused_count(self) -> int:
         """The number of series that came when `most` others were held; counted up to 10,000."""
-        return len(self._refused)
+        return len(self._refused_names)
 
     @property
     def points(self) -> int:
         """The number of points held."""
-        return sum(map(len, self._held.values()))
+        return sum(map(len, self._points.values()))
 
     @property
     def range(self) -> tuple[float, float] | None:
         """The smallest and the largest x; None without points."""
-        held = [p for p in self._held.values() if len(p)]
-        if not held:
+        series = [p for p in self._points.values() if len(p)]
+        if not series:
             return None
-        last = max(float(p.x[-1]) for p in held)
-        first = min(float(p.x[0]) for p in held)
+        last = max(float(p.x[-1]) for p in series)
+        first = min(float(p.x[0]) for p in series)
         return (first if self.span is None else max(first, last - self.span)), last
 
     def series(self, name: SeriesName) -> Points:
         """The points of a series."""
-        return self._held[name]
+        return self._points[name]
 
     def add(self, name: SeriesName, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
         """Adds points to a series, in any order. Points without a finite x and y are left out."""
-        if name not in self._held and len(self._held) >= self.most:
-            if len(self._refused) < _MOST_REFUSED:
-                self._refused.add(name)
+        if name not in self._points and len(self._points) >= self.most:
+            if len(self._refused_names) < _MOST_REFUSED:
+                self._refused_names.add(name)
             return
         finite = np.isfinite(x) & np.isfinite(y)
         if not finite.all():
             x, y = x[finite], y[finite]
-        former = self._held.get(name)
-        if former is not None:
-            x, y = np.concatenate((former.x, x)), np.concatenate((former.y, y))
+        previous = self._points.get(name)
+        if previous is not None:
+            x, y = np.concatenate((previous.x, x)), np.concatenate((previous.y, y))
         if len(x) > 1 and not (x[1:] >= x[:-1]).all():
             order = np.argsort(x, kind="stable")
             x, y = x[order], y[order]
         if self.span is not None and len(x):
             first = int(np.searchsorted(x, x[-1] - self.span, "left"))
             x, y = x[first:], y[first:]
-        self._held[name] = self._fit(Points(x, y))
+        self._points[name] = self._fit(Points(x, y))
 
     def forget_before(self) -> None:
         """Leave out points that are further than `span` from the largest x of all series."""
-        found = self.range
-        if self.span is None or found is None:
+        bounds = self.range
+        if self.span is None or bounds is None:
             return
-        start = found[1] - self.span
-        for name, p in self._held.items():
+        start = bounds[1] - self.span
+        for name, p in self._points.items():
             if len(p) and p.x[0] < start:
                 first = int(np.searchsorted(p.x, start, "left"))
-                self._held[name] = Points(p.x[first:], p.y[first:])
+                self._points[name] = Points(p.x[first:], p.y[first:])
 
     def _fit(self, points: Points) -> Points:
         if len(points) <= self.capacity:

@@ -87,7 +87,7 @@ def _connected_compiler(options: Any) -> Callable[[str], Plan]:
     if getattr(options, "conf", None):
         from ..app.audit.checking import Surroundings  # it takes its time to load
 
-        around = Surroundings.of(variables, options.conf, options.allow_env)
-        return lambda text: around.compile_text(text)[0]
+        surroundings = Surroundings.of(variables, options.conf, options.allow_env)
+        return lambda text: surroundings.compile_text(text)[0]
     # A deployment gives every node a shard id; the app is checked as if it ran on one of them.
     return lambda text: compile_app(text, {"shardId": "node-1"}, variables)

@@ -34,18 +34,18 @@ def _opener(options: Any) -> Callable[[str], _Checked]:
     from ..plan.remarks import notes
 
     variables = dict(options.param)
-    around = None
+    surroundings = None
     if options.conf:
         from ..app.audit.checking import Surroundings  # it takes its time to load
 
-        around = Surroundings.of(variables, options.conf, options.allow_env)
+        surroundings = Surroundings.of(variables, options.conf, options.allow_env)
 
     def open_app(path: str) -> _Checked:
         with text_of(path) as text:
-            if around is None:
+            if surroundings is None:
                 plan, names = compile_open(text, {"shardId": "node-1"}, variables)
             else:
-                plan, names = around.compile_text(text)
+                plan, names = surroundings.compile_text(text)
             return _Checked(plan, [f"note: {note}" for note in notes(plan, names)])
 
     return open_app
@@ -102,20 +102,20 @@ def check(options: Any) -> int:
     """`sparkstream check`. Parts that this build cannot run are printed; they are no mistakes: the exit code is 0."""
     from ..plan.gaps import found_so_far, what_cannot_run
 
-    opened = _opener(options)
+    open_app = _opener(options)
 
     def one(path: str) -> None:
         try:
-            checked = opened(path)
+            checked_app = open_app(path)
         except NotInThisBuild as gap:
             print(f"{path}: {found_so_far(gap)}")
             return
-        plan = checked.plan
+        plan = checked_app.plan
         queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
-        found = f"no mistakes found ({queries}, {many(len(plan.aggregations), 'aggregation')})"
+        summary = f"no mistakes found ({queries}, {many(len(plan.aggregations), 'aggregation')})"
         gaps = what_cannot_run(plan)
-        print(f"{path}: {found}{f', but this build cannot run {gaps}' if gaps else ''}")
-        for note in checked.notes:
+        print(f"{path}: {summary}{f', but this build cannot run {gaps}' if gaps else ''}")
+        for note in checked_app.notes:
             print(f"{path}: {note}")
 
     return _each(options, one)
@@ -136,16 +136,16 @@ def graph(options: Any) -> int:
     return _print_plans(options, lambda plan: drawn(graph_of(plan)))
 
 
-def _print_plans(options: Any, shown: Callable[[Plan], str]) -> int:
-    """Prints each app's plan as `shown` writes it, or draws the apps, where `--svg` names a file."""
+def _print_plans(options: Any, describe: Callable[[Plan], str]) -> int:
+    """Prints each app's plan as `describe` writes it, or draws the apps, where `--svg` names a file."""
     if options.svg is not None:
-        return _drawn(options)
-    opened = _opener(options)
+        return _draw_app(options)
+    open_app = _opener(options)
 
     def one(path: str) -> None:
-        checked = opened(path)
+        checked_app = open_app(path)
         _head(options, path)
-        print("\n".join([shown(checked.plan), *checked.notes]))
+        print("\n".join([describe(checked_app.plan), *checked_app.notes]))
 
     return _each(options, one)
 
@@ -160,28 +160,28 @@ def _print_repair(options: Any) -> int:
     from ..lab import connect
 
     connect()
-    around = {"variables": dict(options.param), "conf": options.conf, "allow_env": options.allow_env}
+    arguments = {"variables": dict(options.param), "conf": options.conf, "allow_env": options.allow_env}
 
     def one(path: str) -> None:
         with text_of(path) as text:
-            found = repair(text, **around)
+            proposal = repair(text, **arguments)
         _head(options, path)
-        print("\n".join([str(found), *(f"note: {note}" for note in found.notes)]))
+        print("\n".join([str(proposal), *(f"note: {note}" for note in proposal.notes)]))
 
     return _each(options, one)
 
 
-def _drawn(options: Any) -> int:
+def _draw_app(options: Any) -> int:
     """The picture of one app."""
     from ..lab.graph.graph_drawing import svg
     from ..plan.reports.app_graph import graph_of
 
     if len(options.apps) != 1:
         raise Misuse("--svg draws one app")
-    checked = _opener(options)(options.apps[0])
-    for note in checked.notes:
+    checked_app = _opener(options)(options.apps[0])
+    for note in checked_app.notes:
         print(f"{options.apps[0]}: {note}", file=sys.stderr)
-    _write_picture(options.svg, svg(graph_of(checked.plan)))
+    _write_picture(options.svg, svg(graph_of(checked_app.plan)))
     return 0
 
 
@@ -239,11 +239,11 @@ def trace(options: Any) -> int:
     with text_of(options.app) as text:
         plan, _ = compile_open(text, {"shardId": "node-1"}, dict(options.param))
         feed = {stream: Path(file) for stream, file in options.feed}
-        found = trace_plan(plan, options.query, feed, how)
+        plan_trace = trace_plan(plan, options.query, feed, how)
     if options.svg is not None:
-        _write_picture(options.svg, draw_trace(found))
+        _write_picture(options.svg, draw_trace(plan_trace))
     else:
-        print(text_form(found))
+        print(text_form(plan_trace))
     return 0
 
 

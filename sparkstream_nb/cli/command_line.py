@@ -77,8 +77,8 @@ def _run(argv: Sequence[str] | None) -> int:
             raise Misuse(f"the command '{words[0]}' was removed. {_REMOVED[words[0]]}")
         options = parser().parse_args(words)
         code: int = options.run(options)
-    except HelpAsked as asked:
-        print(str(asked).rstrip())
+    except HelpAsked as help_text:
+        print(str(help_text).rstrip())
         return 0
     except Misuse as e:
         text = str(e)

@@ -42,7 +42,7 @@ def apps(options: Any) -> int:
     if options.action == "remove" and not options.names:
         raise Misuse("which apps? Write sparkstream apps remove NAME; sparkstream apps lists them")
     carry_out = remove_app if options.action == "remove" else empty_trash_of
-    for name in options.names or [found.name for found in app_folders(options.home)]:
+    for name in options.names or [folder.name for folder in app_folders(options.home)]:
         print(removed_text(carry_out(name, options.home)))
     return 0
 

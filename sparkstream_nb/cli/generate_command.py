@@ -95,13 +95,13 @@ def generate_feeds(plan: Plan, options: Any) -> dict[str, GeneratedEvents]:
 
 
 def _check_streams(plan: Plan, random: Sequence[tuple[str, int]], feeds: Sequence[tuple[str, str]]) -> None:
-    seen = {stream: f"--feed {stream}={path}" for stream, path in feeds}
+    feed_by_stream = {stream: f"--feed {stream}={path}" for stream, path in feeds}
     for stream, n in random:
         if stream not in plan.streams:
             raise Misuse(nearest(f"--random: {plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
-        if stream in seen:
-            raise Misuse(f"--random {stream}={n} and {seen[stream]} both feed {stream}: leave one out")
-        seen[stream] = f"--random {stream}={n}"
+        if stream in feed_by_stream:
+            raise Misuse(f"--random {stream}={n} and {feed_by_stream[stream]} both feed {stream}: leave one out")
+        feed_by_stream[stream] = f"--random {stream}={n}"
 
 
 def deployment_seed(options: Any) -> int:
@@ -119,6 +119,6 @@ def deployment_seed(options: Any) -> int:
     return 0
 
 
-def times_of(generated: Mapping[str, GeneratedEvents]) -> dict[str, str]:
+def times_of(events_by_stream: Mapping[str, GeneratedEvents]) -> dict[str, str]:
     """The column of event times of each stream."""
-    return {stream: events.time for stream, events in generated.items()}
+    return {stream: events.time for stream, events in events_by_stream.items()}

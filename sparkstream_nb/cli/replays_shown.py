@@ -20,12 +20,12 @@ def show_replays(text: str) -> Iterator[None]:
 
     if not sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
-    line, ended, began = ProgressLine(), threading.Event(), perf_counter()
+    line, end_event, began = ProgressLine(), threading.Event(), perf_counter()
     with follow_replays() as progress:
 
         def tick() -> None:
             line(text)
-            while not ended.wait(_TICK_SECONDS):
+            while not end_event.wait(_TICK_SECONDS):
                 line(f"{text} · {_describe_share(progress.share, perf_counter() - began)}")
 
         clock = threading.Thread(target=tick, daemon=True)
@@ -33,7 +33,7 @@ def show_replays(text: str) -> Iterator[None]:
         try:
             yield
         finally:
-            ended.set()
+            end_event.set()
             clock.join()
             line.close()
 

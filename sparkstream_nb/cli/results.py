@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def list_outputs(plan: Plan) -> list[str]:
     """The streams that a query writes to, defined or not, in the order of the plan, without inner streams."""
-    written = {q.output.target.id for q in plan.queries}
-    return [s for s, d in plan.streams.items() if "#" not in s and (d.kind == "inferred" or s in written)]
+    targets = {q.output.target.id for q in plan.queries}
+    return [s for s, d in plan.streams.items() if "#" not in s and (d.kind == "inferred" or s in targets)]
 
 
 def check_outputs(plan: Plan, streams: Sequence[str]) -> None:
@@ -82,8 +82,8 @@ def _format_sink_stats(sink: SinkFigures) -> str:
 
 def _format_feed_report(report: FeedReport) -> str:
     """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
-    taken = report.rows - report.rejected
-    words = [f"{many(taken, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
+    events = report.rows - report.rejected
+    words = [f"{many(events, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
     if report.rejected:
         words.append(f"{many(report.rejected, 'row')} rejected")
     return f"{report.stream}: {', '.join(words)}"

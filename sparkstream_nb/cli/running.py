@@ -70,15 +70,15 @@ def add_run(commands: Commands) -> None:
         metavar="QUERY",
         help="an on-demand query to run at the end; may be given several times",
     )
-    shown = c.add_mutually_exclusive_group()
-    shown.add_argument(
+    output_options = c.add_mutually_exclusive_group()
+    output_options.add_argument(
         "--output",
         action="append",
         default=[],
         metavar="STREAM",
         help="print the output of this stream; may be given several times (default: every stream that a query writes)",
     )
-    shown.add_argument("--no-output", action="store_true", help="print no output")
+    output_options.add_argument("--no-output", action="store_true", help="print no output")
     add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
     add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
     c.add_argument(
@@ -96,12 +96,12 @@ def run_app(options: Any) -> int:
 
     connect()
     check_feeds(plan, options)
-    generated = generate_feeds(plan, options)
+    generated_events = generate_feeds(plan, options)
     _check_outputs_and_queries(plan, options)
     app = _deploy(plan, options)
     _print_notes(app, options)
     with close_at_end(app):
-        code = _feed_app(app, options, generated)
+        code = _feed_app(app, options, generated_events)
         if app.deployment.sources or options.seconds:
             follow(app, options.seconds)
         app.flush()
@@ -187,7 +187,7 @@ def _is_merged(options: Any) -> bool:
     return options.time is not None and sum(1 for stream, _ in options.feed if stream) > 1
 
 
-def _feed_app(app: App, options: Any, generated: Mapping[str, GeneratedEvents]) -> int:
+def _feed_app(app: App, options: Any, generated_events: Mapping[str, GeneratedEvents]) -> int:
     """Feeds recordings, files, and generated events; returns the exit code."""
     code = 0
     files = [(stream, Path(path)) for stream, path in options.feed if stream]
@@ -196,11 +196,11 @@ def _feed_app(app: App, options: Any, generated: Mapping[str, GeneratedEvents]) 
             code |= report_feed(app, app.feed(Path(path), **play_of(options)))
     for group in [files] if _is_merged(options) else [[feed] for feed in files]:
         code |= _feed_files(app, group, options)
-    if generated:
+    if generated_events:
         # --rate was the rate of their event times, and is not their pace.
         play = {**play_of(options), "rate": None}
-        frames = {stream: events.frame for stream, events in generated.items()}
-        code |= report_feed(app, app.feed(frames, time=times_of(generated), **play))
+        frames = {stream: events.frame for stream, events in generated_events.items()}
+        code |= report_feed(app, app.feed(frames, time=times_of(generated_events), **play))
     return code
 
 
@@ -225,9 +225,9 @@ def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> in
 
 def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
     """The warning that several feeds are not merged by event time."""
-    named = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
+    sequence = ", then ".join(f"{stream} from {path}" for stream, path in feeds)
     return (
-        f"the feeds are not merged by time: {named}, each to its end. Patterns, joins, windows, and "
+        f"the feeds are not merged by time: {sequence}, each to its end. Patterns, joins, windows, and "
         "aggregations without `aggregate by`, do not see events of several files in the order of their times. --time "
         "names the column of event times (STREAM=COLUMN for each stream), and merges them."
     )
@@ -235,13 +235,13 @@ def _one_after_the_other(feeds: Sequence[tuple[str, str]]) -> str:
 
 def follow(app: App, seconds: int | None) -> None:
     """Let an app run, for `seconds` or until it is ended."""
-    ended = threading.Event()
+    end_event = threading.Event()
     until = "for Ctrl-C" if seconds is None else f"{seconds} s, or for Ctrl-C"
     print(f"{app.name} runs; it waits {until}.", file=sys.stderr)
-    former = signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    previous_handler = signal.signal(signal.SIGTERM, lambda *_: end_event.set())
     try:
-        ended.wait(seconds)
+        end_event.wait(seconds)
     except KeyboardInterrupt:
         pass
     finally:
-        signal.signal(signal.SIGTERM, former)
+        signal.signal(signal.SIGTERM, previous_handler)

@@ -46,8 +46,8 @@ def query(options: Any) -> int:
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, grants=Grants.of(options.allow), offline=options.offline)
-    found = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
-    print(replace(found, beside=options.by_shard))
+    answer = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
+    print(replace(answer, beside=options.by_shard))
     return 0
 
 
@@ -95,35 +95,37 @@ def store(options: Any) -> int:
     from ..app.stored.rebuild_stored import EventFile
 
     file_given = options.origin is not None and Path(options.origin).suffix in (".csv", ".parquet")
-    expected = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
+    shard_count = {"rename": 2, "delete": 1, "add-shard-id": 1}.get(options.action, 0)
     if options.action == "rebuild" and file_given:
-        expected = min(len(options.shards), 1)
+        shard_count = min(len(options.shards), 1)
     if options.action != "rebuild" and (options.origin, options.time) != (None, None):
         raise Misuse("--from and --time are for sparkstream store rebuild")
-    if len(options.shards) != expected:
-        raise Misuse(f"sparkstream store {options.action} takes {many(expected, 'shard id')} after the app")
+    if len(options.shards) != shard_count:
+        raise Misuse(f"sparkstream store {options.action} takes {many(shard_count, 'shard id')} after the app")
     text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
     name = options.name or compile_plan(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, options.timezone, Grants.of(options.allow), options.offline)
-    with open_maintenance(app, options.aggregation) as found:
+    with open_maintenance(app, options.aggregation) as maintenance:
         if options.action == "shards":
-            lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in found.shards()] or ["no rows are stored"]
+            lines = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in maintenance.shards()] or [
+                "no rows are stored"
+            ]
         elif options.action == "rename":
-            lines = found.rename(*options.shards, dry_run=options.dry_run)
+            lines = maintenance.rename(*options.shards, dry_run=options.dry_run)
         elif options.action == "delete":
-            lines = found.delete(*options.shards, dry_run=options.dry_run)
+            lines = maintenance.delete(*options.shards, dry_run=options.dry_run)
         elif options.action == "add-shard-id":
-            lines = found.add_shard_id(*options.shards, dry_run=options.dry_run)
+            lines = maintenance.add_shard_id(*options.shards, dry_run=options.dry_run)
         elif options.action == "drop":
-            lines = found.drop(dry_run=options.dry_run)
+            lines = maintenance.drop(dry_run=options.dry_run)
         elif file_given:
             log = EventFile(Path(options.origin), options.time)
-            lines = found.rebuild_from(log, *options.shards, dry_run=options.dry_run)
+            lines = maintenance.rebuild_from(log, *options.shards, dry_run=options.dry_run)
         else:
-            lines = found.rebuild(options.origin, dry_run=options.dry_run)
+            lines = maintenance.rebuild(options.origin, dry_run=options.dry_run)
     print("\n".join([*lines, *(["nothing was changed (--dry-run)"] if options.dry_run else [])]))
     return 0
 

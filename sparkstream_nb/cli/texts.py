@@ -30,14 +30,14 @@ def add_fmt(commands: Commands) -> None:
 
 def fmt(options: Any) -> int:
     """`sparkstream fmt`. A file that is wrong is left as it is, and the others are formatted."""
-    failed = False
+    any_failed = False
     for path in options.files:
         try:
-            failed |= _format_file(path, check=options.check)
+            any_failed |= _format_file(path, check=options.check)
         except SparkStreamError as e:
             print(describe_error(e) if path in str(e) else f"sparkstream: {path}: {e}", file=sys.stderr)
-            failed = True
-    return 1 if failed else 0
+            any_failed = True
+    return 1 if any_failed else 0
 
 
 def _format_file(path: str, *, check: bool) -> bool:
@@ -45,15 +45,15 @@ def _format_file(path: str, *, check: bool) -> bool:
     from ..lang.format import format_text
 
     with text_of(path) as text:
-        found = format_text(text)
+        formatted_text = format_text(text)
     if check:
-        if found != text:
+        if formatted_text != text:
             print(f"{path}: would change")
-        return found != text
+        return formatted_text != text
     if path == "-":
-        print_exactly(found)
-    elif found != text:
-        write_text(path, found)
+        print_exactly(formatted_text)
+    elif formatted_text != text:
+        write_text(path, formatted_text)
         print(f"{path}: formatted")
     return False
 
@@ -81,13 +81,13 @@ def split_app(options: Any) -> int:
     file = Path("app" if options.app == "-" else options.app)
     text = read_text(options.app)  # once: standard input is gone then
     name = options.name or compile_plan(options, text).name or file.stem
-    found = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
-    files = [] if options.into is None else found.write(options.into)
-    made = found.make_topics(options.allow) if options.make_topics else None
-    print(found)
-    if made is not None:
-        print(f"{many(len(made), 'topic')} made, {len(found.topics) - len(made)} there before")
-    allowed = " ".join(f"--allow kafka={broker}" for broker in found.brokers.split(","))
+    parts = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
+    files = [] if options.into is None else parts.write(options.into)
+    new_topics = parts.make_topics(options.allow) if options.make_topics else None
+    print(parts)
+    if new_topics is not None:
+        print(f"{many(len(new_topics), 'topic')} made, {len(parts.topics) - len(new_topics)} there before")
+    grants = " ".join(f"--allow kafka={broker}" for broker in parts.brokers.split(","))
     for path in files:
-        print(f"sparkstream run {shlex.quote(str(path))} {allowed}")
+        print(f"sparkstream run {shlex.quote(str(path))} {grants}")
     return 0

@@ -17,18 +17,18 @@ POLL = 0.1
 
 @dataclass(eq=False)
 class Response:
-    """A response: its body, and the properties that it comes with. `kept` is set when it is on the disk, or with `lost`
-    when it will not be."""
+    """A response: its body, and the properties that it comes with. `on_disk` is set when it is on the disk, or, with
+    `is_lost`, when it will not be."""
 
     body: bytes
     properties: Mapping[str, str]
-    kept: threading.Event = field(default_factory=threading.Event)
-    lost: bool = False
+    on_disk: threading.Event = field(default_factory=threading.Event)
+    is_lost: bool = False
 
     def lose(self) -> None:
         """It will not be on the disk."""
-        self.lost = True
-        self.kept.set()
+        self.is_lost = True
+        self.on_disk.set()
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ class Desk:
         """All responses left for a source, waited for up to `seconds`."""
         with self._some:
             self._some.wait_for(lambda: self._open.get(name), seconds)
-            found = self._open.get(name) or []
-            if found:
+            responses = self._open.get(name) or []
+            if responses:
                 self._open[name] = []
-            return found
+            return responses
 
     def count_waiting(self, name: str) -> int:
         """Number of responses left for a source."""

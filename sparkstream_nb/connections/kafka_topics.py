@@ -27,8 +27,8 @@ def make_topics(servers: Sequence[str], partitions: Mapping[str, int]) -> list[s
         )
         with contextlib.closing(admin):
             existing = set(admin.list_topics()) & partitions.keys()
-            for found in admin.describe_topics(sorted(existing)) if existing else []:
-                name, count = found["name"], len(found["partitions"])
+            for description in admin.describe_topics(sorted(existing)) if existing else []:
+                name, count = description["name"], len(description["partitions"])
                 if count < partitions[name]:
                     raise Misuse(
                         f"topic '{name}' has {count} partitions, and {partitions[name]} are needed: add partitions "
@@ -39,5 +39,5 @@ def make_topics(servers: Sequence[str], partitions: Mapping[str, int]) -> list[s
                 admin.create_topics([NewTopic(name, partitions[name]) for name in new], wait_for_metadata=True)
             return new
     except (KafkaError, OSError) as error:
-        said = str(error) or type(error).__name__
-        raise SparkStreamError(f"the topics are not made, {', '.join(servers)}: {said}") from None
+        reason = str(error) or type(error).__name__
+        raise SparkStreamError(f"the topics are not made, {', '.join(servers)}: {reason}") from None

@@ -43,7 +43,7 @@ class NatsConnection:
     def __init__(self, servers: NatsServers) -> None:
         """Raises NatsFailed."""
         self.servers = servers
-        self.lost = 0
+        self.dropped_messages = 0
         """Messages that were dropped, as they were not taken in time."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="sparkstream-nats", daemon=True)
@@ -63,11 +63,11 @@ class NatsConnection:
         """Calls `take` with each message of a subject, in the connection's thread, the next when that is over. Of the
         subscribers with one `queue` only one gets a message. Raises NatsFailed."""
 
-        async def taken(message: Any) -> None:
+        async def handle_message(message: Any) -> None:
             await take(message.data)
 
         async def subscribe_all() -> None:
-            await self._client.subscribe(subject, queue, cb=taken)
+            await self._client.subscribe(subject, queue, cb=handle_message)
             await self._client.flush()
 
         self._call(subscribe_all())
@@ -100,7 +100,7 @@ class NatsConnection:
         s = self.servers
 
         async def note_error(error: Exception) -> None:
-            self.lost += isinstance(error, nats.errors.SlowConsumerError)
+            self.dropped_messages += isinstance(error, nats.errors.SlowConsumerError)
 
         return await nats.connect(
             [f"nats://{host}:{port}" for host, port in s.addresses],
@@ -116,10 +116,10 @@ class NatsConnection:
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Carries out `work` in the thread. Raises NatsFailed."""
-        found = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
-            return found.result(2 * SECONDS)
+            return future.result(2 * SECONDS)
         except Exception as error:  # nats-py raises its own, OSError and TimeoutError
-            found.cancel()
+            future.cancel()
             why = str(error).strip() or type(error).__name__
             raise NatsFailed(f"{self.servers} cannot be reached: {printable(' '.join(why.split()))[:200]}") from None

@@ -43,13 +43,13 @@ class CsvFile:
     header: tuple[str, ...]
 
     @staticmethod
-    def of(path: Path, wanted: Iterable[str] = (), *, looked_at: int | None = None) -> CsvFile:
-        """Inspect the file: the separator is the one with which the first line names most of the `wanted` columns,
-        or most columns at all. The encoding is detected from all bytes, or from the first `looked_at`. Raises
+    def of(path: Path, column_names: Iterable[str] = (), *, looked_at: int | None = None) -> CsvFile:
+        """Inspect the file: the separator is the one with which the first line has most of the `column_names`, or most
+        columns at all. The encoding is detected from all bytes, or from the first `looked_at`. Raises
         SparkStreamError for an empty file, OSError for one that cannot be read.
         """
-        found = path.stat()
-        encoding = _detect_encoding(path, found.st_size, found.st_mtime_ns, looked_at)
+        file_stat = path.stat()
+        encoding = _detect_encoding(path, file_stat.st_size, file_stat.st_mtime_ns, looked_at)
         best: tuple[tuple[int, int], str, list[str]] | None = None
         for separator in _SEPARATORS:
             text = "utf-8-sig" if encoding == "utf-8" else encoding
@@ -58,7 +58,7 @@ class CsvFile:
                     header = next(csv.reader(file, delimiter=separator), [])
                 except csv.Error as e:
                     raise SparkStreamError(f"{path.name}, line 1 is not CSV: {e}.") from None
-            score = (len(set(wanted) & set(header)), len(header))
+            score = (len(set(column_names) & set(header)), len(header))
             if best is None or score > best[0]:
                 best = (score, separator, header)
         assert best is not None
@@ -74,7 +74,7 @@ class CsvFile:
 
         def keep(row: pa.csv.InvalidRow) -> str:
             has = "1 value" if row.actual_columns == 1 else f"{row.actual_columns} values"
-            why = f"not a whole row: {has}, and the header names {row.expected_columns}: {_shown(row.text)}"
+            why = f"not a whole row: {has}, and the header names {row.expected_columns}: {_shorten(row.text)}"
             unfit.append(_Unfit(why, row.text))
             return "skip"
 
@@ -105,25 +105,27 @@ class CsvFile:
                     yield _texts(before, places)
                 if batch.num_rows:
                     before = batch
-                yield from _taken(unfit, columns)
+                yield from _unfit_rows(unfit, columns)
             if before is not None:
                 yield from self._end(before, places)
         except pa.ArrowInvalid as e:
             raise SparkStreamError(f"{self.path.name} cannot be read as CSV: {_plain(e)}.") from None
         except UnicodeDecodeError as e:
             raise SparkStreamError(f"{self.path.name} is not {self.encoding} text: {e.reason}.") from None
-        yield from _taken(unfit, columns)
+        yield from _unfit_rows(unfit, columns)
 
     def _end(self, batch: pa.RecordBatch, places: dict[str, str]) -> Iterator[pa.Table]:
         """The last rows. A quote that is not closed makes one value of all that follows."""
         last = batch.column(f"c{len(self.header) - 1}")[-1].as_py()
-        found = _texts(batch, places)
+        rows = _texts(batch, places)
         if last is None or b"\n" not in last or _ends_with_quote(self.path):
-            yield found
+            yield rows
             return
-        yield found.slice(0, len(found) - 1)
+        yield rows.slice(0, len(rows) - 1)
         text = last.decode(errors="backslashreplace")
-        yield from _taken([_Unfit(f"not a whole row: a quote is not closed before {_shown(text)}", text)], places)
+        yield from _unfit_rows(
+            [_Unfit(f"not a whole row: a quote is not closed before {_shorten(text)}", text)], places
+        )
 
 
 def _ends_with_quote(path: Path) -> bool:
@@ -134,20 +136,20 @@ def _ends_with_quote(path: Path) -> bool:
 
 def _texts(batch: pa.RecordBatch, places: dict[str, str]) -> pa.Table:
     """Bytes as texts; a row with bytes that are none is malformed."""
-    arrays, malformed = [], pa.nulls(batch.num_rows, pa.string())
+    arrays, errors = [], pa.nulls(batch.num_rows, pa.string())
     for name, place in places.items():
         column = batch.column(place)
         try:
             arrays.append(column.cast(pa.string()))
         except pa.ArrowInvalid:
-            found = [None if v is None else v.decode(errors="backslashreplace") for v in column.to_pylist()]
-            arrays.append(pa.array(found, pa.string()))
+            texts = [None if v is None else v.decode(errors="backslashreplace") for v in column.to_pylist()]
+            arrays.append(pa.array(texts, pa.string()))
             whys = [
-                f"not UTF-8 text in '{name}': {_shown(text)}" if text is not None and text.encode() != raw else None
-                for text, raw in zip(found, column.to_pylist(), strict=True)
+                f"not UTF-8 text in '{name}': {_shorten(text)}" if text is not None and text.encode() != raw else None
+                for text, raw in zip(texts, column.to_pylist(), strict=True)
             ]
-            malformed = pa.array([a or b for a, b in zip(malformed.to_pylist(), whys, strict=True)], pa.string())
-    return pa.table([*arrays, malformed, pa.nulls(len(malformed), pa.string())], [*places, MALFORMED, ROW])
+            errors = pa.array([a or b for a, b in zip(errors.to_pylist(), whys, strict=True)], pa.string())
+    return pa.table([*arrays, errors, pa.nulls(len(errors), pa.string())], [*places, MALFORMED, ROW])
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class _Unfit:
     text: str
 
 
-def _taken(unfit: list[_Unfit], columns: Collection[str]) -> Iterator[pa.Table]:
+def _unfit_rows(unfit: list[_Unfit], columns: Collection[str]) -> Iterator[pa.Table]:
     """The rows that did not fit since the last call."""
     if unfit:
         empty = [pa.nulls(len(unfit), pa.string()) for _ in columns]
@@ -168,7 +170,7 @@ def _taken(unfit: list[_Unfit], columns: Collection[str]) -> Iterator[pa.Table]:
         unfit.clear()
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")
 
 
@@ -180,17 +182,17 @@ def _plain(error: pa.ArrowInvalid) -> str:
 
 
 @lru_cache(maxsize=64)
-def _detect_encoding(path: Path, size: int, changed: int, most: int | None) -> str:
+def _detect_encoding(path: Path, size: int, modified_ns: int, most: int | None) -> str:
     """`utf-8` where all or most bytes outside ASCII are that. The whole file is read (or `most` bytes), and again only
-    where its `size` or the time when it was `changed` (ns) are others: a feed is looked at several times before it is
-    read."""
+    where its `size` or `modified_ns`, its time of modification, are others: a feed is looked at several times before
+    it is read."""
     good = bad = 0
-    seen = b""
+    last_byte = b""
     with path.open("rb") as file:
         while (most is None or file.tell() < most) and (chunk := file.read(1 << 20)):
-            if not seen and chunk[:2] in (b"\xff\xfe", b"\xfe\xff"):
+            if not last_byte and chunk[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
-            seen = chunk[:1]
+            last_byte = chunk[:1]
             if chunk.isascii():
                 continue
             text = (chunk + file.readline()).decode(errors="replace")

@@ -27,14 +27,14 @@ class FilePart:
     end: int | None = None
 
 
-def columns_of_file(path: Path, wanted: Sequence[str] = ()) -> list[str]:
-    """The names of a file's columns. `wanted` decides the separator of a CSV file. Raises SparkStreamError, with the
-    path and the cause, if it cannot be read.
+def columns_of_file(path: Path, column_names: Sequence[str] = ()) -> list[str]:
+    """The names of a file's columns. `column_names` decide the separator of a CSV file. Raises SparkStreamError, with
+    the path and the cause, if it cannot be read.
     """
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.{_suggest_name(path)}")
     try:
-        return list(CsvFile.of(path, wanted).header if path.suffix == ".csv" else _dataset(path).schema.names)
+        return list(CsvFile.of(path, column_names).header if path.suffix == ".csv" else _dataset(path).schema.names)
     except FileNotFoundError:
         near = did_you_mean(path.name, (p.name for p in path.parent.iterdir())) if path.parent.is_dir() else None
         raise SparkStreamError(f"file not found: {path}" + (f". {near}" if near else "")) from None
@@ -85,19 +85,19 @@ def parts_of(path: Path) -> list[FilePart]:
     return [*out, FilePart(first, at + 1)] if rows else out
 
 
-def tables_of(path: Path, wanted: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
-    """The rows of a part, or of all, some at a time: the `wanted` columns that the file has; of a CSV file with
+def tables_of(path: Path, column_names: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
+    """The rows of a part, or of all, some at a time: those `column_names` that the file has; of a CSV file with
     `csvfile.MALFORMED` and `csvfile.ROW` behind. Raises SparkStreamError for a file that is damaged."""
     if path.suffix == ".csv":
-        file = CsvFile.of(path, wanted)
-        yield from file.tables([n for n in dict.fromkeys(wanted) if n in file.header])
+        file = CsvFile.of(path, column_names)
+        yield from file.tables([n for n in dict.fromkeys(column_names) if n in file.header])
         return
     part = part or FilePart()
-    whole = _dataset(path)
-    names = [n for n in dict.fromkeys(wanted) if n in whole.schema.names]
+    files = _dataset(path)
+    names = [n for n in dict.fromkeys(column_names) if n in files.schema.names]
     with _complete(path):
         for group in _groups(path)[part.first : part.end]:
-            for batch in group.to_batches(columns=names, schema=whole.schema):
+            for batch in group.to_batches(columns=names, schema=files.schema):
                 yield pa.Table.from_batches([batch])
 
 
@@ -119,4 +119,4 @@ def _dataset(path: Path) -> dataset.Dataset:
 
 def _groups(path: Path) -> list[dataset.Fragment]:
     """The row groups of all files of a parquet file or folder, in order."""
-    return [group for fragment in _dataset(path).get_fragments() for group in fragment.split_by_row_group()]
+    return [group for file_part in _dataset(path).get_fragments() for group in file_part.split_by_row_group()]

@@ -60,10 +60,10 @@ def type_rows(
     schema: Schema,
     *,
     time: str | None = None,
-    written: TimeFormat = BY_DEFAULT,
+    time_format: TimeFormat = BY_DEFAULT,
     values: ValueFormat = AS_WRITTEN,
     columns: Mapping[str, str] | None = None,
-    offered: Sequence[str] = (),
+    source_columns: Sequence[str] = (),
     latest: int | None = None,
     bounds: TimeBounds | None = None,
     keep: int = 10_000,
@@ -71,12 +71,12 @@ def type_rows(
     """Types the rows of `table` for a stream of `schema`.
 
     `columns` names the source column of an attribute if it has another name; `NO_COLUMN`: it is null in all rows.
-    `time` names the column of the event time, whose values are `written` in that format; an attribute of type long
-    with this column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a
-    whole row could not be read; `offered` are the columns to hint at, where the table has not all that the source
-    has. Rows with times after `latest` (ms), or outside of `bounds`, are rejected. The reason of a row has all its
-    faults, the fault of its time first. Of the rejected rows at most `keep` are kept with their values, the others as
-    empty rows with their reason.
+    `time` names the column of the event time, whose values have the `time_format`; an attribute of type long with this
+    column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole row could
+    not be read; `source_columns` are the columns to hint at, where the table has not all that the source has. Rows with
+    times after `latest` (ms), or outside of `bounds`, are rejected. The reason of a row has all its faults, the fault
+    of its time first. Of the rejected rows at most `keep` are kept with their values, the others as empty rows with
+    their reason.
     """
     n = table.num_rows
     faults = _RowFaults(np.zeros(n, np.bool_), np.zeros(n, np.bool_))
@@ -84,21 +84,21 @@ def type_rows(
     if MALFORMED in table.schema.names:
         whys = table.column(MALFORMED)
         reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
-        faults.whole |= faults.bad
+        faults.unreadable |= faults.bad
     names = table.schema.names
     ts: Array | None = None
-    untimed: Array | None = None
+    misfit_times: Array | None = None
     doubts: Doubts | None = None
     if time is not None:
         if time not in names:
             raise SparkStreamError(
-                f"The feed has no column '{time}' of event times. {columns_for(time, offered or names)}"
+                f"The feed has no column '{time}' of event times. {columns_for(time, source_columns or names)}"
             )
         moments, *_ = readable(one(table.column(time)))
-        found = read_times(moments, written)
-        ts, untimed, doubts = found.values, found.failed, found.doubts
-        if untimed is not None:
-            reject(untimed, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {written.a_time}")
+        event_times = read_times(moments, time_format)
+        ts, misfit_times, doubts = event_times.values, event_times.misfits, event_times.doubts
+        if misfit_times is not None:
+            reject(misfit_times, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {time_format.a_time}")
         if latest is not None:
             reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
         if bounds is not None:
@@ -116,30 +116,30 @@ def type_rows(
             arrays.append(pa.array(ts))
             continue
         if name not in names:
-            missing = f"no column '{name}'. {columns_for(name, offered or names)}"
+            missing = f"no column '{name}'. {columns_for(name, source_columns or names)}"
             reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]
             sources.append(pa.nulls(n))
             arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
             continue
-        source, spoilt, given = readable(one(table.column(name)), attribute.type)
+        source, spoilt, original = readable(one(table.column(name)), attribute.type)
         if spoilt is not None:
             reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
         plainly = source
         if _textual(source.type):
             source = values.present(source)
             plainly = values.plain_numbers(source, attribute.type)
-        typed, failed = convert(plainly, attribute.type)
-        if failed is not None:
-            reject(failed, _says(attribute.name, source, attribute.type))
-        sources.append(given)
-        arrays.append(typed)
+        typed_values, misfits = convert(plainly, attribute.type)
+        if misfits is not None:
+            reject(misfits, _says(attribute.name, source, attribute.type))
+        sources.append(original)
+        arrays.append(typed_values)
     doubtful = DoubtCounts.of(doubts, ~faults.bad)
     if not faults.bad.any():
         return TypedRows(ts, arrays, [], doubtful)
-    known = None if ts is None else (ts, ~untimed if untimed is not None else np.ones(n, np.bool_))
-    rejected = faults.list_rejected(known, sources, table.column(ROW) if ROW in names else None, keep)
+    times = None if ts is None else (ts, ~misfit_times if misfit_times is not None else np.ones(n, np.bool_))
+    rejects = faults.list_rejected(times, sources, table.column(ROW) if ROW in names else None, keep)
     good = np.flatnonzero(~faults.bad)
-    return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejected, doubtful)
+    return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejects, doubtful)
 
 
 @dataclass(frozen=True)
@@ -153,15 +153,15 @@ class TimeBounds:
 
 @dataclass
 class _RowFaults:
-    """The faults of rows: which rows are `bad`, which of them could not be read at all (`whole`), and why."""
+    """The faults of rows: which rows are `bad`, which of them could not be read at all (`unreadable`), and why."""
 
     bad: Array
-    whole: Array
+    unreadable: Array
     reasons: dict[int, list[str]] = field(default_factory=dict)
 
     def reject(self, mask: Array, reason: Callable[[int], str]) -> None:
         """Adds a fault of the rows of a mask. One that could not be read at all has that fault alone."""
-        for i in np.flatnonzero(mask & ~self.whole).tolist():
+        for i in np.flatnonzero(mask & ~self.unreadable).tolist():
             self.reasons.setdefault(i, []).append(reason(i))
         self.bad[mask] = True
 
@@ -214,14 +214,14 @@ def readable(source: pa.Array, type: Type | None = None) -> tuple[pa.Array, Arra
         raw = source.cast(pa.large_binary())
         spoilt = np.array([not _is_utf8(v) for v in raw.to_pylist()], np.bool_)
         return pc.if_else(pa.array(spoilt), None, raw).cast(pa.large_string()), spoilt, raw
-    kept: list[Any] = []
+    all_values: list[Any] = []
     for i in range(len(source)):
         try:
-            kept.append(source[i].as_py())
+            all_values.append(source[i].as_py())
         except UnicodeDecodeError:
-            kept.append(SPOILT)
-    spoilt = np.array([v is SPOILT for v in kept], np.bool_)
-    readable = pa.array([None if v is SPOILT else v for v in kept], source.type)
+            all_values.append(SPOILT)
+    spoilt = np.array([v is SPOILT for v in all_values], np.bool_)
+    readable = pa.array([None if v is SPOILT else v for v in all_values], source.type)
     return readable, spoilt, readable
 
 
@@ -326,21 +326,21 @@ def _from_text(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
 def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tuple[pa.Array, Array | None]:
     """Distinct values one by one: only the way for columns that hold something bad or odd."""
     try:
-        encoded = source.dictionary_encode()
+        distinct = source.dictionary_encode()
     except pa.ArrowNotImplementedError:  # a type of pandas', such as its intervals
         return pa.nulls(len(source), ARROW[type]), _mask(pc.is_valid(source))
-    values, failed = [], []
-    for value in python_values(encoded.dictionary):
+    values, misfits = [], []
+    for value in python_values(distinct.dictionary):
         try:
             values.append(one(value, type))
-            failed.append(False)
+            misfits.append(False)
         except (ValueError, OverflowError, TypeError, ArithmeticError):
             values.append(None)
-            failed.append(True)
-    index = encoded.indices
-    typed = pa.array(values, ARROW[type]).take(index)
-    bad = _mask(pa.array(failed, pa.bool_()).take(index))
-    return typed, bad if bad.any() else None
+            misfits.append(True)
+    index = distinct.indices
+    typed_values = pa.array(values, ARROW[type]).take(index)
+    bad = _mask(pa.array(misfits, pa.bool_()).take(index))
+    return typed_values, bad if bad.any() else None
 
 
 def python_values(column: Any) -> list[Any]:
@@ -354,11 +354,11 @@ def python_values(column: Any) -> list[Any]:
 
 def values_by_row(columns: Sequence[Any]) -> list[list[Any]]:
     """The values of each event of `StreamRows`, as Python data; None for an attribute that is not read."""
-    found = [
+    value_lists = [
         [None] * len(c) if isinstance(c, UnreadAttribute) else c if isinstance(c, list) else python_values(c)
         for c in columns
     ]
-    return [list(row) for row in zip(*found, strict=True)]
+    return [list(row) for row in zip(*value_lists, strict=True)]
 
 
 def _python_value(value: Any) -> Any:
@@ -382,12 +382,12 @@ def _number(value: Any, type: Type) -> Any:
         raise ValueError("a truth value is no number")
     if type in (Type.FLOAT, Type.DOUBLE):
         return float(value)
-    whole = int(value)
-    if whole != value:
+    integer = int(value)
+    if integer != value:
         raise ValueError("a fraction")
-    if not -_RANGES[type] <= whole < _RANGES[type]:
+    if not -_RANGES[type] <= integer < _RANGES[type]:
         raise OverflowError("out of range")
-    return whole
+    return integer
 
 
 def _parse(text: Any, type: Type) -> Any:
@@ -426,13 +426,13 @@ def fits_time(source: pa.DataType) -> bool:
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def _millis(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> pa.Array:
+def _millis(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> pa.Array:
     """Dates, or times of day with date, as int64 ms since the epoch."""
-    return _place_times(source, written)[0]
+    return _place_times(source, time_format)[0]
 
 
-def _place_times(source: pa.Array, written: TimeFormat) -> tuple[pa.Array, Doubts | None]:
-    return written.place_moments(floor_to_ms(source))
+def _place_times(source: pa.Array, time_format: TimeFormat) -> tuple[pa.Array, Doubts | None]:
+    return time_format.place_moments(floor_to_ms(source))
 
 
 @dataclass(frozen=True)
@@ -441,76 +441,78 @@ class Times:
     which the clocks of their zone did not show once."""
 
     values: Array
-    failed: Array | None
+    misfits: Array | None
     doubts: Doubts | None = None
 
 
-def times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> tuple[Array, Array | None]:
+def times(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> tuple[Array, Array | None]:
     """The values of `read_times`, and the mask of the failed ones."""
-    found = read_times(source, written)
-    return found.values, found.failed
+    parsed_times = read_times(source, time_format)
+    return parsed_times.values, parsed_times.misfits
 
 
-def read_times(source: pa.Array, written: TimeFormat = BY_DEFAULT) -> Times:
+def read_times(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> Times:
     """Event times; nulls are none.
 
     Takes whole numbers (ms), dates and times of day with date (UTC where they have no zone), and texts that are either
-    a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`; or what `written` says.
+    a number or ISO 8601, such as `2013-01-01 05:17:00` or `2013-01-01T05:17:00+01:00`; or what `time_format` says.
     """
     kind = source.type
-    if kind == pa.int64() and source.null_count == 0 and written.format is None:
+    if kind == pa.int64() and source.null_count == 0 and time_format.format is None:
         return Times(source.to_numpy(), None)
     null = _mask(pc.is_null(source))
-    failed: Array | None = None
+    misfits: Array | None = None
     doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        found, doubts = _place_times(source, written)
-    elif written.format in UNITS:
-        numbers, failed = convert(source, Type.DOUBLE)
-        whole = numbers.fill_null(0).to_numpy(zero_copy_only=False)
-        out_of_range = ~(np.abs(whole) * UNITS[str(written.format)] < 2**63)
-        failed = out_of_range if failed is None else failed | out_of_range
-        found = pa.array(written.numbers_to_ms(np.where(failed, 0, whole)))
+        moments, doubts = _place_times(source, time_format)
+    elif time_format.format in UNITS:
+        numbers, misfits = convert(source, Type.DOUBLE)
+        filled_numbers = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+        out_of_range = ~(np.abs(filled_numbers) * UNITS[str(time_format.format)] < 2**63)
+        misfits = out_of_range if misfits is None else misfits | out_of_range
+        moments = pa.array(time_format.numbers_to_ms(np.where(misfits, 0, filled_numbers)))
     elif pa.types.is_integer(kind):
-        found, failed = convert(source, Type.LONG)
+        moments, misfits = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        found, failed = _each(source, Type.LONG, _number)
+        moments, misfits = _each(source, Type.LONG, _number)
     elif _textual(kind):
         text = source.cast(pa.string())
-        if written.format is None:
-            found, failed, doubts = _written_as_iso(text, written)
+        if time_format.format is None:
+            moments, misfits, doubts = _written_as_iso(text, time_format)
         else:
-            found, failed, doubts = written.parse_texts(text)
+            moments, misfits, doubts = time_format.parse_texts(text)
     else:
-        found, failed = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
-    bad = null if failed is None else null | failed
-    values = np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
+        moments, misfits = pa.nulls(len(source), pa.int64()), np.ones(len(source), np.bool_)
+    bad = null if misfits is None else null | misfits
+    values = np.asarray(moments.fill_null(0).to_numpy(zero_copy_only=False), np.int64)
     return Times(values, bad if bad.any() else None, doubts)
 
 
-def _written_as_iso(text: pa.Array, written: TimeFormat) -> tuple[pa.Array, Array | None, Doubts | None]:
+def _written_as_iso(text: pa.Array, time_format: TimeFormat) -> tuple[pa.Array, Array | None, Doubts | None]:
     """Texts that are a number or ISO 8601 as int64 ms, a mask of the others, and doubts as in `Times`."""
     try:
         return text.cast(pa.int64()), None, None
     except pa.ArrowInvalid:
         pass
     try:
-        placed, doubts = written.place_moments(text.cast(pa.timestamp("ms")))
-        return placed, None, doubts
+        local_moments, doubts = time_format.place_moments(text.cast(pa.timestamp("ms")))
+        return local_moments, None, doubts
     except pa.ArrowInvalid:
-        found, failed = _each(text, Type.LONG, lambda value, _: _moment(value))
+        moments, misfits = _each(text, Type.LONG, lambda value, _: _moment(value))
     local = _mask(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
-    placed, doubts = written.place_moments(pc.if_else(pa.array(local), found, None).cast(pa.timestamp("ms")))
-    return pc.if_else(pa.array(local), placed, found), failed, doubts
+    local_moments, doubts = time_format.place_moments(
+        pc.if_else(pa.array(local), moments, None).cast(pa.timestamp("ms"))
+    )
+    return pc.if_else(pa.array(local), local_moments, moments), misfits, doubts
 
 
 def event_times(column: Any, latest: int | None) -> tuple[Array, dict[int, str]]:
     """The event times (int64 ms) in a column, and by row why one is not taken: none, no time, or after `latest`."""
-    found = column if isinstance(column, pa.Array) else pa.array(column)
-    ts, failed = times(found)
+    texts = column if isinstance(column, pa.Array) else pa.array(column)
+    ts, misfits = times(texts)
     bad: dict[int, str] = {}
-    for i in [] if failed is None else np.flatnonzero(failed).tolist():
-        value = found[i].as_py()
+    for i in [] if misfits is None else np.flatnonzero(misfits).tolist():
+        value = texts[i].as_py()
         bad[i] = "it has no time" if value is None else f"{value!r} is not a time"
     if latest is not None:
         for i in np.flatnonzero(ts > latest).tolist():
@@ -535,10 +537,10 @@ def _is_local(value: Any) -> bool:
 
 def time_of(value: Any) -> int:
     """One event time as ms. Raises SparkStreamError for other values."""
-    found, failed = times(pa.array([value]))
-    if failed is not None:
+    ms, misfits = times(pa.array([value]))
+    if misfits is not None:
         raise SparkStreamError(f"{shown(value)} is not a time: give ms since 1970, a datetime, or an ISO 8601 text.")
-    return int(found[0])
+    return int(ms[0])
 
 
 # -------------------------------------------------------------------------------------------------------- single rows
@@ -557,16 +559,16 @@ def columns_of(schema: Schema, rows: Sequence[Sequence[Any]], stream: str, limit
                 check_object(value, f"{stream}.{attribute.name}", limits)
             out.append(values)
             continue
-        typed = []
+        typed_values = []
         for value in values:
             try:
-                typed.append(_value(value, attribute.type))
+                typed_values.append(_value(value, attribute.type))
             except Exception:  # whatever somebody's class raises
                 article = "an" if attribute.type is Type.INT else "a"
                 raise SparkStreamError(
                     f"{stream}.{attribute.name}: {shown(value)} is not {article} {attribute.type}."
                 ) from None
-        out.append(pa.array(typed, ARROW[attribute.type]))
+        out.append(pa.array(typed_values, ARROW[attribute.type]))
     return out
 
 
@@ -608,7 +610,7 @@ def columns_for(name: str, columns: Sequence[str]) -> str:
     """A hint for a missing column `name`: the columns of the source, the closest match first."""
     near = near_to(name, columns)
     within = [c for c in columns if c not in near and name.casefold() in c.casefold()]
-    listed = [*near, *within, *(c for c in columns if c not in near and c not in within)]
-    shown = ", ".join(listed[:_COLUMNS_SHOWN]) + (", ..." if len(listed) > _COLUMNS_SHOWN else "")
+    sorted_columns = [*near, *within, *(c for c in columns if c not in near and c not in within)]
+    names = ", ".join(sorted_columns[:_COLUMNS_SHOWN]) + (", ..." if len(sorted_columns) > _COLUMNS_SHOWN else "")
     guess = f"Did you mean '{near[0]}'? " if near else ""
-    return f"{guess}Its columns: {shown}."
+    return f"{guess}Its columns: {names}."

@@ -121,10 +121,10 @@ class TimeFormat:
         import pandas as pd
 
         aware = "%z" in str(self.format)
-        found = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
-        failed = found.isna().to_numpy()
-        placed, doubts = self.place_moments(floor_to_ms(pa.Array.from_pandas(found)))
-        return placed, failed, doubts
+        parsed_moments = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
+        misfits = parsed_moments.isna().to_numpy()
+        placed_moments, doubts = self.place_moments(floor_to_ms(pa.Array.from_pandas(parsed_moments)))
+        return placed_moments, misfits, doubts
 
     def place_moments(self, moments: pa.Array) -> tuple[pa.Array, Doubts | None]:
         """Arrow's times (ms) as int64 ms since 1970, and which of them the clocks of `zone`, in which those without a
@@ -134,15 +134,15 @@ class TimeFormat:
             return moments.cast(pa.int64()), None
         first = pc.assume_timezone(moments, self.zone, ambiguous="earliest", nonexistent="earliest")
         last = pc.assume_timezone(moments, self.zone, ambiguous="latest", nonexistent="latest")
-        placed = first.cast(pa.int64())
+        ms = first.cast(pa.int64())
         if first.equals(last):
-            return placed, None
+            return ms, None
         # Of a time that was left out, the first is the last ms before that gap, and the last the ms behind it.
-        local, shown = moments.cast(pa.int64()), pc.local_timestamp(first).cast(pa.int64())
-        skipped = pc.not_equal(local, shown)
+        local, local_shown = moments.cast(pa.int64()), pc.local_timestamp(first).cast(pa.int64())
+        skipped = pc.not_equal(local, local_shown)
         twice = pc.and_(pc.invert(skipped), pc.not_equal(first, last))
-        placed = pc.if_else(skipped, pc.subtract(local, pc.subtract(shown, placed)), placed)
-        return placed, Doubts(*(m.fill_null(False).to_numpy(zero_copy_only=False) for m in (twice, skipped)))
+        ms = pc.if_else(skipped, pc.subtract(local, pc.subtract(local_shown, ms)), ms)
+        return ms, Doubts(*(m.fill_null(False).to_numpy(zero_copy_only=False) for m in (twice, skipped)))
 
 
 def floor_to_ms(moments: pa.Array) -> pa.Array:

@@ -52,10 +52,10 @@ class ValueFormat:
         is left such that it is none."""
         if self.decimal == "." or type not in _NUMBERS:
             return texts
-        swapped = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+        with_points = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
         fits = pc.match_substring_regex(texts, _WITH_COMMA)
         unfit = pc.and_(pc.match_substring_regex(texts, "[.,]"), pc.invert(fits))
-        return pc.if_else(unfit, "no number", swapped)
+        return pc.if_else(unfit, "no number", with_points)
 
 
     def value(self, text: str, type: Type) -> Any:

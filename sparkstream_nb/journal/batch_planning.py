@@ -36,11 +36,11 @@ class TaskShare:
 
 @dataclass
 class Planner:
-    """Plans the micro-batches over the inbox in `folder`, of which `kept` is left when they are done. `work`: whether
-    tasks do some of it before the nodes."""
+    """Plans the micro-batches over the inbox in `folder`; `retention` removes what is done. `work`: whether tasks do
+    some of it before the nodes."""
 
     folder: Path
-    kept: JournalRetention
+    retention: JournalRetention
     work: bool = False
     beginning: Offset = field(default_factory=lambda: {"seq": 0, "at": 0, "skip": 0})
 
@@ -56,12 +56,12 @@ class Planner:
         """
         if not self.folder.exists():
             raise SparkStreamError(f"The inbox {self.folder} no longer exists: the app was deployed again.")
-        reached, taken = start, 0
+        end, steps = start, 0
         for entry, after in entries_from(self.folder, start):
-            if reached is not start and (taken + entry.steps > rows or entry.barrier):
+            if end is not start and (steps + entry.steps > rows or entry.barrier):
                 break
-            reached, taken = after, taken + entry.steps
-        return reached
+            end, steps = after, steps + entry.steps
+        return end
 
     def shares(self, start: Offset, end: Offset) -> Sequence[TaskShare]:
         """The entries between two offsets: one share that is passed on, or one for each piece of work for a task."""
@@ -85,6 +85,6 @@ class Planner:
 
     def done(self, end: Offset) -> None:
         """Release the input before `end`, which will not be read again."""
-        self.kept.end(end)
+        self.retention.end(end)
         forget_tasks(self.folder, end["seq"])
         forget_parts(self.folder, end["seq"])

@@ -110,9 +110,9 @@ class SparkCheckpoint:
 
     def read_progress(self) -> CheckpointProgress:
         """Read Spark's progress."""
-        planned, done = self._newest("offsets"), self._newest("commits")
-        reached = 0 if planned < 0 else self._end(planned)
-        return CheckpointProgress(planned, done, reached, self.files.has("state"))
+        last_planned, last_done = self._newest("offsets"), self._newest("commits")
+        entries = 0 if last_planned < 0 else self._end(last_planned)
+        return CheckpointProgress(last_planned, last_done, entries, self.files.has("state"))
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         """The number of the last micro-batch that is planned, and its entries: the first, and the first after it."""
@@ -155,8 +155,8 @@ class SparkCheckpoint:
         """The place in the journal at which a micro-batch ends. Raises SparkStreamError if Spark's log was cut off
         or changed."""
         try:
-            found = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
-            return {name: int(found[name]) for name in ("seq", "at", "skip")}
+            offset = json.loads(self.files.get(f"offsets/{batch}").decode().splitlines()[-1])
+            return {name: int(offset[name]) for name in ("seq", "at", "skip")}
         except FileNotFoundError:
             raise self.damaged_error(f"/offsets/{batch} is gone") from None
         except (IndexError, ValueError, KeyError, TypeError, RecursionError):

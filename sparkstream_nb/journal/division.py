@@ -47,10 +47,10 @@ def divide_entries(folder: Path, nodes: Sequence[int], pieces: Sequence[StepsOfN
             if not clock:
                 clock = f"{PARTS}/{where}.clock"
                 write_private(folder / clock, np.ascontiguousarray(piece.batch.clock).data)
-            own = f"{PARTS}/{where}.{node}" if events else ""
-            if own:
-                write_private(folder / own, InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
-            yield NodePart(node, piece.seq, piece.last, events, b"", own, clock)
+            rows_file = f"{PARTS}/{where}.{node}" if events else ""
+            if rows_file:
+                write_private(folder / rows_file, InputBatch(_NONE, _lean(piece.batch.rows)).to_bytes())
+            yield NodePart(node, piece.seq, piece.last, events, b"", rows_file, clock)
 
 
 _NONE = np.empty(0, np.int64)
@@ -80,40 +80,40 @@ Whole = Callable[[Sequence[EventsEntry]], InputBatch]
 
 
 def pieces_of(
-    folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, NodePart], whole: Whole | None = None
+    folder: Path, entries: Sequence[EventsEntry], parts: Mapping[int, NodePart], read_whole: Whole | None = None
 ) -> Iterator[StepsOfNode]:
     """Read the steps of consecutive entries for the node to which these `parts` came, by their first entry. With
-    `whole`, parts with columns left out are read again.
+    `read_whole`, parts with columns left out are read again.
     """
-    read = _PartReading(folder, entries, whole)
-    found: list[tuple[EventsEntry, NodePart]] = []
+    read = _PartReading(folder, entries, read_whole)
+    joined_parts: list[tuple[EventsEntry, NodePart]] = []
     events = steps = 0
     for entry in entries:
         part = parts.get(entry.seq)
         if part is not None:
-            if found and (events + part.events > JOINED_EVENTS or steps + entry.steps > JOINED_STEPS):
-                yield read.join_parts(found)
-                found, events, steps = [], 0, 0
-            found.append((entry, part))
+            if joined_parts and (events + part.events > JOINED_EVENTS or steps + entry.steps > JOINED_STEPS):
+                yield read.join_parts(joined_parts)
+                joined_parts, events, steps = [], 0, 0
+            joined_parts.append((entry, part))
             events += part.events
         steps += entry.steps  # including those of a part that began before
-    if found:
-        yield read.join_parts(found)
+    if joined_parts:
+        yield read.join_parts(joined_parts)
 
 
 @dataclass(frozen=True)
 class _PartReading:
     folder: Path
     entries: Sequence[EventsEntry]
-    whole: Whole | None
+    read_whole: Whole | None
 
-    def join_parts(self, found: Sequence[tuple[EventsEntry, NodePart]]) -> StepsOfNode:
+    def join_parts(self, entry_parts: Sequence[tuple[EventsEntry, NodePart]]) -> StepsOfNode:
         """Consecutive parts as one piece."""
-        clocks = [_clock(self.folder, (p.clock,)) if p.clock else None for _, p in found]
-        batches = [self._batch(part, clock) for (_, part), clock in zip(found, clocks, strict=True)]
-        names = tuple(p.clock for _, p in found)
+        clocks = [_clock(self.folder, (p.clock,)) if p.clock else None for _, p in entry_parts]
+        batches = [self._batch(part, clock) for (_, part), clock in zip(entry_parts, clocks, strict=True)]
+        names = tuple(p.clock for _, p in entry_parts)
         batch = join(batches, _clock(self.folder, names) if all(names) and len(names) > 1 else None)
-        first, last = found[0][0], found[-1][1].last
+        first, last = entry_parts[0][0], entry_parts[-1][1].last
         return StepsOfNode(first.seq, last, first.step, first.before, batch)
 
     def _batch(self, part: NodePart, clock: Array | None) -> InputBatch:
@@ -122,22 +122,22 @@ class _PartReading:
         else:
             blob = (self.folder / part.file).read_bytes() if part.file else b""
             batch = InputBatch(clock, InputBatch.from_bytes(blob).rows if blob else {})
-        if self.whole is None or all(r.whole for r in batch.rows.values()):
+        if self.read_whole is None or all(r.whole for r in batch.rows.values()):
             return batch
-        return self.whole([e for e in self.entries if part.seq <= e.seq <= part.last])
+        return self.read_whole([e for e in self.entries if part.seq <= e.seq <= part.last])
 
 
 def _clock(folder: Path, names: tuple[str, ...]) -> Array:
     """The clock in files of the inbox, one after the other. The nodes of a process share it."""
-    made = _clocks.get(names)
-    if made is None:
+    clock = _clocks.get(names)
+    if clock is None:
         if len(names) > 1:
-            made = np.concatenate([_clock(folder, (name,)) for name in names])
+            clock = np.concatenate([_clock(folder, (name,)) for name in names])
         else:
-            made = np.fromfile(folder / names[0], np.int64)
-        made.flags.writeable = False
-        _clocks[names] = made
+            clock = np.fromfile(folder / names[0], np.int64)
+        clock.flags.writeable = False
+        _clocks[names] = clock
         while sum(c.size for c in list(_clocks.values())) > 2 * JOINED_STEPS:
             with contextlib.suppress(KeyError):  # another thread was faster
                 _clocks.popitem(last=False)
-    return made
+    return clock

@@ -164,10 +164,10 @@ class MergedEntry(EventsEntry):
 
     @property
     def events_by_stream(self) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for p in self.parts:
-            found[p.stream] = found.get(p.stream, 0) + p.rows
-        return found
+            counts[p.stream] = counts.get(p.stream, 0) + p.rows
+        return counts
 
     @property
     def retractable(self) -> bool:
@@ -255,10 +255,10 @@ def _entry(members: dict[str, Any]) -> Entry:
             f"The journal has an entry of kind '{kind}', which this version does not know: a later version wrote it. "
             "Update sparkstream_nb, or deploy the app with fresh."
         )
-    known = _tuples(members)
-    if "parts" in known:
-        known["parts"] = tuple(FileRows(**_tuples(p)) for p in known["parts"])
-    return KINDS[kind](**known)
+    values = _tuples(members)
+    if "parts" in values:
+        values["parts"] = tuple(FileRows(**_tuples(p)) for p in values["parts"])
+    return KINDS[kind](**values)
 
 
 def _tuples(members: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class InboxPosition:
 
     def copy(self) -> InboxPosition:
         """A position of its own."""
-        sources = {name: dict(reached) for name, reached in self.sources.items()}
+        sources = {name: dict(positions) for name, positions in self.sources.items()}
         return replace(
             self, clocks=dict(self.clocks), events=dict(self.events), sinks=dict(self.sinks), sources=sources
         )
@@ -76,10 +76,10 @@ class InboxPosition:
         if not line.startswith(b"{") and int(file.name) == 0:
             return InboxPosition()
         try:
-            found = checksums.from_json(line)["position"]
-            clocks = {int(app): ms for app, ms in found["clocks"].items()}
-            sinks = {sink: tuple(place) for sink, place in found.get("sinks", {}).items()}
-            return InboxPosition(**{**found, "clocks": clocks, "sinks": sinks})
+            position = checksums.from_json(line)["position"]
+            clocks = {int(app): ms for app, ms in position["clocks"].items()}
+            sinks = {sink: tuple(place) for sink, place in position.get("sinks", {}).items()}
+            return InboxPosition(**{**position, "clocks": clocks, "sinks": sinks})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise damaged_error(file, "its beginning is damaged") from None
 
@@ -112,7 +112,7 @@ class Inbox:
     position: InboxPosition = field(default_factory=InboxPosition)
     over: tuple[int, ...] = ()
     """The nodes for entries that are appended from now on; empty: the nodes that the app began with."""
-    arrived: ArrivalCounts = field(default_factory=ArrivalCounts)
+    arrivals: ArrivalCounts = field(default_factory=ArrivalCounts)
     """Number of events that came in with each entry."""
     tell: Callable[[], None] | None = None
     """Is called when more has come in."""
@@ -120,16 +120,16 @@ class Inbox:
     def __post_init__(self) -> None:
         private_folder(self.folder / JOURNAL)
         private_folder(self.folder / MARKS)
-        self._changed = threading.Condition()
+        self._change = threading.Condition()
         self._group = _CommitGroup()
         self._settling = False
         self._sums: dict[str, str] = {}
         self._first = self._end = 0
-        found = segments(self.folder)
-        for _, file in found:
+        all_segments = segments(self.folder)
+        for _, file in all_segments:
             self.position = InboxPosition.of(file)
             self._count(self.position)
-        for first, file in found[-1:]:
+        for first, file in all_segments[-1:]:
             self._first, self._end = first, first + _head(file)
             for at, line in lines_of(first, file, first):
                 self._end = at + len(line)
@@ -140,7 +140,7 @@ class Inbox:
         self._open()
 
     def _count(self, position: InboxPosition) -> None:
-        self.arrived.add(position.seq - 1, sum(position.events.values()))
+        self.arrivals.add(position.seq - 1, sum(position.events.values()))
 
     def _open(self) -> None:
         """Open the last segment, cutting off an unfinished line that a crash left."""
@@ -165,7 +165,7 @@ class Inbox:
             new.unlink(missing_ok=True)
             raise
         self._file.close()
-        with self._changed:
+        with self._change:
             self._first, self._end = self._end, self._end + len(head)
             self._file = file.open("ab", buffering=0)
             self._on_disk = self._end, self.position
@@ -193,10 +193,10 @@ class Inbox:
         cannot be written; neither they nor any later entries are in the journal then.
         """
         group = ticket.group
-        with self._changed:
+        with self._change:
             while not group.done:
                 if self._settling:
-                    self._changed.wait()
+                    self._change.wait()
                 else:
                     self._sync()
         if group.error is not None:
@@ -208,21 +208,21 @@ class Inbox:
         group, self._group, self._settling = self._group, _CommitGroup(), True
         end, position = self._end, self.position
         file = os.dup(self._file.fileno())  # the journal may go on in another file meanwhile
-        self._changed.release()
+        self._change.release()
         try:
             sync(file)
         except OSError as error:
             group.error = error
         finally:
             os.close(file)
-            self._changed.acquire()
+            self._change.acquire()
             self._settling = False
             if group.error is not None:
                 self._back(group.error)
             elif end > self._on_disk[0]:
                 self._on_disk = end, position
             group.done = True
-            self._changed.notify_all()
+            self._change.notify_all()
         if self.tell is not None and group.error is None:
             self.tell()
 
@@ -231,7 +231,7 @@ class Inbox:
         self._group.error, self._group.done = error, True
         self._group = _CommitGroup()
         self._end, self.position = self._on_disk
-        self.arrived.truncate(self.position.seq)
+        self.arrivals.truncate(self.position.seq)
         with contextlib.suppress(OSError):
             self._file.truncate(self._end - self._first)
 
@@ -249,22 +249,22 @@ class Inbox:
                 entries = self._with_sums(entries, names)
             if self._end - self._first > SEGMENT_BYTES:
                 self._roll()
-        with self._changed:
+        with self._change:
             p = self.position.copy()
-            numbered, counts = [], []
+            new_entries, counts = [], []
             for entry in entries:
-                numbered.append(_number_entry(p, replace(entry, over=self.over) if self.over else entry))
+                new_entries.append(_number_entry(p, replace(entry, over=self.over) if self.over else entry))
                 counts.append((p.seq - 1, sum(p.events.values())))
-            line = line_of(numbered)
+            line = line_of(new_entries)
             with self._undo_failed_write():
                 if os.fstat(self._file.fileno()).st_size != self._end - self._first:  # a line could not be taken back
                     self._file.truncate(self._end - self._first)
-                written = 0
-                while written < len(line):
-                    written += self._file.write(line[written:])
+                count = 0
+                while count < len(line):
+                    count += self._file.write(line[count:])
             self._end += len(line)
             for seq, total in counts:
-                self.arrived.add(seq, total)
+                self.arrivals.add(seq, total)
             self.position = p
             return Ticket(p.seq - 1, self._group)
 
@@ -319,34 +319,34 @@ class Inbox:
         events come in again, is past them.
         """
         self._settle_all()
-        found = segments(self.folder)
-        while len(found) > 1 and InboxPosition.of(found[-1][1]).seq > seq:
-            found.pop()
-        first, file = found[-1]
+        remaining_segments = segments(self.folder)
+        while len(remaining_segments) > 1 and InboxPosition.of(remaining_segments[-1][1]).seq > seq:
+            remaining_segments.pop()
+        first, file = remaining_segments[-1]
         position = InboxPosition.of(file)
         place: int | None = None
-        retracted: dict[str, int] = {}
-        left: list[Entry] = []
+        events_by_stream: dict[str, int] = {}
+        later_entries: list[Entry] = []
         for at, line in lines(self.folder, first):
             entries = entries_of(self.folder, at, line)
-            gone = [e for e in entries if e.seq >= seq and e.retractable]
-            if gone and place is None:
+            taken_back = [e for e in entries if e.seq >= seq and e.retractable]
+            if taken_back and place is None:
                 place = at
-            for e in gone:
+            for e in taken_back:
                 for stream, events in e.events_by_stream.items():
-                    retracted[stream] = retracted.get(stream, 0) + events
+                    events_by_stream[stream] = events_by_stream.get(stream, 0) + events
             stay = [e for e in entries if e.seq < seq or not e.retractable]
             if place is None:
                 for e in stay:
                     _pass(position, e)
             else:
-                left += [_number_entry(position, e) for e in stay]
+                later_entries += [_number_entry(position, e) for e in stay]
         if place is not None:
             self.position = position
-            self.arrived.truncate(seq)
-            self._cut(place, line_of(left) if left else b"")
-            self.arrived.add(position.seq - 1, sum(position.events.values()))
-        return retracted
+            self.arrivals.truncate(seq)
+            self._cut(place, line_of(later_entries) if later_entries else b"")
+            self.arrivals.add(position.seq - 1, sum(position.events.values()))
+        return events_by_stream
 
     def _cut(self, place: int, rest: bytes) -> None:
         """Ends the journal at byte `place`, with `rest` after it."""
@@ -374,10 +374,10 @@ def unwritten(folder: Path, error: OSError) -> SparkStreamError:
 
 def entries_in(folder: Path) -> int:
     """Number of entries that the inbox in `folder` ever had; only reads. Raises as `Inbox` does."""
-    found = segments(folder) if (folder / JOURNAL).is_dir() else []
-    if not found:
+    all_segments = segments(folder) if (folder / JOURNAL).is_dir() else []
+    if not all_segments:
         return 0
-    first, file = found[-1]
+    first, file = all_segments[-1]
     position = InboxPosition.of(file)
     for at, line in lines_of(first, file, first):
         for entry in entries_of(folder, at, line):
@@ -394,9 +394,9 @@ def _head(file: Path) -> int:
 
 def _number_entry(p: InboxPosition, entry: Entry) -> Entry:
     """The entry at a position, which is moved behind it."""
-    found = entry.with_numbers(p.seq, p.step, p.request, p.clocks.get(entry.app))
-    _pass(p, found)
-    return found
+    numbered_entry = entry.with_numbers(p.seq, p.step, p.request, p.clocks.get(entry.app))
+    _pass(p, numbered_entry)
+    return numbered_entry
 
 
 def _pass(p: InboxPosition, entry: Entry) -> None:
@@ -407,10 +407,10 @@ def _pass(p: InboxPosition, entry: Entry) -> None:
     for stream, count in entry.events_by_stream.items():
         p.events[stream] = p.events.get(stream, 0) + count
     if entry.source is not None and entry.reached:
-        reached = p.sources.setdefault(entry.source, {})
-        reached.update(entry.reached)
+        positions = p.sources.setdefault(entry.source, {})
+        positions.update(entry.reached)
         for part in [part for part, value in entry.reached.items() if value is None]:
-            del reached[part]
+            del positions[part]
     if isinstance(entry, StepsEntry) and entry.sink is not None:
         p.sinks[entry.sink] = entry.place
     if entry.clock is not None:

@@ -62,12 +62,12 @@ def lines(folder: Path, at: int | None = None) -> Iterator[tuple[int, bytes]]:
 
     Raises FileNotFoundError if the line at that offset is no longer kept.
     """
-    found = segments(folder)
+    read_segments = segments(folder)
     if at is not None:
-        if found and at < found[0][0]:
-            raise FileNotFoundError(f"the journal in {folder} begins at byte {found[0][0]}, not {at}")
-        found = found[max(bisect_right([first for first, _ in found], at) - 1, 0) :]
-    for first, file in found:
+        if read_segments and at < read_segments[0][0]:
+            raise FileNotFoundError(f"the journal in {folder} begins at byte {read_segments[0][0]}, not {at}")
+        read_segments = read_segments[max(bisect_right([first for first, _ in read_segments], at) - 1, 0) :]
+    for first, file in read_segments:
         try:
             yield from lines_of(first, file, max(first, at or 0))
         except FileNotFoundError:

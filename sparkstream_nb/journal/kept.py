@@ -25,7 +25,7 @@ class _Item:
 
     file: Path
     bytes: int
-    changed: float
+    modified_seconds: float
 
 
 @dataclass
@@ -35,7 +35,7 @@ class JournalRetention:
     folder: Path
     recording: int | None
     days: float | None
-    _swept: dict[str, int] | None = None
+    _done_until: dict[str, int] | None = None
     _items: deque[_Item] = field(default_factory=deque)
     _bytes: int = 0
     _segment: int = -1
@@ -44,40 +44,40 @@ class JournalRetention:
         """Mark everything before offset `end` as done. The oldest of it is removed if it is too much or too old.
         Returns the files named by entries that were not done before.
         """
-        done = self._pass(end)
+        files = self._pass(end)
         oldest = None if self.days is None else time.time() - self.days * DAY
         while self._items:
             item = self._items[0]
             too_much = self.recording is not None and self._bytes > self.recording
-            if not too_much and (oldest is None or item.changed >= oldest):
+            if not too_much and (oldest is None or item.modified_seconds >= oldest):
                 break
             self._items.popleft()
             self._bytes -= item.bytes
             item.file.unlink(missing_ok=True)
-        return done
+        return files
 
     def _pass(self, end: Offset) -> list[Path]:
         """Takes note of the files that are done with; returns those that entries name."""
-        named = []
-        for _, begin, file in list_passed(self.folder, self._swept, end):
+        files = []
+        for _, begin, file in list_passed(self.folder, self._done_until, end):
             if begin is not None:
                 if begin <= self._segment:
                     continue
                 self._segment = begin
             else:
-                named.append(file)
+                files.append(file)
             with contextlib.suppress(FileNotFoundError):
                 stat = file.stat()
                 self._items.append(_Item(file, stat.st_size, stat.st_mtime))
                 self._bytes += stat.st_size
-        self._swept = end
-        return named
+        self._done_until = end
+        return files
 
 
 def list_missing(folder: Path, begin: Offset | None) -> list[str]:
     """The files that entries from offset `begin` on name and that are not there."""
-    named = dict.fromkeys(name for e, _ in entries_from(folder, begin) for name in e.files)
-    return [name for name in named if not (folder / name).exists()]
+    names = dict.fromkeys(name for e, _ in entries_from(folder, begin) for name in e.files)
+    return [name for name in names if not (folder / name).exists()]
 
 
 _OURS = re.compile(
@@ -91,10 +91,10 @@ def clear_unnamed(folder: Path) -> None:
     """Remove the files of the inbox in `folder` that were written for entries which never entered its journal. Call
     only while no process may write such files.
     """
-    found = {f.name for f in os.scandir(folder) if _OURS.fullmatch(f.name) and f.is_file(follow_symlinks=False)}
-    for _, file in segments(folder) if found else ():
-        found -= {name.decode() for name in _NAMED.findall(file.read_bytes())}
-    for name in found:
+    unnamed_files = {f.name for f in os.scandir(folder) if _OURS.fullmatch(f.name) and f.is_file(follow_symlinks=False)}
+    for _, file in segments(folder) if unnamed_files else ():
+        unnamed_files -= {name.decode() for name in _NAMED.findall(file.read_bytes())}
+    for name in unnamed_files:
         (folder / name).unlink()
 
 
@@ -103,18 +103,18 @@ def list_passed(folder: Path, begin: Offset | None, end: Offset) -> Iterator[tup
     entries from `begin` on, and all segments of the journal, in order of arrival. Each with the byte after it, and a
     segment with its first byte. A segment comes after the files that its entries name.
     """
-    named: dict[str, int] = {}
-    needed: set[str] = set()
+    end_by_name: dict[str, int] = {}
+    needed_names: set[str] = set()
     for entry, after in entries_from(folder, begin):
         for name in entry.files:
-            named[name] = after["at"]
+            end_by_name[name] = after["at"]
             if entry.seq >= end["seq"]:
-                needed.add(name)
-    found: list[tuple[int, int, int | None, Path]] = [
-        (at, 0, None, folder / name) for name, at in named.items() if name not in needed
+                needed_names.add(name)
+    passed_files: list[tuple[int, int, int | None, Path]] = [
+        (at, 0, None, folder / name) for name, at in end_by_name.items() if name not in needed_names
     ]
     for (first, file), (following, _) in pairwise(segments(folder)):
         if following <= end["at"]:
-            found.append((following, 1, first, file))
-    for place, _, begins, file in sorted(found, key=lambda f: (f[:2], str(f[3]))):
+            passed_files.append((following, 1, first, file))
+    for place, _, begins, file in sorted(passed_files, key=lambda f: (f[:2], str(f[3]))):
         yield place, begins, file

@@ -52,18 +52,18 @@ class Marks:
         for file in [*self.folder.glob(f"{_NODE}*"), *self.folder.glob(f"{_TASK}*")]:
             file.unlink(missing_ok=True)
 
-    def steps(self, entries: Iterable[Entry], committed: int) -> int:
-        """Number of steps of `entries` worked off; after entry `committed`, in proportion to the nodes that
+    def steps(self, entries: Iterable[Entry], last_committed: int) -> int:
+        """Number of steps of `entries` worked off; after entry `last_committed`, in proportion to the nodes that
         have finished them.
         """
-        reached = [self._last_mark(k) for k in range(self.nodes)]
-        done = self._tasks_done() if self.tasks else set()
+        last_by_node = [self._last_mark(k) for k in range(self.nodes)]
+        entries_done = self._tasks_done() if self.tasks else set()
         parts = self.nodes + self.tasks
-        found = 0.0
+        total = 0.0
         for entry in entries:
-            through = sum(last >= entry.seq for last in reached) + (entry.seq in done)
-            found += entry.steps if entry.seq <= committed else entry.steps * through / max(parts, 1)
-        return int(found)
+            through = sum(last >= entry.seq for last in last_by_node) + (entry.seq in entries_done)
+            total += entry.steps if entry.seq <= last_committed else entry.steps * through / max(parts, 1)
+        return int(total)
 
     def _last_mark(self, node: int) -> int:
         try:
@@ -72,8 +72,8 @@ class Marks:
             return -1
 
     def _tasks_done(self) -> set[int]:
-        done: set[int] = set()
+        entries_done: set[int] = set()
         for file in self.folder.glob(f"{_TASK}*"):
             first, last = file.name.removeprefix(_TASK).split("-")
-            done.update(range(int(first), int(last) + 1))
-        return done
+            entries_done.update(range(int(first), int(last) + 1))
+        return entries_done

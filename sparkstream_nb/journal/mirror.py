@@ -59,29 +59,29 @@ class _There:
 
 @dataclass
 class Mirror:
-    """Puts the inbox in `folder` at the address `shared`. `committed` gives the number of the last committed entry:
-    entries before that micro-batch are removed from the address, and `kept` retains as many of them as configured.
+    """Puts the inbox in `folder` at the address `shared`. `last_committed` returns the number of the last committed
+    entry: entries before that micro-batch are removed from the address, as `retention` allows.
     `say` receives messages for the user.
     """
 
     folder: Path
     shared: Shared
-    kept: JournalRetention
-    committed: Callable[[], int]
+    retention: JournalRetention
+    last_committed: Callable[[], int]
     say: Callable[[str], None]
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _more: threading.Event = field(default_factory=threading.Event)
     _ending: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
-    _there: _There | None = None
-    _passed: deque[Offset] = field(default_factory=deque)
+    _remote: _There | None = None
+    _passed_offsets: deque[Offset] = field(default_factory=deque)
     _last: int = -1
-    _gone: list[str] = field(default_factory=list)
+    _removals: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._reached = _MirrorProgress()
+        self._progress = _MirrorProgress()
         with contextlib.suppress(FileNotFoundError):
-            self._reached = _MirrorProgress(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
+            self._progress = _MirrorProgress(**json.loads((self.folder / _STATE).read_text(encoding="utf-8")))
 
     def start(self) -> None:
         """Run until `stop`."""
@@ -120,98 +120,98 @@ class Mirror:
         """The entries from number `seq` on are taken back from the journal inside. They are removed from the address
         before a query restarts."""
         with self._lock:
-            self._passed = deque(o for o in self._passed if o["seq"] <= seq)
+            self._passed_offsets = deque(o for o in self._passed_offsets if o["seq"] <= seq)
             self._write(
-                _MirrorProgress(self._reached.at, seq if self._reached.cut is None else min(seq, self._reached.cut))
+                _MirrorProgress(self._progress.at, seq if self._progress.cut is None else min(seq, self._progress.cut))
             )
             yield
 
     def _run(self, ending: threading.Event) -> None:
-        pauses, troubled = Pauses(FIRST_PAUSE, LONGEST_PAUSE), False
+        pauses, reported = Pauses(FIRST_PAUSE, LONGEST_PAUSE), False
         while not ending.is_set():
             self._more.clear()
             try:
                 with self._lock:
-                    moved = self._step()
+                    has_moved = self._step()
                     self._forget()
                 pauses.reset()
-                troubled = False
+                reported = False
             except OSError as error:
-                if not troubled:
+                if not reported:
                     self.say(f"{self.shared.unreached_error(error)}. It is tried again")
-                troubled = True
+                reported = True
                 ending.wait(pauses.next())
                 continue
-            if not moved:
+            if not has_moved:
                 self._more.wait(_IDLE_SECONDS)
 
     def _step(self) -> bool:
         """Puts one object there; whether there was one. Raises OSError if the address cannot be reached."""
         self._cut()
-        there = self._there = self._there or _There.of(self.shared)
-        found: list[bytes] = []
-        first = end = self._reached.at
+        remote = self._remote = self._remote or _There.of(self.shared)
+        batch_lines: list[bytes] = []
+        first = end = self._progress.at
         offsets: list[Offset] = []
         for at, line in lines(self.folder, first):
-            if found and (at != end or end - first + len(line) > OBJECT_BYTES):
+            if batch_lines and (at != end or end - first + len(line) > OBJECT_BYTES):
                 break
-            if not found:
+            if not batch_lines:
                 first = at
-            found.append(line)
+            batch_lines.append(line)
             end = at + len(line)
             entries = entries_of(self.folder, at, line)
             for name in dict.fromkeys(name for e in entries for name in e.files):
-                if name not in there.files:
+                if name not in remote.files:
                     self.shared.put_file(f"inbox/{name}", self.folder / name)
-                    there.files.add(name)
+                    remote.files.add(name)
             offsets.append({"seq": entries[-1].seq + 1, "at": end, "skip": 0})
-        if not found:
+        if not batch_lines:
             return False
-        self.shared.put(_object(first, end), b"".join(found))
-        there.objects.append((first, end))
-        self._passed.extend(offsets)
+        self.shared.put(_object(first, end), b"".join(batch_lines))
+        remote.objects.append((first, end))
+        self._passed_offsets.extend(offsets)
         self._write(_MirrorProgress(end))
         return True
 
     def _cut(self) -> None:
         """Removes objects with entries that were taken back. Raises OSError."""
-        seq = self._reached.cut
+        seq = self._progress.cut
         if seq is None:
             return
-        at, gone = self._reached.at, []
+        at, cut_objects = self._progress.at, []
         for first, end in sorted(map(_span, self.shared.names(f"inbox/{JOURNAL}")), reverse=True):
             blob = self.shared.get(_object(first, end))
             if all(e.seq < seq for line in blob.splitlines() for e in entries_of(self.folder, first, line)):
                 break
             at = first
-            gone.append(_object(first, end))
-        self.shared.remove(*gone)
-        self._there = None
+            cut_objects.append(_object(first, end))
+        self.shared.remove(*cut_objects)
+        self._remote = None
         self._write(_MirrorProgress(at))
 
     def _forget(self) -> None:
         """Remove entries that Spark cannot ask for again: all before the last committed micro-batch. Raises OSError."""
-        committed, end = self.committed(), None
-        if committed != self._last:
-            while self._passed and self._passed[0]["seq"] <= self._last + 1:
-                end = self._passed.popleft()
-            self._last = committed
-        if end is not None and self._there is not None:
-            names = {file.name for file in self.kept.end(end)}
-            self._there.files -= names
-            self._gone += [f"inbox/{name}" for name in names]
+        last_committed, end = self.last_committed(), None
+        if last_committed != self._last:
+            while self._passed_offsets and self._passed_offsets[0]["seq"] <= self._last + 1:
+                end = self._passed_offsets.popleft()
+            self._last = last_committed
+        if end is not None and self._remote is not None:
+            names = {file.name for file in self.retention.end(end)}
+            self._remote.files -= names
+            self._removals += [f"inbox/{name}" for name in names]
             parts = self.shared.names(f"inbox/{PARTS}")
-            self._gone += [f"inbox/{PARTS}/{name}" for name in done_with(parts, end["seq"])]
-            objects = self._there.objects
+            self._removals += [f"inbox/{PARTS}/{name}" for name in done_with(parts, end["seq"])]
+            objects = self._remote.objects
             while len(objects) > 1 and objects[1][0] <= end["at"]:  # the planner looks for the one that it is at
-                self._gone.append(_object(*objects.popleft()))
-        if self._gone:
-            self.shared.remove(*self._gone)
-            self._gone = []
+                self._removals.append(_object(*objects.popleft()))
+        if self._removals:
+            self.shared.remove(*self._removals)
+            self._removals = []
 
-    def _write(self, reached: _MirrorProgress) -> None:
-        LocalFiles(self.folder).put(_STATE, json.dumps(asdict(reached)).encode())
-        self._reached = reached
+    def _write(self, progress: _MirrorProgress) -> None:
+        LocalFiles(self.folder).put(_STATE, json.dumps(asdict(progress)).encode())
+        self._progress = progress
 
 
 class Mirrored:
@@ -221,7 +221,7 @@ class Mirrored:
         self.shared, self.folder = shared, planner_folder()
         private_folder(self.folder / JOURNAL)
         self._ends: dict[int, int] = {}
-        self._done = 0
+        self._done_until = 0
 
     def follow(self) -> None:
         """Copy new entries and files. Raises SparkStreamError if the app is gone from the address."""
@@ -231,7 +231,7 @@ class Mirrored:
         for first, end in map(_span, self.shared.names(f"inbox/{JOURNAL}")):
             longest[first] = max(end, longest.get(first, 0))  # one that was put again may have more
         for first, end in sorted(longest.items()):
-            if first >= self._done and self._ends.get(first) != end:
+            if first >= self._done_until and self._ends.get(first) != end:
                 with contextlib.suppress(FileNotFoundError):  # it was done with, and went just now
                     self.shared.get_file(_object(first, end), segment(self.folder, first))
                     self._ends[first] = end
@@ -242,7 +242,7 @@ class Mirrored:
             following = self._ends[first]
             if following < end["at"]:
                 file.unlink()
-                self._done = max(self._done, following)
+                self._done_until = max(self._done_until, following)
 
 
 def apps_at(shared: Shared, digest: str) -> bytes:

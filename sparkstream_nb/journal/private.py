@@ -42,11 +42,11 @@ def private_folder(path: Path) -> Path:
 def check_private(*folders: Path) -> None:
     """Raises SparkStreamError if others than this user, or root, could put something into one of the folders."""
     for folder in folders:
-        found = folder.stat()
-        if not is_trusted(found):
-            said = "belongs to another user, so its contents are not trusted. Give another folder."
-            raise SparkStreamError(f"{folder} {said}")
-        if others_may_write(found):
+        folder_stat = folder.stat()
+        if not is_trusted(folder_stat):
+            advice = "belongs to another user, so its contents are not trusted. Give another folder."
+            raise SparkStreamError(f"{folder} {advice}")
+        if others_may_write(folder_stat):
             raise SparkStreamError(
                 f"{folder} can be written to by other users, so its contents are not trusted. Make it private with "
                 "chmod go-w, or give another folder."

@@ -39,10 +39,10 @@ def may_rest(folder: Path, seq: int, clock: int) -> frozenset[int]:
     """The nodes that may rest in a micro-batch from entry `seq` on which moves the clock to `clock` (ms), if no event
     of it reaches them."""
     try:
-        found = json.loads((folder / _FILE).read_text(encoding="ascii"))
-        if found["seq"] != seq:
+        due_times = json.loads((folder / _FILE).read_text(encoding="ascii"))
+        if due_times["seq"] != seq:
             return frozenset()
-        return frozenset(int(node) for node, due in found["due"].items() if due is None or due > clock)
+        return frozenset(int(node) for node, due in due_times["due"].items() if due is None or due > clock)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return frozenset()
 

@@ -33,23 +33,23 @@ def from_ipc(blob: bytes) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(blob)).read_all()
 
 
-def emitted_table(emitted: Emitted, base: int, *, coded: bool = False) -> pa.RecordBatch:
+def emitted_table(events: Emitted, base: int, *, dictionary_encoded: bool = False) -> pa.RecordBatch:
     """Columns `step` (numbered through the app's life), `ts`, then the attributes under their names.
 
-    Strings are spelt out, as a node's dictionary may hold far more than one output uses, unless they are to be `coded`;
-    objects are packed one by one.
+    Strings are spelt out, as a node's dictionary may hold far more than one output uses, unless they are to be
+    `dictionary_encoded`; objects are packed one by one.
     """
-    arrays = [pa.array(emitted.step + base, pa.int64()), pa.array(emitted.ts, pa.int64())]
+    arrays = [pa.array(events.step + base, pa.int64()), pa.array(events.ts, pa.int64())]
     fields = [pa.field("step", pa.int64()), pa.field("ts", pa.int64())]
-    for name, column in zip(emitted.names, emitted.columns, strict=True):
+    for name, column in zip(events.names, events.columns, strict=True):
         metadata = None
         if isinstance(column, list):
             strings = StringPool()
             column = pa.array([None if v is None else pack(v, strings) for v in column], pa.binary())
             metadata = _OBJECT
-        elif pa.types.is_dictionary(column.type) and not (coded and len(column.dictionary) <= len(column)):
+        elif pa.types.is_dictionary(column.type) and not (dictionary_encoded and len(column.dictionary) <= len(column)):
             column = column.dictionary_decode()
-        if coded and column.type == pa.string():
+        if dictionary_encoded and column.type == pa.string():
             column = column.dictionary_encode()
         arrays.append(column)
         fields.append(pa.field(name, column.type, metadata=metadata))
@@ -112,5 +112,5 @@ def answer_of(blob: bytes) -> RetrievalAnswer | QueryFailed:
     """The inverse of `encode_answer`."""
     if blob.startswith(b"{"):
         return QueryFailed(**json.loads(blob))
-    found = unpack(blob, StringPool())
-    return RetrievalAnswer([(n, t) for n, t in found["columns"]], found["rows"])
+    answer = unpack(blob, StringPool())
+    return RetrievalAnswer([(n, t) for n, t in answer["columns"]], answer["rows"])

@@ -43,7 +43,7 @@ class Row:
         raise NotImplementedError
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
         raise NotImplementedError
 
 
@@ -67,8 +67,8 @@ class TableRow(Row):
         return self.name, self.rows, self.blob, self.file
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, *packed)
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, *columns)
 
 
 class StreamEvents(TableRow):
@@ -112,8 +112,8 @@ class Errors(Row):
         return "", self.count, self.lines, ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        _, count, lines, _ = packed
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        _, count, lines, _ = columns
         return cls(node, seq, last, count, lines)
 
 
@@ -129,8 +129,8 @@ class Logs(Row):
         return "", len(self.lines), json.dumps(self.lines).encode(), ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, tuple(json.loads(packed[2])))
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, tuple(json.loads(columns[2])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +145,8 @@ class Answered(Row):
         return "", 1, result_codec.encode_answer(self.answer), ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, result_codec.answer_of(packed[2]))
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, result_codec.answer_of(columns[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,9 @@ class NodeReport:
     @classmethod
     def of_json(cls, text: bytes) -> Self:
         """The inverse of `to_json`."""
-        found = json.loads(text)
-        clock = found.pop("clock")
-        return cls(**found, clock=None if clock is None else BatchClock(**clock))
+        members = json.loads(text)
+        clock = members.pop("clock")
+        return cls(**members, clock=None if clock is None else BatchClock(**clock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +192,8 @@ class NodeDone(Row):
         return "", self.steps, self.report.to_json(), ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, packed[1], NodeReport.of_json(packed[2]))
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, columns[1], NodeReport.of_json(columns[2]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +214,8 @@ class NodeFailure(Row):
         return self.error, 1, self.message.encode(), ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, packed[0], packed[2].decode())
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, columns[0], columns[2].decode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +237,8 @@ class Entries(Row):
         return "", self.events, self.text, ""
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        return cls(node, seq, last, packed[2], packed[1])
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        return cls(node, seq, last, columns[2], columns[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +258,8 @@ class NodePart(Row):
         return self.clock, self.events, self.blob, self.file
 
     @classmethod
-    def _unpack(cls, node: int, seq: int, last: int, packed: Packed) -> Self:
-        clock, events, blob, file = packed
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        clock, events, blob, file = columns
         return cls(node, seq, last, events, blob, file, clock)
 
 

@@ -122,11 +122,11 @@ def keys_apart(count: int, partitions: int) -> list[int]:
     """
     out: list[int] = []
     candidate = 0
-    found: dict[int, list[int]] = {p: [] for p in range(partitions)}
+    keys_by_partition: dict[int, list[int]] = {p: [] for p in range(partitions)}
     for i in range(count):
-        wanted = found[i % partitions]
-        while not wanted:
-            found[spark_hash(candidate) % partitions].append(candidate)
+        keys = keys_by_partition[i % partitions]
+        while not keys:
+            keys_by_partition[spark_hash(candidate) % partitions].append(candidate)
             candidate += 1
-        out.append(wanted.pop(0))
+        out.append(keys.pop(0))
     return out

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,38 +46,40 @@ class StepsOfNode:
 
 def pieces(
     folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema], nodes: Sequence[int], began: int,
-    needed: Needed | None = None,
+    needed_attributes: Needed | None = None,
 ) -> list[StepsOfNode]:  # fmt: skip
     """Read entries of events for each of the `nodes` (numbers from 0) of an app that began with `began` nodes, with the
-    attributes that are `needed` (None: all).
+    `needed_attributes` (None: all).
 
     A node that an entry was not routed over does not get the entry, not even its time.
     """
-    found: list[list[InputBatch]] = [[] for _ in nodes]
+    batches_by_node: list[list[InputBatch]] = [[] for _ in nodes]
     for entry in run:
         over = entry.over or range(began)
         if not any(node in over for node in nodes):
             continue
         count = len(over)
         route = routing.Route.parse(entry.route, count) if count > 1 else None
-        batch = load(folder, entry, schemas, needed if route is None else _also(needed, route.attribute, schemas))
-        routed = {0: batch}
+        attributes = needed_attributes if route is None else _also(needed_attributes, route.attribute, schemas)
+        batch = load(folder, entry, schemas, attributes)
+        batch_by_place = {0: batch}
         if route is not None:
             places = routing.assign(batch, route, schemas, count, entry.request)
             if len(nodes) > 1:
-                routed = dict(enumerate(parts(batch, places, count)))
+                batch_by_place = dict(enumerate(parts(batch, places, count)))
             else:
-                routed = {over.index(nodes[0]): part(batch, places, over.index(nodes[0]))}
-        for node, own in zip(nodes, found, strict=True):
+                batch_by_place = {over.index(nodes[0]): part(batch, places, over.index(nodes[0]))}
+        for node, node_batches in zip(nodes, batches_by_node, strict=True):
             if node in over:
-                own.append(routed[over.index(node)])
+                node_batches.append(batch_by_place[over.index(node)])
     first, last = run[0], run[-1].seq
-    longest = max(found, key=len)
+    longest = max(batches_by_node, key=len)
     clock = np.concatenate([b.clock for b in longest]) if len(longest) > 1 else None
-    return [
-        StepsOfNode(first.seq, last, first.step, first.before, join(own, clock if len(own) == len(longest) else None))
-        for own in found
-    ]
+    pieces_by_node = []
+    for batches in batches_by_node:
+        batch = join(batches, clock if len(batches) == len(longest) else None)
+        pieces_by_node.append(StepsOfNode(first.seq, last, first.step, first.before, batch))
+    return pieces_by_node
 
 
 def whole(folder: Path, run: Sequence[EventsEntry], schemas: Mapping[str, Schema]) -> StepsOfNode:
@@ -107,24 +110,24 @@ def events_of(batch: InputBatch) -> int:
 
 
 def load(
-    folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed: Needed | None = None
+    folder: Path, entry: EventsEntry, schemas: Mapping[str, Schema], needed_attributes: Needed | None = None
 ) -> InputBatch:  # fmt: skip
-    """The batch of an entry of the journal; from a feed's rows the attributes that are `needed` (None:
-    all). Raises DamagedFile if a file of the inbox is not as it was written.
+    """The batch of an entry of the journal; from a feed's rows the `needed_attributes` (None: all). Raises DamagedFile
+    if a file of the inbox is not as it was written.
     """
     check_files(folder, entry)
     match entry:
         case RowsEntry():
-            wanted = _wanted_attributes(entry.stream, schemas, needed)
-            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], wanted)
+            attributes = _wanted_attributes(entry.stream, schemas, needed_attributes)
+            rows = read_rows(folder, entry.file_rows, schemas[entry.stream], attributes)
             ts = rows.ts
             if entry.start is not None:
                 ts = rows.ts = entry.start + entry.apart * np.arange(entry.steps, dtype=np.int64)
             return InputBatch(ts, {entry.stream: rows})
         case MergedEntry():
+            attributes_of = partial(_wanted_attributes, schemas=schemas, needed_attributes=needed_attributes)
             return merge(
-                (p.stream, read_rows(folder, p, schemas[p.stream], _wanted_attributes(p.stream, schemas, needed)))
-                for p in entry.parts
+                (p.stream, read_rows(folder, p, schemas[p.stream], attributes_of(p.stream))) for p in entry.parts
             )
         case StepsEntry(data=str(data)):
             return InputBatch.from_bytes(base64.b64decode(data))
@@ -139,66 +142,66 @@ def check_files(folder: Path, entry: Entry) -> None:
         check_sums(folder / name, sums)
 
 
-def _also(needed: Needed | None, attribute: str | None, schemas: Mapping[str, Schema]) -> Needed | None:
+def _also(needed_attributes: Needed | None, attribute: str | None, schemas: Mapping[str, Schema]) -> Needed | None:
     """Needed attributes, with the one by which events are routed."""
-    if needed is None or attribute is None:
-        return needed
-    places = {s: schemas[s].find(attribute) for s in needed}
-    return {s: attrs if (p := places[s]) is None else {*attrs, p} for s, attrs in needed.items()}
+    if needed_attributes is None or attribute is None:
+        return needed_attributes
+    places = {s: schemas[s].find(attribute) for s in needed_attributes}
+    return {s: attrs if (p := places[s]) is None else {*attrs, p} for s, attrs in needed_attributes.items()}
 
 
-def _wanted_attributes(stream: str, schemas: Mapping[str, Schema], needed: Needed | None) -> Collection[int]:
-    return range(len(schemas[stream])) if needed is None else needed[stream]
+def _wanted_attributes(stream: str, schemas: Mapping[str, Schema], needed_attributes: Needed | None) -> Collection[int]:
+    return range(len(schemas[stream])) if needed_attributes is None else needed_attributes[stream]
 
 
-def read_rows(folder: Path, part: FileRows, schema: Schema, wanted: Collection[int]) -> StreamRows:
-    """Rows of a feed's file in the inbox's `folder`, each a step, with the attributes that are `wanted`. Times are 0 if
-    the feed has none."""
+def read_rows(folder: Path, part: FileRows, schema: Schema, attributes: Collection[int]) -> StreamRows:
+    """Rows of a feed's file in the inbox's `folder`, each a step, with these `attributes`. Times are 0 if the feed has
+    none."""
     ts: Any
     columns: Sequence[Any]
     if part.groups:
-        ts, columns = _part_of_parquet(folder / part.file, part, schema, wanted)
+        ts, columns = _part_of_parquet(folder / part.file, part, schema, attributes)
     else:
         with pa.memory_map(str(folder / part.file)) as source:
             table = pa.ipc.open_file(source).read_all()
         table = table.slice(part.first, part.rows)
         ts = ingest.one(table.column(0)).to_numpy(zero_copy_only=False)
-        columns = [ingest.one(c) if i in wanted else None for i, c in enumerate(table.columns[1:])]
+        columns = [ingest.one(c) if i in attributes else None for i, c in enumerate(table.columns[1:])]
     ts = np.zeros(part.rows, np.int64) if ts is None else np.asarray(ts, np.int64)
-    coded = [UnreadAttribute(len(ts)) if c is None else _dictionary_encode(c) for c in columns]
-    return StreamRows(np.arange(len(ts), dtype=np.int64), ts, coded)
+    encoded_columns = [UnreadAttribute(len(ts)) if c is None else _dictionary_encode(c) for c in columns]
+    return StreamRows(np.arange(len(ts), dtype=np.int64), ts, encoded_columns)
 
 
 def merge(
-    parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = (), *, chunked: bool = False
+    parts: Iterable[tuple[str, StreamRows]], ranks: Sequence[Array] = (), *, equal_ranks_together: bool = False
 ) -> InputBatch:
     """Rows of several parts, each in order of event time, as one run of steps in that order; with `ranks`, an array for
-    each part, in the order of these. Of equal times, rows of an earlier part come first. `chunked`: rows of equal
-    ranks are one step.
+    each part, in the order of these. Of equal times, rows of an earlier part come first. `equal_ranks_together`: rows
+    of equal ranks are one step.
     """
-    found = [*parts]
-    times = np.concatenate([np.empty(0, np.int64), *(rows.ts for _, rows in found)])
+    stream_parts = [*parts]
+    times = np.concatenate([np.empty(0, np.int64), *(rows.ts for _, rows in stream_parts)])
     # Linear for runs that are in order.
     order = np.argsort(np.concatenate([times[:0], *ranks]) if ranks else times, kind="stable")
     number = np.arange(len(order))
-    if chunked:
+    if equal_ranks_together:
         rank = np.concatenate(ranks)[order]
         number = np.cumsum(np.concatenate([[True], rank[1:] != rank[:-1]])) - 1 if len(rank) else number
-    if len({stream for stream, _ in found}) == 1 < len(found) and not chunked:
+    if len({stream for stream, _ in stream_parts}) == 1 < len(stream_parts) and not equal_ranks_together:
         clock = times[order]
-        columns = [concat_coded(cs) for cs in zip(*(rows.columns for _, rows in found), strict=True)]
-        return InputBatch(clock, {found[0][0]: StreamRows(number, clock, [taken(c, order) for c in columns])})
+        columns = [concat_coded(cs) for cs in zip(*(rows.columns for _, rows in stream_parts), strict=True)]
+        return InputBatch(clock, {stream_parts[0][0]: StreamRows(number, clock, [taken(c, order) for c in columns])})
     steps = np.empty(len(order), np.int64)
     steps[order] = number
     by_stream: dict[str, list[StreamRows]] = {}
     at = 0
-    for stream, rows in found:
-        own = steps[at : at + len(rows.ts)]
-        at += len(own)
-        by_stream.setdefault(stream, []).append(StreamRows(own, rows.ts, rows.columns))
-    if chunked and len(order):  # the clock of a chunk is that of its last event
+    for stream, rows in stream_parts:
+        row_steps = steps[at : at + len(rows.ts)]
+        at += len(row_steps)
+        by_stream.setdefault(stream, []).append(StreamRows(row_steps, rows.ts, rows.columns))
+    if equal_ranks_together and len(order):  # the clock of a chunk is that of its last event
         order = order[np.flatnonzero(np.concatenate([number[1:] != number[:-1], [True]]))]
-    return InputBatch(times[order], {stream: rows_in_order(own) for stream, own in by_stream.items()})
+    return InputBatch(times[order], {stream: rows_in_order(row_steps) for stream, row_steps in by_stream.items()})
 
 
 def _dictionary_encode(column: pa.Array) -> pa.Array:
@@ -208,51 +211,51 @@ def _dictionary_encode(column: pa.Array) -> pa.Array:
 
 _Decoded = tuple[int, Any, list[pa.Array | None]]
 """Row groups of a parquet file: the number of rows, their times, and the columns that are wanted."""
-_decoded: OrderedDict[tuple[Any, ...], _Decoded] = OrderedDict()
+_group_cache: OrderedDict[tuple[Any, ...], _Decoded] = OrderedDict()
 """The row groups that were read last and have rows for entries to come."""
 
 
 def _part_of_parquet(
-    file: Path, part: FileRows, schema: Schema, wanted: Collection[int]
+    file: Path, part: FileRows, schema: Schema, attributes: Collection[int]
 ) -> tuple[Any, list[pa.Array | None]]:
     """Rows of row groups. Groups are decoded as a whole, and kept for the entries that have the rest of their rows."""
     stat = file.stat()
-    key = (stat.st_ino, stat.st_size, stat.st_mtime_ns, part.groups, tuple(sorted(wanted)))
-    found = _decoded.pop(key, None) or _parquet(file, part, schema, wanted)
-    rows, ts, columns = found
+    key = (stat.st_ino, stat.st_size, stat.st_mtime_ns, part.groups, tuple(sorted(attributes)))
+    group_rows = _group_cache.pop(key, None) or _parquet(file, part, schema, attributes)
+    rows, ts, columns = group_rows
     end = part.first + part.rows
     if end < rows:
-        _decoded[key] = found
-        while len(_decoded) > _GROUPS_KEPT:
+        _group_cache[key] = group_rows
+        while len(_group_cache) > _GROUPS_KEPT:
             with contextlib.suppress(KeyError):  # another thread was faster
-                _decoded.popitem(last=False)
+                _group_cache.popitem(last=False)
     if part.rows == rows:
         return ts, columns
-    own = slice(part.first, end)
-    return None if ts is None else ts[own], [None if c is None else c[own] for c in columns]
+    row_slice = slice(part.first, end)
+    return None if ts is None else ts[row_slice], [None if c is None else c[row_slice] for c in columns]
 
 
 _GROUPS_KEPT = 4
 
 
 def _parquet(
-    file: Path, part: FileRows, schema: Schema, wanted: Collection[int]
+    file: Path, part: FileRows, schema: Schema, attributes: Collection[int]
 ) -> _Decoded:  # fmt: skip
     """Row groups of a parquet file whose columns fit the schema as they are (`ingest.fits`)."""
-    named = {i: name for i, name in enumerate(part.columns) if i in wanted}
-    texts = {name for i, name in named.items() if schema[i].type is Type.STRING}
+    column_names = {i: name for i, name in enumerate(part.columns) if i in attributes}
+    texts = {name for i, name in column_names.items() if schema[i].type is Type.STRING}
     with pa.memory_map(str(file)) as source:
         metadata = pq.read_metadata(source)
-        coded = [n for n, size in _sizes(metadata, part.groups).items() if n in texts and size < _PLAIN]
-        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=coded)
-        read = list(dict.fromkeys([*named.values(), *([part.time] if part.time else [])]))
+        dictionary_columns = [n for n, size in _sizes(metadata, part.groups).items() if n in texts and size < _PLAIN]
+        parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=dictionary_columns)
+        read = list(dict.fromkeys([*column_names.values(), *([part.time] if part.time else [])]))
         table = parquet.read_row_groups(list(part.groups), columns=read)
     columns: list[pa.Array | None] = []
     for i, attribute in enumerate(schema):
-        if i not in named:
+        if i not in column_names:
             columns.append(None)
             continue
-        column = table.column(named[i])
+        column = table.column(column_names[i])
         if pa.types.is_dictionary(column.type) and column.num_chunks:
             array = pa.concat_arrays(column.unify_dictionaries().chunks)
             columns.append(array.cast(pa.dictionary(pa.int32(), pa.string())))
@@ -294,10 +297,10 @@ def join(batches: Sequence[InputBatch], clock: Array | None = None) -> InputBatc
             parts.setdefault(stream, []).append((base, rows))
         base += len(b.clock)
     out = InputBatch(np.concatenate([b.clock for b in batches]) if clock is None else clock)
-    for stream, found in parts.items():
+    for stream, stream_rows in parts.items():
         out.rows[stream] = StreamRows(
-            np.concatenate([r.step + at for at, r in found]),
-            np.concatenate([r.ts for _, r in found]),
-            [concat_columns(cs) for cs in zip(*(r.columns for _, r in found), strict=True)],
+            np.concatenate([r.step + at for at, r in stream_rows]),
+            np.concatenate([r.ts for _, r in stream_rows]),
+            [concat_columns(cs) for cs in zip(*(r.columns for _, r in stream_rows), strict=True)],
         )
     return out

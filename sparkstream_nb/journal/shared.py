@@ -40,7 +40,7 @@ _S3_OPTIONS = {"region", "endpoint_override", "scheme"}
 _CONNECT_SECONDS, _REQUEST_SECONDS, _TRIES = 5, 30, 3
 _MOST_SAID = 200
 
-_opened: dict[tuple[int, str], tuple[Any, str]] = {}
+_file_systems: dict[tuple[int, str], tuple[Any, str]] = {}
 _folders: dict[int, Path] = {}
 
 
@@ -80,14 +80,14 @@ class Shared:
     def settings(self) -> dict[str, str]:
         """The settings of a Spark session that say where an S3 server other than Amazon's is."""
         parts = urlsplit(self.address)
-        given = dict(parse_qsl(parts.query))
+        options = dict(parse_qsl(parts.query))
         out = {}
-        if "region" in given:
-            out["fs.s3a.endpoint.region"] = given["region"]
-        if "endpoint_override" in given:
-            out["fs.s3a.endpoint"] = f"{given.get('scheme', 'https')}://{given['endpoint_override']}"
+        if "region" in options:
+            out["fs.s3a.endpoint.region"] = options["region"]
+        if "endpoint_override" in options:
+            out["fs.s3a.endpoint"] = f"{options.get('scheme', 'https')}://{options['endpoint_override']}"
             out["fs.s3a.path.style.access"] = "true"
-            out["fs.s3a.connection.ssl.enabled"] = str(given.get("scheme") != "http").lower()
+            out["fs.s3a.connection.ssl.enabled"] = str(options.get("scheme") != "http").lower()
         return out
 
     def check(self) -> None:
@@ -103,8 +103,8 @@ class Shared:
 
     def unreached_error(self, error: Exception) -> SparkStreamError:
         """Error for a failed call, as shown to the user."""
-        said = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
-        return SparkStreamError(mask_passwords(printable(said)))
+        message = f"{self.address} cannot be reached: {' '.join(str(error).split())[:_MOST_SAID]}"
+        return SparkStreamError(mask_passwords(printable(message)))
 
     def put(self, name: str, blob: bytes) -> None:
         """Writes an object."""
@@ -135,9 +135,9 @@ class Shared:
         from pyarrow.fs import FileSelector, FileType
 
         system, root = self._open()
-        for found in system.get_file_info(FileSelector(root, allow_not_found=True, recursive=True)):
-            if found.type == FileType.File:
-                name = found.path[len(root) :].lstrip("/")
+        for info in system.get_file_info(FileSelector(root, allow_not_found=True, recursive=True)):
+            if info.type == FileType.File:
+                name = info.path[len(root) :].lstrip("/")
                 private_folder((folder / name).parent)
                 with contextlib.suppress(FileNotFoundError):  # removed meanwhile, as Spark does with old state
                     self.get_file(name, folder / name)
@@ -147,8 +147,8 @@ class Shared:
         from pyarrow.fs import FileSelector, FileType
 
         system, root = self._open()
-        found = system.get_file_info(FileSelector(f"{root}/{folder}", allow_not_found=True))
-        return sorted(f.base_name for f in found if f.type == FileType.File)
+        infos = system.get_file_info(FileSelector(f"{root}/{folder}", allow_not_found=True))
+        return sorted(f.base_name for f in infos if f.type == FileType.File)
 
     def has(self, name: str) -> bool:
         """True if there is an object, or a folder, of a name."""
@@ -199,7 +199,7 @@ class Shared:
     def _open(self) -> tuple[Any, str]:
         """The file system, and the path in it. One for each process: connections do not outlive a fork."""
         key = os.getpid(), self.address
-        if key not in _opened:
+        if key not in _file_systems:
             from pyarrow.fs import AwsStandardS3RetryStrategy, FileSystem, LocalFileSystem, S3FileSystem
 
             kind, options = self.system()
@@ -213,8 +213,8 @@ class Shared:
                 system = GcsFileSystem(retry_time_limit=timedelta(seconds=_CONNECT_SECONDS))
             else:
                 system, _ = FileSystem.from_uri(kind)
-            _opened[key] = system, self.path
-        return _opened[key]
+            _file_systems[key] = system, self.path
+        return _file_systems[key]
 
 
 def shared_at(address: str | None) -> Shared | None:
@@ -222,21 +222,22 @@ def shared_at(address: str | None) -> Shared | None:
     if address is None:
         return None
     parts = urlsplit(address)
-    shown = mask_passwords(address)
+    shown_address = mask_passwords(address)
     if parts.scheme not in SCHEMES or (parts.scheme != "file" and not parts.netloc) or not parts.path.strip("/"):
         raise Misuse(
-            f"'{shown}' is no address where Spark's machines and this one can meet: write s3://BUCKET/FOLDER, "
+            f"'{shown_address}' is no address where Spark's machines and this one can meet: write s3://BUCKET/FOLDER, "
             "gs://BUCKET/FOLDER, hdfs://HOST:PORT/FOLDER, abfs://CONTAINER@ACCOUNT/FOLDER or file:///FOLDER"
         )
     if parts.password or (parts.username and parts.scheme != "abfs"):
         raise Misuse(
-            f"'{shown}' has credentials in it: give them to the machines by their environment (AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY) or by their roles"
+            f"'{shown_address}' has credentials in it: give them to the machines by their environment "
+            "(AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) or by their roles"
         )
     unknown = sorted({name for name, _ in parse_qsl(parts.query)} - _S3_OPTIONS) if parts.scheme == "s3" else []
     if unknown or (parts.query and parts.scheme != "s3"):
         raise Misuse(
-            f"'{shown}': what follows the ? can be region, endpoint_override and scheme, of an s3:// address alone"
+            f"'{shown_address}': what follows the ? can be region, endpoint_override and scheme, of an s3:// address "
+            "alone"
         )
     return Shared(address)
 

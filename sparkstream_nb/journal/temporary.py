@@ -42,13 +42,13 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
         os.kill(os.getpid(), number)
 
     here = threading.current_thread() is threading.main_thread()
-    watched = here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    if watched:
+    handles_signal = here and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if handles_signal:
         signal.signal(signal.SIGTERM, end_process)
     try:
         yield inner
     finally:
-        if watched:
+        if handles_signal:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -66,11 +66,11 @@ from .tree import (
 
 
 class QueryBuilder(Builder):
-    """Builds whole apps, queries and on-demand queries. `defined`: an app's streams are defined elsewhere."""
+    """Builds whole apps, queries and on-demand queries. `may_begin_with_query`: streams are defined elsewhere."""
 
-    def __init__(self, source: SourceText, *, defined: bool = False) -> None:
+    def __init__(self, source: SourceText, *, may_begin_with_query: bool = False) -> None:
         super().__init__(source)
-        self.defined = defined
+        self.may_begin_with_query = may_begin_with_query
 
     # -------------------------------------------------------------------------------------------------- app
 
@@ -83,17 +83,17 @@ class QueryBuilder(Builder):
             if i == 0:
                 app_annotations = self._take_app_annotations(sub(statement, 0))
             try:
-                built = self.build(statement)
+                part = self.build(statement)
             except RecursionError:
                 self.fail(statement, TOO_DEEP, SHALLOWER)
             self.active.clear()
-            if not isinstance(built, Definition):
-                elements.append(built)
+            if not isinstance(part, Definition):
+                elements.append(part)
             elif elements:
                 self.fail(statement, "a definition cannot follow a query", "Move it before the first query.")
             else:
-                definitions.append(built)
-            if not definitions and not self.defined:
+                definitions.append(part)
+            if not definitions and not self.may_begin_with_query:
                 self.fail(
                     statement, "an app begins with a definition, not a query", "Put 'define stream ...;' before it."
                 )
@@ -162,13 +162,13 @@ class QueryBuilder(Builder):
         refuse_driver_without_key(annotations)
         stream = self.build(source)
         selection = self._selection(b, select, group_by)
-        written = self._durations(durations)
+        duration_list = self._durations(durations)
         return AggregationDefinition(
             name_of(name),
             stream,
             selection,
             self.optional(by),
-            written,
+            duration_list,
             durations.data == "duration_range",
             annotations,
             span=self.span(b),
@@ -202,11 +202,11 @@ class QueryBuilder(Builder):
 
     def _attributes(self, b: Branch) -> tuple[AttributeDefinition, ...]:
         out = cast("tuple[AttributeDefinition, ...]", self.build(b))
-        seen: set[str] = set()
+        names: set[str] = set()
         for child, attribute in zip(parts(b), out, strict=True):
-            if attribute.name in seen:
+            if attribute.name in names:
                 self.fail(child, f"the attribute '{attribute.name}' is already defined")
-            seen.add(attribute.name)
+            names.add(attribute.name)
         return out
 
     def _no_annotations(self, b: Branch, what: str) -> None:
@@ -238,7 +238,7 @@ class QueryBuilder(Builder):
 
     def query(self, b: Branch) -> Query:
         annotations, stream, selection, rate, output = parts(b)
-        built = Query(
+        query = Query(
             self.build(stream),
             Selection() if selection is None else self.build(selection),
             self.build(output),
@@ -247,7 +247,7 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
         self.active.clear()
-        return built
+        return query
 
     def anonymous(self, b: Branch) -> AnonymousStream:
         outer, self.active = self.active, set()
@@ -272,12 +272,12 @@ class QueryBuilder(Builder):
         return name
 
     def _handlers(self, b: Branch, *, windows: int, where: str, last: bool = False) -> tuple[Handler, ...]:
-        found = 0
+        windows_so_far = 0
         for child in parts(b):
-            if last and found:
+            if last and windows_so_far:
                 self.fail(child, "in a join, nothing follows a stream's window", "Put the window last.")
-            found += child.data == "window"
-            if found > windows:
+            windows_so_far += child.data == "window"
+            if windows_so_far > windows:
                 one = "only one window" if windows else "no window"
                 self.fail(child, f"{where} takes {one}")
         return tuple(self.build(c) for c in parts(b))
@@ -459,8 +459,8 @@ class QueryBuilder(Builder):
         if b is None:
             return None
         out = cast(Expression, self.build(sub(b, 0)))
-        whole = isinstance(out, Constant) and out.type in (Type.INT, Type.LONG)
-        if not (whole or isinstance(out, TimeConstant)):
+        is_integer = isinstance(out, Constant) and out.type in (Type.INT, Type.LONG)
+        if not (is_integer or isinstance(out, TimeConstant)):
             self.fail(sub(b, 0), f"'{clause}' takes an integer constant")
         return out
 

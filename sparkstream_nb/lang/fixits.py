@@ -62,17 +62,17 @@ _STATEMENTS = frozenset({"define", "from", "partition", "@"})
 
 
 def _smart_quotes(f: SyntaxFailure) -> Advice | None:
-    found = f.token()
-    if found is None or found.type != STRAY or found[0] not in _SMART_QUOTES:
+    token = f.token()
+    if token is None or token.type != STRAY or token[0] not in _SMART_QUOTES:
         return None
-    return Advice(f"'{found}' is a typographic quote", "Type a straight one: ' or \".")
+    return Advice(f"'{token}' is a typographic quote", "Type a straight one: ' or \".")
 
 
 def _typographic_arrow(f: SyntaxFailure) -> Advice | None:
-    found = f.token()
-    if found is None or found.type != STRAY or found[0] not in _ARROWS:
+    token = f.token()
+    if token is None or token.type != STRAY or token[0] not in _ARROWS:
         return None
-    return Advice(f"'{found}' is a typographic character", "Type '->' for 'is followed by', '-' for minus.")
+    return Advice(f"'{token}' is a typographic character", "Type '->' for 'is followed by', '-' for minus.")
 
 
 def _stray_comma(f: SyntaxFailure) -> Advice | None:
@@ -96,8 +96,8 @@ def _doubled_comma(f: SyntaxFailure) -> Advice | None:
 def _truncated_annotation(f: SyntaxFailure) -> Advice | None:
     ends = {"define", "from", "partition", ";", ""}
     before = f.token(-1)
-    swallowed = before is not None and before.type == "KWNAME" and f.word(-1) in ends
-    if not f.inside_annotation() or not (f.word() in ends or swallowed):
+    is_keyword_name = before is not None and before.type == "KWNAME" and f.word(-1) in ends
+    if not f.inside_annotation() or not (f.word() in ends or is_keyword_name):
         return None
     return Advice("an annotation above is not closed", "Every '(' needs a ')': the text may have been cut off.")
 
@@ -137,10 +137,10 @@ def _slashes(f: SyntaxFailure) -> Advice | None:
 
 
 def _time_without_space(f: SyntaxFailure) -> Advice | None:
-    before, found = f.token(-1), f.token()
-    if before is None or found is None or before.end_pos != found.start_pos or before.type not in ("DOUBLE", "FLOAT"):
+    before, token = f.token(-1), f.token()
+    if before is None or token is None or before.end_pos != token.start_pos or before.type not in ("DOUBLE", "FLOAT"):
         return None
-    unit = (before[-1] + found).lower()
+    unit = (before[-1] + token).lower()
     if unit not in UNIT_SPELLINGS:
         return None
     return Advice(f"'{before}' is read as a separate number here", f"Write '{before[:-1]} {unit}'.", -1)
@@ -165,22 +165,22 @@ def _foreign_operator(f: SyntaxFailure) -> Advice | None:
 
 
 def _unary_minus(f: SyntaxFailure) -> Advice | None:
-    before, found = f.token(-1), f.token()
-    if before is None or found is None or before.type not in ("MINUS", "PLUS"):
+    before, token = f.token(-1), f.token()
+    if before is None or token is None or before.type not in ("MINUS", "PLUS"):
         return None
     if "INT" not in f.expected or "ID" in f.expected:
         return None
-    return Advice(f"a sign is allowed only before a number, not before '{found}'", f"Write '0 {before} {found}'.", -1)
+    return Advice(f"a sign is allowed only before a number, not before '{token}'", f"Write '0 {before} {token}'.", -1)
 
 
 def _unclosed_string(f: SyntaxFailure) -> Advice | None:
-    found = f.token()
-    if found is None or found.type != STRAY or found[0] not in "'\"":
+    token = f.token()
+    if token is None or token.type != STRAY or token[0] not in "'\"":
         return None
-    other = '"' if found == "'" else "'"
+    other = '"' if token == "'" else "'"
     return Advice(
         "this string is not closed on its line",
-        f"Close it with {found}. There are no escapes: put {other}...{other} around {found}, "
+        f"Close it with {token}. There are no escapes: put {other}...{other} around {token}, "
         'and """...""" around both or around several lines.',
     )
 
@@ -192,10 +192,10 @@ def _open_body(f: SyntaxFailure) -> Advice | None:
 
 
 def _blank(f: SyntaxFailure) -> Advice | None:
-    found = f.token()
-    if found is None or found.type != STRAY or found[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
+    token = f.token()
+    if token is None or token.type != STRAY or token[0] not in "\u00a0\u2007\u202f\u200b\ufeff\f":
         return None
-    return Advice(f"there is an invisible character (U+{ord(found[0]):04X}) here", "Type a plain space.")
+    return Advice(f"there is an invisible character (U+{ord(token[0]):04X}) here", "Type a plain space.")
 
 
 def _keyword_after_comma(f: SyntaxFailure) -> Advice | None:
@@ -267,8 +267,8 @@ _SQL_WORDS = {
 def _sql_operator(f: SyntaxFailure) -> Advice | None:
     before = f.word(-1)
     if f.word() == "not" and f.word(1) in ("like", "ilike", "in", "between"):
-        found = f"'not {f.word(1)}' is not SiddhiQL"
-        return Advice(found, f"{_SQL_WORDS[f.word(1)].format(x=f.token(-1))} Put not (...) around it.")
+        message = f"'not {f.word(1)}' is not SiddhiQL"
+        return Advice(message, f"{_SQL_WORDS[f.word(1)].format(x=f.token(-1))} Put not (...) around it.")
     if f.word() in _SQL_WORDS and f.word() != "in" and f.token(-1) is not None:
         return Advice(f"'{f.token()}' is not SiddhiQL", _SQL_WORDS[f.word()].format(x=f.token(-1)))
     if f.word() == "when" or before == "case":
@@ -322,10 +322,10 @@ def _name_of_several_words(f: SyntaxFailure) -> Advice | None:
     """`(Station Name string)`: words between a name and the type that follows are part of the name."""
     if f.expected != {"TYPE"} or f.start != "app" or f.token() is None or f.token(-1) is None:
         return None
-    before, found = f.tokens[f.at - 1], f.tokens[f.at]
-    if found.type == STRAY and not found[0].isspace():  # the text is not read beyond it
-        joined = _join_tokens([before, found])
-        return Advice("an attribute's name is one word", f"Put it in backticks, as in `{joined}`.")
+    before, token = f.tokens[f.at - 1], f.tokens[f.at]
+    if token.type == STRAY and not token[0].isspace():  # the text is not read beyond it
+        words = _join_tokens([before, token])
+        return Advice("an attribute's name is one word", f"Put it in backticks, as in `{words}`.")
     depth = 0
     for i in range(f.at, min(f.at + _MOST_WORDS, len(f.tokens))):
         word = str(f.tokens[i])
@@ -414,10 +414,10 @@ def _magic(f: SyntaxFailure) -> Advice | None:
 
 def _interval(f: SyntaxFailure) -> Advice | None:
     at = 0 if f.word() == "interval" else -1
-    found = f.token(at + 1)
-    if f.word(at) != "interval" or found is None or found.type not in ("STRING", "INT"):
+    count_token = f.token(at + 1)
+    if f.word(at) != "interval" or count_token is None or count_token.type not in ("STRING", "INT"):
         return None
-    count = str(found).strip("'\"")
+    count = str(count_token).strip("'\"")
     time = f"{count} {UNIT_SPELLINGS.get(f.word(at + 2), 'min')}" if count.isdigit() else "10 min"
     return Advice("'interval' is not SiddhiQL", f"Write '{time}'.", at)
 
@@ -490,16 +490,16 @@ def _third_of_a_logical_state(f: SyntaxFailure) -> Advice | None:
     """`A and B and C`, also in parentheses: of a pattern Siddhi correlates two by `and` and `or`."""
     if f.word() not in ("and", "or"):
         return None
-    depth, found = 0, False
+    depth, has_other = 0, False
     for i in range(f.at - 1, -1, -1):
         word = str(f.tokens[i]).lower()
         depth += {"]": 1, "[": -1}.get(word, 0)
         if word in ("->", ",") or depth < 0:
             return None
-        found = found or (word in ("and", "or") and depth == 0)
+        has_other = has_other or (word in ("and", "or") and depth == 0)
         if word == "from":
             break
-    if not found:
+    if not has_other:
         return None
     return Advice(TWO_EVENTS.format(f.token()), THIRD_EVENT)
 
@@ -548,9 +548,9 @@ FIXITS: tuple[tuple[str, Callable[[SyntaxFailure], Advice | None]], ...] = (
 def advice(failure: SyntaxFailure) -> Advice | None:
     """The advice of the first entry of `FIXITS` that recognizes the mistake, or None."""
     for _, look in FIXITS:
-        found = look(failure)
-        if found is not None:
-            return found
+        fixit = look(failure)
+        if fixit is not None:
+            return fixit
     return None
 
 

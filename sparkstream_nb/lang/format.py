@@ -67,17 +67,17 @@ def read_tokens(text: str) -> list[Token]:
     kinds = [0] * len(places)
     first: ParseStop | None = None
     while True:
-        filled = list(text)
+        characters = list(text)
         for (start, end), kind in zip(places, kinds, strict=True):
-            filled[start:end] = _stand_in(_STAND_INS[kind], end - start)
-        found = tokens(SourceText("".join(filled), substitute=False), lark)
-        read = reader.read(found, "app")
+            characters[start:end] = _stand_in(_STAND_INS[kind], end - start)
+        all_tokens = tokens(SourceText("".join(characters), substitute=False), lark)
+        read = reader.read(all_tokens, "app")
         if not isinstance(read, ParseStop):
             return _as_written(text, read, dict(places))
         first = first or read
         # The one that was refused, or the last one before the place, may have to stand for something else.
-        at = found[read.at].start_pos or 0 if read.at < len(found) else len(text)
-        starts = {t.start_pos for t in found}
+        at = all_tokens[read.at].start_pos or 0 if read.at < len(all_tokens) else len(text)
+        starts = {t.start_pos for t in all_tokens}
         open_ = [i for i, (s, _) in enumerate(places) if s <= at and s in starts and kinds[i] + 1 < len(_STAND_INS)]
         if not open_:
             failure = SyntaxFailure(first.tokens, first.at, first.expected, "app")
@@ -132,28 +132,28 @@ def _with_comments(text: str, read: Sequence[Token]) -> tuple[list[TextPiece], l
     return out, rest
 
 
-def _comments(text: str, start: int, end: int, behind: TextPiece | None) -> list[str]:
-    """The comments in a gap between tokens; comments on the line of the token `behind` go to it.
+def _comments(text: str, start: int, end: int, previous: TextPiece | None) -> list[str]:
+    """The comments in a gap between tokens; comments on the line of the `previous` token go to it.
 
     Between statements, "" among them is an empty line.
     """
-    own: list[str] = []
-    between = behind is None or behind.kind in ("SEMICOLON", "_BEGIN")
+    comments: list[str] = []
+    between = previous is None or previous.kind in ("SEMICOLON", "_BEGIN")
     at = start
     for m in _COMMENT.finditer(text, start, end):
         comment = m.group().rstrip()
-        if own and between and text.count("\n", at, m.start()) > 1:
-            own.append("")
-        if behind is None or own or "\n" in text[at : m.start()]:
-            own.append(comment)
-        elif behind.after or comment.startswith("--") or "\n" in comment:
-            behind.after.append(comment)
+        if comments and between and text.count("\n", at, m.start()) > 1:
+            comments.append("")
+        if previous is None or comments or "\n" in text[at : m.start()]:
+            comments.append(comment)
+        elif previous.after or comment.startswith("--") or "\n" in comment:
+            previous.after.append(comment)
         else:
-            behind.text += f" {comment}"
+            previous.text += f" {comment}"
         at = m.end()
-    if own and between and end < len(text) and text.count("\n", at, end) > 1:
-        own.append("")
-    return own
+    if comments and between and end < len(text) and text.count("\n", at, end) > 1:
+        comments.append("")
+    return comments
 
 
 # ---------------------------------------------------------------------------------------------------------- statements
@@ -232,14 +232,14 @@ def _clauses(pieces: Sequence[TextPiece]) -> list[list[TextPiece]]:
 def _nest_brackets(pieces: Sequence[TextPiece]) -> list[Part]:
     """The pieces, with bracketed parts as groups."""
     stack: list[list[Part]] = [[]]
-    opened: list[TextPiece] = []
+    open_brackets: list[TextPiece] = []
     for piece in pieces:
         if piece.kind in _OPEN:
-            opened.append(piece)
+            open_brackets.append(piece)
             stack.append([])
         elif piece.kind in _OPEN.values():
             inner = stack.pop()
-            stack[-1].append(BracketGroup(opened.pop(), inner, piece))
+            stack[-1].append(BracketGroup(open_brackets.pop(), inner, piece))
         else:
             stack[-1].append(piece)
     return stack[0]

@@ -13,7 +13,7 @@ from typing import Any, cast
 from lark import Lark, Token, Tree
 from lark import __version__ as lark_version
 
-from ..caches import keep, kept
+from ..caches import keep, read_cached
 from ..errors import SiddhiError, SiddhiSyntaxError
 from .build_queries import QueryBuilder
 from .fixits import SyntaxFailure
@@ -25,13 +25,13 @@ from .tree import App, Expression, OnDemandQuery
 _STARTS = ("app", "only_on_demand", "only_expression")
 
 
-def parse(text: str, variables: Mapping[str, str] | None = None, *, defined: bool = False) -> App:
+def parse(text: str, variables: Mapping[str, str] | None = None, *, may_begin_with_query: bool = False) -> App:
     """The tree of a whole app. `variables` gives the values of `${NAME}`; environment variables are not used.
-    `defined`: streams are defined elsewhere, so the text may begin with a query.
+    `may_begin_with_query`: streams are defined elsewhere, so the text may begin with a query.
 
     Raises SiddhiSyntaxError, with the text for its caret, if Siddhi's compiler raises SiddhiParserException.
     """
-    return cast(App, _parse(text, "app", variables, defined=defined))
+    return cast(App, _parse(text, "app", variables, may_begin_with_query=may_begin_with_query))
 
 
 def parse_on_demand(text: str) -> OnDemandQuery:
@@ -51,37 +51,39 @@ def machinery() -> tuple[Lark, TokenReader]:
     # Making the tables takes a process some 0.3 s, and gives the same each time.
     made_of = repr((grammar, _STARTS, lark_version, sys.version))
     name = f"grammar-{hashlib.sha256(made_of.encode()).hexdigest()[:16]}"
-    parser = _kept(name)
+    parser = _load_tables(name)
     if parser is None:
         starts = list(_STARTS)
         parser = Lark(
             grammar, parser="lalr", lexer="basic", start=starts, propagate_positions=True, maybe_placeholders=True
         )
-        saved = io.BytesIO()
-        parser.save(saved)
-        keep(name, saved.getvalue())
+        tables = io.BytesIO()
+        parser.save(tables)
+        keep(name, tables.getvalue())
     return parser, TokenReader(parser)
 
 
-def _kept(name: str) -> Lark | None:
+def _load_tables(name: str) -> Lark | None:
     """The parser built from cached tables; None if there are none, or they cannot be read."""
-    found = kept(name)
-    if found is None:
+    tables = read_cached(name)
+    if tables is None:
         return None
     try:
-        return Lark.load(io.BytesIO(found))
+        return Lark.load(io.BytesIO(tables))
     except Exception:  # the file is not whole: it is made again
         return None
 
 
-def _parse(text: str, start: str, variables: Mapping[str, str] | None = None, *, defined: bool = False) -> object:
+def _parse(
+    text: str, start: str, variables: Mapping[str, str] | None = None, *, may_begin_with_query: bool = False
+) -> object:
     parser, reader = machinery()
     source = SourceText(text, variables, substitute=start == "app")
     try:
         read = reader.read(tokens(source, parser), start)
         if isinstance(read, ParseStop):
             raise syntax_error(source, SyntaxFailure(read.tokens, read.at, read.expected, start))
-        return QueryBuilder(source, defined=defined).build(_tree(parser, start, read))
+        return QueryBuilder(source, may_begin_with_query=may_begin_with_query).build(_tree(parser, start, read))
     except SiddhiError as e:
         raise e.with_source(text) from None
     except RecursionError:

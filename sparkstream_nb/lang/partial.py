@@ -54,13 +54,13 @@ def before_cursor(text: str, start: Start) -> Unfinished | None:
     if last.type == STRAY and last not in _QUOTES:
         return None if last == "{" else Unfinished(tuple(read), None)
     statement = statements(read)[-1]
-    decided = machinery()[1].read(statement, start)
+    result = machinery()[1].read(statement, start)
     quote = str(last) if last.type == STRAY else None
-    if not isinstance(decided, ParseStop):  # the text may end here, and more may follow
-        expected = machinery()[1].expected_after(decided, start)
-        return Unfinished(tuple(decided), expected, quote)
-    complete = decided.at >= len(decided.tokens)
-    return Unfinished(tuple(decided.tokens), decided.expected if complete else None, quote)
+    if not isinstance(result, ParseStop):  # the text may end here, and more may follow
+        expected = machinery()[1].expected_after(result, start)
+        return Unfinished(tuple(result), expected, quote)
+    complete = result.at >= len(result.tokens)
+    return Unfinished(tuple(result.tokens), result.expected if complete else None, quote)
 
 
 def statements(read: Sequence[Token]) -> list[list[Token]]:

@@ -41,9 +41,9 @@ class SourceText:
             value = self._value(m, variables or {})
             out += [original[at : m.start()], value]
             length += m.start() - at
-            self._cut(length, m.start(), copied=False)
+            self._cut(length, m.start(), is_copy=False)
             length += len(value)
-            self._cut(length, m.end(), copied=True)
+            self._cut(length, m.end(), is_copy=True)
             at = m.end()
         out.append(original[at:])
         self.text = "".join(out)
@@ -58,14 +58,14 @@ class SourceText:
         span = self.original_span(m.start(), m.end())
         raise SiddhiSyntaxError(f"no value is given for '${{{name}}}'", span, hint=hint, source=self.original)
 
-    def _cut(self, offset: int, origin: int, *, copied: bool) -> None:
+    def _cut(self, offset: int, origin: int, *, is_copy: bool) -> None:
         self._cuts.append(offset)
-        self._origins.append((origin, copied))
+        self._origins.append((origin, is_copy))
 
     def _origin(self, offset: int) -> int:
         i = bisect.bisect_right(self._cuts, offset) - 1
-        start, copied = self._origins[i]
-        return start + offset - self._cuts[i] if copied else start
+        start, is_copy = self._origins[i]
+        return start + offset - self._cuts[i] if is_copy else start
 
     def original_span(self, start: int, end: int) -> Span:
         """The span of `original[start:end]`."""

@@ -57,12 +57,12 @@ _MOST_WORDS = 5
 
 def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxError:
     """The error for a failure: the token found, the expected ones, and a hint if there is one."""
-    known = advice(failure)
-    if known is not None:
-        return SiddhiSyntaxError(known.message, _span(source, failure, known.offset), hint=known.hint)
+    fixit = advice(failure)
+    if fixit is not None:
+        return SiddhiSyntaxError(fixit.message, _span(source, failure, fixit.offset), hint=fixit.hint)
     expected = expected_words(failure.expected)
     return SiddhiSyntaxError(
-        f"found {_found(source, failure)}, expected {expected}",
+        f"found {_describe_token(source, failure)}, expected {expected}",
         _span(source, failure, 0),
         hint=_suggest_spelling(failure) or _keyword_as_name(failure),
     )
@@ -71,29 +71,31 @@ def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxErro
 def expected_words(expected: frozenset[str]) -> str:
     """A readable list of a set of terminals: "a name, ',' or ')'"."""
     rest = set(expected)
-    said: list[str] = []
+    phrases_said: list[str] = []
     late: list[str] = []
-    for phrases, out in ((_PHRASES, said), (_SAID_LATE, late)):
-        for needed, covered, words in phrases:
-            if needed <= rest:
-                rest -= covered
+    for phrases, out in ((_PHRASES, phrases_said), (_SAID_LATE, late)):
+        for needed_terminals, covered_terminals, words in phrases:
+            if needed_terminals <= rest:
+                rest -= covered_terminals
                 out += words
     if "SEMICOLON" in rest:
         rest.discard(END)
     if len(rest) > len(rest & _CONTINUATIONS):
         rest -= _CONTINUATIONS
-    said += [f"'{sign}'" for kind, sign in _PUNCTUATION.items() if kind in rest]
+    phrases_said += [f"'{sign}'" for kind, sign in _PUNCTUATION.items() if kind in rest]
     keywords = sorted(f"'{WORDS_OF[kind][0]}'" for kind in rest if kind in WORDS_OF)
-    said += ["a time unit such as 'sec'"] if "UNIT" in rest else keywords if len(keywords) <= _MOST_WORDS else []
-    said += late
+    phrases_said += (
+        ["a time unit such as 'sec'"] if "UNIT" in rest else keywords if len(keywords) <= _MOST_WORDS else []
+    )
+    phrases_said += late
     if END in rest:
-        said.append("the end of the text")
-    if not said:
-        said = keywords or sorted(f"'{_PUNCTUATION[k]}'" for k in rest if k in _PUNCTUATION)
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
+        phrases_said.append("the end of the text")
+    if not phrases_said:
+        phrases_said = keywords or sorted(f"'{_PUNCTUATION[k]}'" for k in rest if k in _PUNCTUATION)
+    return phrases_said[0] if len(phrases_said) == 1 else f"{', '.join(phrases_said[:-1])} or {phrases_said[-1]}"
 
 
-def _found(source: SourceText, failure: SyntaxFailure) -> str:
+def _describe_token(source: SourceText, failure: SyntaxFailure) -> str:
     token = failure.token()
     if token is None:
         return "the end of the text"

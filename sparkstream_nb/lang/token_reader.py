@@ -74,16 +74,16 @@ class TokenReader:
                 if furthest is None or i > furthest[0]:
                     furthest = (i, out[:], stack)
                 if not branches or retries > _MAX_RETRIES:
-                    at, read, reached = furthest
-                    return ParseStop([*read, *tokens[at:]], at, self.expected_terminals(reached, start))
+                    at, read, furthest_stack = furthest
+                    return ParseStop([*read, *tokens[at:]], at, self.expected_terminals(furthest_stack, start))
                 retries += 1
                 name_at, stack = branches.pop()
                 del out[name_at:]
 
-    def expected_after(self, decided: list[Token], start: str) -> frozenset[str]:
+    def expected_after(self, tokens: list[Token], start: str) -> frozenset[str]:
         """The terminals that could follow tokens that `read` has decided."""
         stack = Stack(self._starts[start], None)
-        for token in decided:
+        for token in tokens:
             after = self._step(stack, token.type)
             assert after is not None
             stack = after

@@ -82,9 +82,9 @@ class AvroWriter(BodyWriter):
     def event(self, row: Row) -> str:
         """See `BodyWriter`."""
         if self.filled is None:
-            return self._written(dict(zip(self.schema.names, row, strict=True)))
+            return self._encode_record(dict(zip(self.schema.names, row, strict=True)))
         try:
-            return self._written(json.loads(self.filled(row)))
+            return self._encode_record(json.loads(self.filled(row)))
         except (ValueError, RecursionError):
             return _UnwrittenRecord("its payload is not JSON")
 
@@ -100,7 +100,7 @@ class AvroWriter(BodyWriter):
         """See `BodyWriter`."""
         return str(body) if isinstance(body, _UnwrittenRecord) else None
 
-    def _written(self, record: Any) -> str:
+    def _encode_record(self, record: Any) -> str:
         import fastavro
 
         out = io.BytesIO()

@@ -34,9 +34,9 @@ BatchReader = Callable[[Sequence[bytes]], EventBatch | None]
 
 def read_in_halves(read: BatchReader, messages: Sequence[bytes]) -> list[EventBatch]:
     """Results of `read` for messages. If they do not fit, because of a few among them, it gets halves of them."""
-    found = read(messages)
-    if found is not None:
-        return [found]
+    events = read(messages)
+    if events is not None:
+        return [events]
     if len(messages) <= _SMALLEST:
         return []
     half = len(messages) // 2

@@ -70,7 +70,7 @@ class BinaryWriter(BodyWriter):
     """Writes binary messages, as texts of latin-1."""
 
     encoding = "latin-1"
-    stamped = True
+    writes_times = True
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         super().__init__(mapping, schema)

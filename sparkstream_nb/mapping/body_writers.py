@@ -15,8 +15,8 @@ from ..engine.expressions.java_values import text
 from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema, Type
 from .attribute_values import MessageError, Row, Values
-from .column_texts import joined_texts, rewritten, value_texts
-from .json_text import GSON, valid, written
+from .column_texts import joined_texts, rewrite_matches, value_texts
+from .json_text import GSON, valid, write_json
 from .xml_tree import parse_xml
 
 _UNDEFINED = "undefined"
@@ -28,10 +28,10 @@ Pieces = list["str | pa.Array"]
 
 class BodyWriter(ABC):
     """Writes messages of one format. Whole columns give the same texts as single events. `encoding`: that of its
-    texts, latin-1 if they are bytes. `stamped`: events are written with their times, by `event_at`."""
+    texts, latin-1 if they are bytes. `writes_times`: events are written with their times, by `event_at`."""
 
     encoding = "utf-8"
-    stamped = False
+    writes_times = False
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         self.schema = schema
@@ -125,9 +125,9 @@ class JsonBodyWriter(BodyWriter):
     def default(self, row: Row) -> str:
         """See `BodyWriter`."""
         items = [
-            name + shown
+            name + text
             for name, a, value in zip(self.names, self.schema, row, strict=True)
-            if (shown := self._value(a.type, value)) is not None
+            if (text := self._value(a.type, value)) is not None
         ]
         return '{"event":{' + ",".join(items) + "}}"
 
@@ -140,8 +140,8 @@ class JsonBodyWriter(BodyWriter):
         if type is not Type.OBJECT:
             return text(type, value)
         if isinstance(value, dict):
-            return written(value, GSON, nulls=self.format.nulls) if value else None
-        return written(value, GSON) if isinstance(value, str | bool | int | float) else None
+            return write_json(value, GSON, nulls=self.format.nulls) if value else None
+        return write_json(value, GSON) if isinstance(value, str | bool | int | float) else None
 
     def pieces(self, columns: Sequence[pa.Array]) -> Pieces:
         """See `BodyWriter`."""
@@ -150,7 +150,7 @@ class JsonBodyWriter(BodyWriter):
         for name, a, column in zip(self.names, self.schema, columns, strict=True):
             texts = value_texts(a.type, column)
             if a.type is Type.STRING:
-                texts = rewritten(texts, r'["\\\x00-\x1f\x{2028}\x{2029}]', lambda t: t.translate(GSON))
+                texts = rewrite_matches(texts, r'["\\\x00-\x1f\x{2028}\x{2029}]', lambda t: t.translate(GSON))
                 texts = pc.binary_join_element_wise('"', texts, '"', "")
             out += [before + name, pc.fill_null(texts, self.null_value)]
             before = ","
@@ -184,13 +184,13 @@ class CsvBodyWriter(BodyWriter):
             texts = value_texts(self.schema[c].type, columns[c])
             if self.schema[c].type is Type.STRING:
                 odd = rf'^$|^[\x00-#]|[\x00- ]$|["\r\n\x{{{ord(self.delimiter):x}}}]'
-                texts = rewritten(texts, odd, self._first if i == 0 else self._later)
+                texts = rewrite_matches(texts, odd, self._first if i == 0 else self._later)
             out += [pc.fill_null(texts, "null"), self.delimiter if i + 1 < len(self.columns) else "\n"]
         return out
 
     def _line(self, values: Sequence[str | None]) -> str:
-        shown = ["null" if v is None else self._quote_value(v, i == 0) for i, v in enumerate(values)]
-        return self.delimiter.join(shown) + "\n"
+        texts = ["null" if v is None else self._quote_value(v, i == 0) for i, v in enumerate(values)]
+        return self.delimiter.join(texts) + "\n"
 
     def _first(self, value: str) -> str:
         return self._quote_value(value, True)
@@ -238,14 +238,18 @@ class KeyValueBodyWriter(BodyWriter):
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         super().__init__(mapping, schema)
         assert isinstance(mapping.format, KeyValueSink)
-        whole = tuple((n, Template((i,), i)) for i, n in enumerate(schema.names))
-        self.items = [(key, t.column, filler(t, schema)) for key, t in mapping.payload or whole]
+        all_attributes = tuple((n, Template((i,), i)) for i, n in enumerate(schema.names))
+        self.items = [(key, t.column, filler(t, schema)) for key, t in mapping.payload or all_attributes]
         self.payload = self.filled = None  # it has several
 
     def default(self, row: Row) -> str:
         """See `BodyWriter`."""
-        found = [(key, filled(row)) for key, whole, filled in self.items if whole is None or row[whole] is not None]
-        return urlencode(found, errors="replace")
+        pairs = [
+            (key, fill_template(row))
+            for key, position, fill_template in self.items
+            if position is None or row[position] is not None
+        ]
+        return urlencode(pairs, errors="replace")
 
 
 class XmlBodyWriter(BodyWriter):

@@ -37,13 +37,13 @@ def value_texts(type: Type, column: pa.Array) -> pa.Array:
     return number_texts(Column.from_arrow(type, column, StringPool()))
 
 
-def rewritten(texts: pa.Array, pattern: str, rewrite: Callable[[str], str]) -> pa.Array:
-    """The texts, those in which the regular expression finds something rewritten."""
-    found = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
-    if not pc.any(found).as_py():
+def rewrite_matches(texts: pa.Array, pattern: str, rewrite: Callable[[str], str]) -> pa.Array:
+    """The texts, those in which the regular expression finds something rewrite_matches."""
+    matches = pc.fill_null(pc.match_substring_regex(texts, pattern), False)
+    if not pc.any(matches).as_py():
         return texts
-    new = [rewrite(t).encode("utf-8", "replace").decode() for t in texts.filter(found).to_pylist()]
-    return pc.replace_with_mask(texts, found, pa.array(new, pa.string()))
+    new = [rewrite(t).encode("utf-8", "replace").decode() for t in texts.filter(matches).to_pylist()]
+    return pc.replace_with_mask(texts, matches, pa.array(new, pa.string()))
 
 
 def joined_texts(pieces: Sequence[str | pa.Array], n: int) -> list[str] | None:

@@ -45,7 +45,7 @@ def csv_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | No
 class _CsvBatchReader:
     def __init__(self, schema: Schema, places: list[int | None], delimiter: str) -> None:
         self.schema, self.places, self.delimiter = schema, places, delimiter
-        self.needed = 1 + max(p for p in places if p is not None)
+        self.least_columns = 1 + max(p for p in places if p is not None)
 
     def __call__(self, messages: Sequence[bytes]) -> EventBatch | None:
         """See `BatchReader`."""
@@ -58,20 +58,20 @@ class _CsvBatchReader:
             some = [line for line in some if line]
             lines += some
             counts.append(len(some))
-        found = self._lines(lines) if lines else None
-        if found is None:
+        events = self._lines(lines) if lines else None
+        if events is None:
             return None
-        of = np.repeat(np.arange(len(messages)), counts)[found.messages]
+        of = np.repeat(np.arange(len(messages)), counts)[events.messages]
         keep = (np.bincount(of, minlength=len(messages)) == np.array(counts))[of]
-        return EventBatch(_filter_columns(found.columns, keep), of[keep])
+        return EventBatch(_filter_columns(events.columns, keep), of[keep])
 
     def _lines(self, messages: Sequence[bytes]) -> EventBatch | None:
         """The events of messages that are one line each."""
-        width, chosen = self._chosen(messages)
-        if len(chosen) == 0:
+        width, message_numbers = self._chosen(messages)
+        if len(message_numbers) == 0:
             return None
-        if len(chosen) < len(messages):
-            messages = [messages[i] for i in chosen.tolist()]
+        if len(message_numbers) < len(messages):
+            messages = [messages[i] for i in message_numbers.tolist()]
         texts = self._texts(messages, width)
         if texts is None or texts.num_rows != len(messages):
             return None
@@ -85,13 +85,13 @@ class _CsvBatchReader:
             columns.append(column)
             if fits is not None:
                 keep &= fits
-        return EventBatch(_filter_columns(columns, keep), chosen[keep])
+        return EventBatch(_filter_columns(columns, keep), message_numbers[keep])
 
     def _chosen(self, messages: Sequence[bytes]) -> tuple[int, Array]:
         """The number of columns of most of the first lines, and the plain messages with that number."""
         d = self.delimiter.encode()
         width = Counter(m.count(d) for m in messages[:100]).most_common(1)[0][0] + 1
-        if width < self.needed:
+        if width < self.least_columns:
             return width, np.empty(0, np.int64)
         plain = np.fromiter(
             (
@@ -107,7 +107,7 @@ class _CsvBatchReader:
     def _texts(self, messages: Sequence[bytes], width: int) -> pa.Table | None:
         data = b"\n".join(messages) + b"\n"
         names = [f"c{i}" for i in range(width)]
-        wanted = sorted({p for p in self.places if p is not None})
+        column_numbers = sorted({p for p in self.places if p is not None})
         try:
             data.isascii() or data.decode()
             return pa.csv.read_csv(
@@ -116,7 +116,7 @@ class _CsvBatchReader:
                 pa.csv.ParseOptions(delimiter=self.delimiter, quote_char=False, ignore_empty_lines=False),
                 pa.csv.ConvertOptions(
                     column_types=dict.fromkeys(names, pa.string()),
-                    include_columns=[f"c{i}" for i in wanted],
+                    include_columns=[f"c{i}" for i in column_numbers],
                     strings_can_be_null=False,
                     check_utf8=False,
                 ),

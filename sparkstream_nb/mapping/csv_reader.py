@@ -27,22 +27,22 @@ class CsvReader:
         self.schema = schema
         self.fail = mapping.fail_on_missing
         self.places = places_of(mapping, schema)
-        self.needed = 1 + max((p for p in self.places if p is not None), default=-1)
+        self.least_columns = 1 + max((p for p in self.places if p is not None), default=-1)
         self.delimiter = mapping.format.delimiter
         # As Siddhi does with tabs: Commons CSV's TDF takes away white space around values.
-        self.trimmed = self.delimiter == "\t"
+        self.trims = self.delimiter == "\t"
         d = re.escape(self.delimiter)
-        space = "[ ]*" if self.trimmed else ""
+        space = "[ ]*" if self.trims else ""
         self.opening = re.compile(f'{space}"')
-        self.field = re.compile(rf'{space}"((?:[^"]|"")*+)"[^\S\r\n{d[-1] if self.trimmed else ""}]*(?={d}|[\r\n]|\Z)')
+        self.field = re.compile(rf'{space}"((?:[^"]|"")*+)"[^\S\r\n{d[-1] if self.trims else ""}]*(?={d}|[\r\n]|\Z)')
         self.plain = re.compile(rf"(?:(?!{d})[^\r\n])*+")
 
     def read(self, text: str) -> ParsedMessage:
         """The events of a message. Raises MessageError."""
         out = ParsedMessage([])
         for fields, line in self._records(text):
-            if len(fields) < self.needed:
-                raise MessageError(f"a line has {len(fields)} of the {self.needed} columns: {shown(line)}")
+            if len(fields) < self.least_columns:
+                raise MessageError(f"a line has {len(fields)} of the {self.least_columns} columns: {shown(line)}")
             try:
                 out.rows.append(self._row(fields))
             except MessageError as e:
@@ -82,10 +82,10 @@ class CsvReader:
     def _field(self, text: str, at: int) -> tuple[str, int]:
         """The value at a place, and where it ends."""
         if self.opening.match(text, at):
-            quoted = self.field.match(text, at)
-            if quoted is None:
+            match_in_quotes = self.field.match(text, at)
+            if match_in_quotes is None:
                 raise MessageError("a quote does not end where its value does")
-            return quoted[1].replace('""', '"'), quoted.end()
+            return match_in_quotes[1].replace('""', '"'), match_in_quotes.end()
         match = self.plain.match(text, at)
         assert match is not None
-        return match[0].strip(" ") if self.trimmed else match[0], match.end()
+        return match[0].strip(" ") if self.trims else match[0], match.end()

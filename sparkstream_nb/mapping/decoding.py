@@ -120,44 +120,46 @@ class Decoder:
 
     def reject(self, number: int, reason: str, message: bytes) -> RejectedMessage:
         """A message that is not read, with the number that `RejectedMessage` has."""
-        return RejectedMessage(number, reason, cut(self._shown(message)))
+        return RejectedMessage(number, reason, cut(self._text_of(message)))
 
     def _decode_alone(
         self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool
     ) -> Decoded:
         """`decode`, message by message; one for which a reader fails is rejected."""
         parts: list[EventBatch] = []
-        rejected: list[RejectedMessage] = []
+        rejects: list[RejectedMessage] = []
         for i, message in enumerate(messages):
             have = None if headers is None else headers[i]
             try:
-                found = self._decode([message], None if have is None else [have], begins and i == 0, fast=False)
+                decoded_message = self._decode(
+                    [message], None if have is None else [have], begins and i == 0, fast=False
+                )
             except Exception as e:
                 why = f"it cannot be read: {type(e).__name__}: {' '.join(str(e).split())}"
                 properties = {} if have is None else self._read_of(have)
-                rejected.append(replace(self.reject(i, why, message), properties=properties))
+                rejects.append(replace(self.reject(i, why, message), properties=properties))
                 continue
-            parts.append(EventBatch(found.columns, found.message + i))
-            rejected += [replace(r, message=i) for r in found.rejected]
+            parts.append(EventBatch(decoded_message.columns, decoded_message.message + i))
+            rejects += [replace(r, message=i) for r in decoded_message.rejected]
         events = concat_batches(self.schema, parts)
-        return Decoded(list(events.columns), events.messages, tuple(rejected))
+        return Decoded(list(events.columns), events.messages, tuple(rejects))
 
     def _decode(
         self, messages: Sequence[bytes], headers: Sequence[Mapping[str, str]] | None, begins: bool, fast: bool
     ) -> Decoded:
-        rejected: list[RejectedMessage] = []
+        rejects: list[RejectedMessage] = []
         numbers = list(range(1 if begins and self._skips_first else 0, len(messages)))
         properties: dict[int, list[object]] = {}
         if self._headers:
-            numbers = self._with_properties(numbers, messages, headers, properties, rejected)
-        found = self._read(messages, numbers, rejected, fast)
-        columns = list(found.columns)
+            numbers = self._with_properties(numbers, messages, headers, properties, rejects)
+        events = self._read(messages, numbers, rejects, fast)
+        columns = list(events.columns)
         for k, (i, _) in enumerate(self._headers):
-            columns[i] = values(self.schema[i].type, [properties[m][k] for m in found.messages.tolist()])
-        rejected.sort(key=lambda r: r.message)
+            columns[i] = values(self.schema[i].type, [properties[m][k] for m in events.messages.tolist()])
+        rejects.sort(key=lambda r: r.message)
         if headers is not None:
-            rejected = [replace(r, properties=self._read_of(headers[r.message])) for r in rejected]
-        return Decoded(columns, found.messages, tuple(rejected))
+            rejects = [replace(r, properties=self._read_of(headers[r.message])) for r in rejects]
+        return Decoded(columns, events.messages, tuple(rejects))
 
     @property
     def _skips_first(self) -> bool:
@@ -169,7 +171,7 @@ class Decoder:
         messages: Sequence[bytes],
         headers: Sequence[Mapping[str, str]] | None,
         properties: dict[int, list[object]],
-        rejected: list[RejectedMessage],
+        rejects: list[RejectedMessage],
     ) -> list[int]:
         """The messages whose transport properties are there and fit; `properties` gets the values."""
         for i in numbers:
@@ -177,7 +179,7 @@ class Decoder:
             try:
                 properties[i] = [self._property(have, name, place) for place, name in self._headers]
             except MessageError as e:
-                rejected.append(self.reject(i, str(e), messages[i]))
+                rejects.append(self.reject(i, str(e), messages[i]))
         return [i for i in numbers if i in properties]
 
     def _read_of(self, have: Mapping[str, str]) -> dict[str, str]:
@@ -194,14 +196,14 @@ class Decoder:
         return convert_text(a.type, value, a.name)
 
     def _read(
-        self, messages: Sequence[bytes], numbers: list[int], rejected: list[RejectedMessage], fast: bool
+        self, messages: Sequence[bytes], numbers: list[int], rejects: list[RejectedMessage], fast: bool
     ) -> EventBatch:
         """The events of the messages with these numbers."""
         parts: list[EventBatch] = []
         left: Sequence[int] = numbers
         if fast and self._lines is not None and self._many(messages, numbers):
-            whole = len(numbers) == len(messages)
-            parts = read_in_halves(self._lines, messages if whole else [messages[i] for i in numbers])
+            all_messages = len(numbers) == len(messages)
+            parts = read_in_halves(self._lines, messages if all_messages else [messages[i] for i in numbers])
         if parts:
             lines = concat_batches(self.schema, parts)
             at = np.array(numbers, np.int64)
@@ -210,12 +212,12 @@ class Decoder:
             left = at[~taken_already].tolist()
             parts = [EventBatch(lines.columns, at[lines.messages])]
         if left or not parts:
-            parts.append(self._one_by_one(messages, left, rejected))
-        found = concat_batches(self.schema, parts)
+            parts.append(self._one_by_one(messages, left, rejects))
+        events = concat_batches(self.schema, parts)
         if len(parts) == 1:
-            return found
-        order = np.argsort(found.messages, kind="stable")
-        return EventBatch([taken(c, order) for c in found.columns], found.messages[order])
+            return events
+        order = np.argsort(events.messages, kind="stable")
+        return EventBatch([taken(c, order) for c in events.columns], events.messages[order])
 
     def _many(self, messages: Sequence[bytes], numbers: list[int]) -> bool:
         """True if there are enough messages for the batch reader, or CSV lines in them."""
@@ -223,7 +225,7 @@ class Decoder:
             return True
         return isinstance(self.mapping.format, CsvSource) and sum(messages[i].count(b"\n") for i in numbers) >= FEWEST
 
-    def _shown(self, message: bytes) -> str:
+    def _text_of(self, message: bytes) -> str:
         """A message as a text, from which `message_of` makes it again."""
         if not isinstance(self._reader, BytesReader):
             with contextlib.suppress(UnicodeDecodeError):
@@ -237,7 +239,7 @@ class Decoder:
         return (_BASE64 + base64.b64encode(_of_base64(message))).decode()
 
     def _one_by_one(
-        self, messages: Sequence[bytes], numbers: Sequence[int], rejected: list[RejectedMessage]
+        self, messages: Sequence[bytes], numbers: Sequence[int], rejects: list[RejectedMessage]
     ) -> EventBatch:
         rows: list[Row] = []
         of: list[int] = []
@@ -248,9 +250,9 @@ class Decoder:
                 else:
                     reading = self._reader.read(_decode_text(messages[i]))
             except MessageError as e:
-                rejected.append(self.reject(i, str(e), messages[i]))
+                rejects.append(self.reject(i, str(e), messages[i]))
                 continue
-            rejected += [RejectedMessage(i, part.reason, cut(part.text)) for part in reading.bad]
+            rejects += [RejectedMessage(i, part.reason, cut(part.text)) for part in reading.bad]
             rows += reading.rows
             of += [i] * len(reading.rows)
         return EventBatch(arrays(self.schema, rows), np.array(of, np.int64))

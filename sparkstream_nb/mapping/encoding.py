@@ -89,7 +89,7 @@ class Encoder:
         columns: Sequence[Values],
         ts: Array,
         chunk: Array | None = None,
-        dropped: list[DroppedMessage] | None = None,
+        dropped_messages: list[DroppedMessage] | None = None,
         most: int | None = None,
     ) -> list[Message]:
         """The messages of events, in Siddhi's order.
@@ -97,7 +97,7 @@ class Encoder:
         `columns` are Arrow arrays or lists, one per attribute, `ts` (int64) the events' times in ms since 1970. `chunk`
         numbers the chunk of each event, ascending; None: they are one chunk. If the mapping groups events, the events
         of a chunk with equal `properties` are one message, or several with `most` events at most. Messages that must
-        not be sent are appended to `dropped`. Raises ValueError if lengths differ.
+        not be sent are appended to `dropped_messages`. Raises ValueError if lengths differ.
         """
         n = len(ts)
         if len(columns) != len(self.schema) or any(len(c) != n for c in columns):
@@ -109,7 +109,7 @@ class Encoder:
             lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
             rows = [list(r) for r in zip(*lists, strict=True)]
         if texts is None:
-            if self._writer.stamped:
+            if self._writer.writes_times:
                 texts = [self._writer.event_at(row, t) for row, t in zip(rows, ts.tolist(), strict=True)]
             else:
                 texts = [self._writer.event(row) for row in rows]
@@ -123,8 +123,8 @@ class Encoder:
                 reason = self._writer.problem(body)
                 if reason is None:
                     out.append(message)
-                elif dropped is not None:
-                    dropped.append(DroppedMessage(message, reason))
+                elif dropped_messages is not None:
+                    dropped_messages.append(DroppedMessage(message, reason))
         return out
 
     def _groups(
@@ -140,7 +140,7 @@ class Encoder:
                 continue
             groups: dict[tuple[str, ...], list[int]] = {}
             for i in range(start, end):
-                key = tuple(filled(rows[i]) for filled in self._options.values())
+                key = tuple(fill_template(rows[i]) for fill_template in self._options.values())
                 groups.setdefault(key, []).append(i)
             for key, places in groups.items():
                 yield places, dict(zip(self._options, key, strict=True))
@@ -175,12 +175,12 @@ def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | N
 
 def _template(option: str, value: str, schema: Schema) -> Template:
     try:
-        found = template(value, schema)
+        parsed_template = template(value, schema)
     except KeyError as e:
         name = str(e.args[0])
         raise Misuse(nearest(f"'{option}': the stream has no attribute '{name}'", name, schema.names)) from None
     # An option that is called as an attribute is a text all the same.
-    return Template((value,)) if found.column is not None else found
+    return Template((value,)) if parsed_template.column is not None else parsed_template
 
 
 def _bytes(text: str, encoding: str = "utf-8") -> bytes:

@@ -48,8 +48,8 @@ def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | N
         if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts) or (place is not None and not parts):
             return None
         paths.append(tuple(p.names[0] for p in parts if isinstance(p, JsonNames)))
-    wanted = sorted(p for p in paths if p)
-    if any(b[: len(a)] == a for a, b in itertools.pairwise(wanted)):  # one path is another, or is inside it
+    sorted_paths = sorted(p for p in paths if p)
+    if any(b[: len(a)] == a for a, b in itertools.pairwise(sorted_paths)):  # one path is another, or is inside it
         return None
     return _JsonBatchReader(schema, paths, nulls)
 
@@ -70,9 +70,9 @@ class _JsonBatchReader:
     def lines(self, messages: Sequence[bytes], paths: list[tuple[str, ...]]) -> EventBatch | None:
         data = b"\n".join(messages)
         plain = self._plain(data, messages)
-        chosen = np.flatnonzero(plain)
-        if len(chosen) < len(messages):
-            messages = [messages[i] for i in chosen.tolist()]
+        message_numbers = np.flatnonzero(plain)
+        if len(message_numbers) < len(messages):
+            messages = [messages[i] for i in message_numbers.tolist()]
             data = b"\n".join(messages)
         table = self._table(data, messages, paths) if messages else None
         if table is None or table.num_rows != len(messages):
@@ -94,7 +94,7 @@ class _JsonBatchReader:
         if not keep.all():
             mask = pa.array(keep)
             columns = [c.filter(mask) for c in columns if isinstance(c, pa.Array)]
-        return EventBatch(columns, chosen[keep])
+        return EventBatch(columns, message_numbers[keep])
 
     def _alike(self, type: Type, values: Array) -> Array:
         """Mask of the numbers that mean the same to Siddhi."""
@@ -111,8 +111,8 @@ class _JsonBatchReader:
         at = np.flatnonzero(plain)
         plain[at] = (raw[(ends - sizes)[at]] == ord("{")) & (raw[ends[at] - 1] == ord("}"))
         if self.unexpected == "ignore":  # ignored values may be deep
-            opened = np.flatnonzero((raw == ord("{")) | (raw == ord("[")))
-            plain &= np.diff(np.searchsorted(opened, ends), prepend=0) <= MOST_NESTED
+            brackets = np.flatnonzero((raw == ord("{")) | (raw == ord("[")))
+            plain &= np.diff(np.searchsorted(brackets, ends), prepend=0) <= MOST_NESTED
         return plain
 
     def _table(self, data: bytes, messages: Sequence[bytes], paths: list[tuple[str, ...]]) -> pa.Table | None:
@@ -156,10 +156,10 @@ class _DefaultJsonBatchReader(_JsonBatchReader):
 
 def _is_wrapped(message: bytes) -> bool:
     try:
-        found = json.loads(message)
+        document = json.loads(message)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("event"), dict)
+    return isinstance(document, dict) and isinstance(document.get("event"), dict)
 
 
 def _fields(tree: dict[str, Any]) -> list[pa.Field]:

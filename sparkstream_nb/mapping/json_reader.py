@@ -29,7 +29,7 @@ from .json_text import (
     parse_lenient,
     parse_strict,
     plain,
-    written,
+    write_json,
 )
 from .rejected_parts import ParsedMessage, RejectedPart
 
@@ -55,7 +55,7 @@ class JsonReader:
 
     def _single(self, document: JsonObject) -> Row:
         items: dict[str, Any] = document
-        given = document.given
+        name_count = document.name_count
         while items:
             first = next(iter(items))
             if first.lower() != _EVENT:
@@ -63,9 +63,9 @@ class JsonReader:
             inner = items[first]
             rest = {k: v for k, v in items.items() if k != first}
             if not isinstance(inner, JsonObject):
-                given, items = given - 1, rest
+                name_count, items = name_count - 1, rest
                 break
-            given += inner.given - 1
+            name_count += inner.name_count - 1
             items = inner | rest
         row: Row = [None] * len(self.schema)
         for name, value in items.items():
@@ -74,7 +74,7 @@ class JsonReader:
                 raise MessageError(f"the stream has no attribute {shown(name)}")
             if value is not None:
                 row[position] = _strict(self.schema[position], value)
-        if self.fail and given != len(self.schema):
+        if self.fail and name_count != len(self.schema):
             missing = [n for n in self.schema.names if n not in items]
             raise MessageError(f"it lacks {', '.join(missing)}" if missing else "a name occurs in it twice")
         return row
@@ -89,7 +89,7 @@ class JsonReader:
                 raise MessageError(f"'event' is not an object: {shown(_text(inside) or 'null')}")
             if len(inside) < len(self.schema) and (self.fail or inside is item):
                 missing = ", ".join(n for n in self.schema.names if n not in inside)
-                out.bad.append(RejectedPart(f"it lacks {missing}", written(item, JACKSON)))
+                out.bad.append(RejectedPart(f"it lacks {missing}", write_json(item, JACKSON)))
                 continue
             out.rows.append([self._of_array(a, inside) for a in self.schema])
         return out
@@ -102,7 +102,7 @@ class JsonReader:
             value = value[0]
         if value is None or isinstance(value, dict | list):
             raise MessageError(
-                f"{a.name}: {shown(written(value, JACKSON))} in an array of events is not a text or a number"
+                f"{a.name}: {shown(write_json(value, JACKSON))} in an array of events is not a text or a number"
             )
         text = value if isinstance(value, str) else _text(value)
         return convert_text(a.type, text, a.name)
@@ -112,29 +112,29 @@ def _text(value: Any) -> str:
     """Text of a JSON value other than null."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return value if isinstance(value, str) else written(value, JACKSON)
+    return value if isinstance(value, str) else write_json(value, JACKSON)
 
 
 def _strict(a: Attribute, value: Any) -> Any:
     """A value of a message by default, which is not null. Raises MessageError."""
     kind = a.type
-    whole, broken = isinstance(value, IntegerToken), isinstance(value, DecimalToken)
+    is_integer, is_decimal = isinstance(value, IntegerToken), isinstance(value, DecimalToken)
     if kind is Type.STRING:
-        return written(value, JACKSON) if isinstance(value, dict | list) else str(_text(value))
+        return write_json(value, JACKSON) if isinstance(value, dict | list) else str(_text(value))
     if kind is Type.OBJECT:
-        if whole:
+        if is_integer:
             return convert_text(Type.INT, value, a.name)
-        return Float(to_float32(float(value))) if broken else plain(value)
+        return Float(to_float32(float(value))) if is_decimal else plain(value)
     if kind is Type.BOOL and isinstance(value, bool):
         return value
-    if kind in (Type.INT, Type.LONG) and whole:
+    if kind in (Type.INT, Type.LONG) and is_integer:
         return convert_text(kind, value, a.name)
-    if kind is Type.DOUBLE and broken:
+    if kind is Type.DOUBLE and is_decimal:
         return float(value)
-    if kind is Type.FLOAT and (whole or broken):
+    if kind is Type.FLOAT and (is_integer or is_decimal):
         return to_float32(float(value))
-    text = written(value, JACKSON)
-    if kind is Type.DOUBLE and whole:
+    text = write_json(value, JACKSON)
+    if kind is Type.DOUBLE and is_integer:
         raise MessageError(
             f"{a.name}: {text[:60]} is a whole number, and a double is written with a point: {text[:60]}.0"
         )
@@ -177,7 +177,7 @@ class JsonPathReader:
             try:
                 out.rows.append(self._event(item))
             except _Lacks as e:
-                out.bad.append(RejectedPart(str(e), written(_tokens(item), JACKSON)))
+                out.bad.append(RejectedPart(str(e), write_json(_tokens(item), JACKSON)))
         return out
 
     def _event(self, document: Any) -> Row:
@@ -221,13 +221,13 @@ def _wrap_numbers(value: Any) -> Any:
     if isinstance(value, list):
         return [_wrap_numbers(v) for v in value]
     if isinstance(value, IntegerToken):
-        whole = _Int(value) if len(value) <= 4000 else _Int(0)
-        whole.token = value
-        return whole
+        integer = _Int(value) if len(value) <= 4000 else _Int(0)
+        integer.token = value
+        return integer
     if isinstance(value, DecimalToken):
-        broken = _Number(value)
-        broken.token = number_text(value)
-        return broken
+        decimal = _Number(value)
+        decimal.token = number_text(value)
+        return decimal
     return value
 
 
@@ -249,8 +249,8 @@ def _path_text(value: Any) -> str:
     if isinstance(value, dict):
         return write_gson(_plain(value))
     if isinstance(value, list):
-        return written(_tokens(value), SMART)
-    return written(value, SMART)
+        return write_json(_tokens(value), SMART)
+    return write_json(value, SMART)
 
 
 def _plain(value: Any) -> Any:

@@ -26,13 +26,13 @@ class DecimalToken(str):
 
 
 class JsonObject(dict[str, Any]):
-    """An object, in which the last of two equal names counts; `given` is the number of names."""
+    """An object, in which the last of two equal names counts; `name_count` is the number of names."""
 
     __slots__ = ("given",)
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        self.given = len(pairs)
+        self.name_count = len(pairs)
 
 
 def _no_constant(word: str) -> Any:
@@ -100,8 +100,10 @@ def _check_depth(document: Any) -> None:
     for _ in range(MOST_NESTED + 1):
         level = [
             part
-            for whole in level
-            for part in (whole.values() if isinstance(whole, dict) else whole if isinstance(whole, list) else ())
+            for container in level
+            for part in (
+                container.values() if isinstance(container, dict) else container if isinstance(container, list) else ()
+            )
             if isinstance(part, dict | list)
         ]
         if not level:
@@ -154,7 +156,7 @@ SMART = str.maketrans(
 Escapes = Mapping[int, str | int | None]
 
 
-def written(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
+def write_json(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
     """A JSON text. `nulls`: whether maps show null."""
     if value is None:
         return "null"
@@ -166,10 +168,12 @@ def written(value: Any, escapes: Escapes, *, nulls: bool = True) -> str:
         return f'"{value.translate(escapes)}"'
     if isinstance(value, dict):
         items = [(k, v) for k, v in value.items() if nulls or v is not None]
-        inner = ",".join(f'"{object_text(k).translate(escapes)}":{written(v, escapes, nulls=nulls)}' for k, v in items)
+        inner = ",".join(
+            f'"{object_text(k).translate(escapes)}":{write_json(v, escapes, nulls=nulls)}' for k, v in items
+        )
         return "{" + inner + "}"
     if isinstance(value, list | tuple | set | frozenset):
-        return "[" + ",".join(written(v, escapes, nulls=nulls) for v in value) + "]"
+        return "[" + ",".join(write_json(v, escapes, nulls=nulls) for v in value) + "]"
     if isinstance(value, bool | int | float):
         return object_text(value)
     return f'"{object_text(value).translate(escapes)}"'

@@ -72,10 +72,10 @@ class TextReader:
                 match = match_in_time(self.patterns[place.pattern].search, text)
             except RowFailure as e:
                 raise MessageError(f"{a.name}: {e}") from None
-            found = None if match is None else match[place.number]
-            if found is None and self.fail:
+            group_text = None if match is None else match[place.number]
+            if group_text is None and self.fail:
                 raise MessageError(f"regex.{place.pattern} finds nothing for {a.name}")
-            row.append(None if found is None else self._value(a.name, a.type, found))
+            row.append(None if group_text is None else self._value(a.name, a.type, group_text))
         return row
 
     def _by_name(self, text: str) -> Row:
@@ -86,13 +86,13 @@ class TextReader:
         if len(lines) < size and self.fail:
             raise MessageError(f"it has {len(lines)} of {size} lines 'name:value,'")
         row: Row = [None] * size
-        seen: set[int] = set()
+        positions: set[int] = set()
         for line in lines:
             name, colon, value = line.partition(":")
             position = self.positions.get(name.strip()) if colon else None
-            if position is None or position in seen:  # the first of a name counts
+            if position is None or position in positions:  # the first of a name counts
                 continue
-            seen.add(position)
+            positions.add(position)
             a, value = self.schema[position], value.strip()
             if a.type is Type.STRING:
                 if len(value) < 2:
@@ -101,9 +101,9 @@ class TextReader:
             else:
                 row[position] = self._value(a.name, a.type, value)
         # What Siddhi compares is the length of a bit set: one more than the last attribute that was there.
-        last = 1 + max(seen, default=-1)
+        last = 1 + max(positions, default=-1)
         if self.fail and last < min(size, len(lines)):
-            missing = ", ".join(n for n, i in self.positions.items() if i not in seen)
+            missing = ", ".join(n for n, i in self.positions.items() if i not in positions)
             raise MessageError(f"it lacks {missing}")
         return row
 

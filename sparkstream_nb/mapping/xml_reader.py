@@ -32,7 +32,7 @@ class XmlReader:
             try:
                 out.rows.append(self._by_name(element) if self.places is None else self._by_path(document, element))
             except MessageError as e:
-                out.bad.append(RejectedPart(str(e), element.written()))
+                out.bad.append(RejectedPart(str(e), element.to_xml()))
         return out
 
     def _elements(self, document: Element) -> list[Element]:
@@ -40,14 +40,14 @@ class XmlReader:
         root = document.children[0]
         if self.places is None:
             if root.local != "events":
-                raise MessageError(f"the outermost element is <{root.shown}>, expected <events>")
+                raise MessageError(f"the outermost element is <{root.source_name}>, expected <events>")
             return [c for c in root.children if (c.namespace, c.local) == ("", "event")]
         if self.format.enclosing is None:
             return [root]
-        found = [e for e in find(self.format.enclosing, document, root) if isinstance(e, Element)]
-        if not found:
+        elements = [e for e in find(self.format.enclosing, document, root) if isinstance(e, Element)]
+        if not elements:
             raise MessageError(f"it has no '{self.format.enclosing.text}'")
-        return found if self.format.as_event else [c for e in found for c in e.children]
+        return elements if self.format.as_event else [c for e in elements for c in e.children]
 
     def _by_name(self, event: Element) -> Row:
         row: Row = [None] * len(self.schema)
@@ -69,9 +69,9 @@ class XmlReader:
         ]
 
     def _value(self, a: Attribute, path: XPath, document: Element, event: Element) -> Any:
-        found = find(path, document, event)
-        if found:
-            first = found[0]
+        nodes = find(path, document, event)
+        if nodes:
+            first = nodes[0]
         elif self.format.as_event and not event.children and event.local.lower() == path.text.strip().lower():
             first = event  # an event that is nothing but its value
         elif self.fail:
@@ -83,7 +83,7 @@ class XmlReader:
         if isinstance(first, Element) and first.children:
             if a.type is not Type.STRING:
                 raise MessageError(f"{a.name}: '{path.text}' has elements in it, and only a string takes them")
-            return first.written()
+            return first.to_xml()
         try:
             return convert_text(a.type, first.text if isinstance(first, Element) else first, a.name)
         except MessageError:

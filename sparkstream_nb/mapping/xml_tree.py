@@ -17,23 +17,23 @@ _BETWEEN = "\n"
 
 @dataclass(frozen=True)
 class XmlAttribute:
-    """An attribute of an element; `shown` is its name as it is written."""
+    """An attribute of an element; `source_name` is its name as it is written."""
 
     namespace: str
     local: str
-    shown: str
+    source_name: str
     value: str
 
 
 @dataclass(eq=False)
 class Element:
-    """An element, or the document (`local` is ""). `declared` are the namespaces that it declares, by prefix."""
+    """An element, or the document (`local` is ""). `namespaces` are those that it declares, by prefix."""
 
     namespace: str
     local: str
-    shown: str
+    source_name: str
     attributes: list[XmlAttribute] = field(default_factory=list)
-    declared: list[tuple[str, str]] = field(default_factory=list)
+    namespaces: list[tuple[str, str]] = field(default_factory=list)
     content: list[Element | str] = field(default_factory=list)
     parent: Element | None = None
 
@@ -47,18 +47,18 @@ class Element:
         """The text that is directly in it."""
         return "".join(c for c in self.content if isinstance(c, str))
 
-    def written(self) -> str:
+    def to_xml(self) -> str:
         """The element as XML."""
-        names = [f"xmlns:{p}" if p else "xmlns" for p, _ in self.declared]
+        names = [f"xmlns:{p}" if p else "xmlns" for p, _ in self.namespaces]
         pairs = [
-            *zip(names, (u for _, u in self.declared), strict=True),
-            *((a.shown, a.value) for a in self.attributes),
+            *zip(names, (u for _, u in self.namespaces), strict=True),
+            *((a.source_name, a.value) for a in self.attributes),
         ]
-        head = self.shown + "".join(f" {n}={quoteattr(v)}" for n, v in pairs)
+        head = self.source_name + "".join(f" {n}={quoteattr(v)}" for n, v in pairs)
         if not self.content:
             return f"<{head}/>"
-        inside = "".join(c.written() if isinstance(c, Element) else escape(c) for c in self.content)
-        return f"<{head}>{inside}</{self.shown}>"
+        inside = "".join(c.to_xml() if isinstance(c, Element) else escape(c) for c in self.content)
+        return f"<{head}>{inside}</{self.source_name}>"
 
 
 class _XmlTreeBuilder:
@@ -73,7 +73,7 @@ class _XmlTreeBuilder:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise MessageError(f"XML nested deeper than {MOST_NESTED} levels")
-        element = Element(*_name(name), declared=self.declared, parent=self.at)
+        element = Element(*_name(name), namespaces=self.declared, parent=self.at)
         self.declared = []
         element.attributes = [
             XmlAttribute(*_name(n), v) for n, v in zip(attributes[::2], attributes[1::2], strict=True)
@@ -132,19 +132,19 @@ Found = Element | XmlAttribute | str
 
 def find(path: XPath, document: Element, at: Element) -> list[Found]:
     """Elements or values that a path names, from the element `at`, or from the document if it is absolute."""
-    found: list[Found] = [document if path.absolute else at]
+    nodes: list[Found] = [document if path.absolute else at]
     for step in path.steps:
         seen: set[int] = set()
         out: list[Found] = []
-        for start in found:
+        for start in nodes:
             if isinstance(start, Element):
                 for element in _below(start) if step.deep else (start,):
                     for item in _step(step, element):
                         if not isinstance(item, Element) or id(item) not in seen:
                             seen.add(id(item))
                             out.append(item)
-        found = out
-    return found
+        nodes = out
+    return nodes
 
 
 def _below(element: Element) -> Iterator[Element]:

@@ -51,15 +51,15 @@ class DistributedFigures:
 
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
-        added = [members_of(f) for f in self.added]
+        added_faults = [members_of(f) for f in self.added]
         apps = {name: asdict(a) for name, a in self.apps.items()}
-        return {"start": self.start, "clock": self.clock, "added": added, "apps": apps}
+        return {"start": self.start, "clock": self.clock, "added": added_faults, "apps": apps}
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
+    def of(cls, members: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`."""
         apps = {
             name: PartialAppFigures(**{**a, "begun": [BegunCounts(**b) for b in a["begun"]]})
-            for name, a in found["apps"].items()
+            for name, a in members["apps"].items()
         }
-        return cls(found["start"], found["clock"], tuple(fault_of(f) for f in found["added"]), apps)
+        return cls(members["start"], members["clock"], tuple(fault_of(f) for f in members["added"]), apps)

@@ -22,13 +22,13 @@ def between(batch: InputBatch, first: int, end: int) -> InputBatch:
     return InputBatch(batch.clock[first:end], rows)
 
 
-def mask_events(batch: InputBatch, taken: Array) -> InputBatch:
-    """All steps, with the events of those alone that are `taken` (bool, one for each step)."""
-    if taken.all():
+def mask_events(batch: InputBatch, mask: Array) -> InputBatch:
+    """All steps, with the events of those alone that the `mask` (bool, one for each step) has."""
+    if mask.all():
         return batch
     rows = {}
     for stream, r in batch.rows.items():
-        index = np.flatnonzero(taken[r.step])
+        index = np.flatnonzero(mask[r.step])
         if len(index):
             rows[stream] = r.taken(index)
     return InputBatch(batch.clock, rows)
@@ -36,9 +36,9 @@ def mask_events(batch: InputBatch, taken: Array) -> InputBatch:
 
 def pick_steps(batch: InputBatch, steps: Array) -> InputBatch:
     """Select `steps` (bool, one for each) with their events."""
-    own = mask_events(batch, steps)
+    masked_batch = mask_events(batch, steps)
     place = np.cumsum(steps) - 1
-    rows = {s: StreamRows(place[r.step], r.ts, r.columns) for s, r in own.rows.items()}
+    rows = {s: StreamRows(place[r.step], r.ts, r.columns) for s, r in masked_batch.rows.items()}
     return InputBatch(batch.clock[steps], rows)
 
 

@@ -136,12 +136,12 @@ class DistributedLane:
         self.instances = [self._instance(g, i) for g in _order_groups(app.split.groups) for i in range(g.parallel)]
         self.start: int | None = None
         self.now = 0
-        self.passed = 0
+        self.happenings_done = 0
         self.turns: dict[str, int] = {}
         self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
         """The simulation so far: continuing it costs less than starting again."""
-        self._known = 0
+        self._timeline_end = 0
 
     def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
@@ -150,16 +150,16 @@ class DistributedLane:
         # A stream that the group makes for itself also takes events that are sent to it.
         inner = {s.id for q in plan.queries for s in sources(q) if s.kind == "stream" and "#" not in s.id}
         inner |= {a.input.source.id for a in plan.aggregations.values()}
-        made = {s for s in inner - {*kinds, *plan.triggers} if not s.startswith("!")}
-        given = frozenset(group.sources) | made
-        kinds |= dict.fromkeys(given, DIRECT)
-        names = {s: self.schemas[s].names for s in given}
+        inner_sources = {s for s in inner - {*kinds, *plan.triggers} if not s.startswith("!")}
+        direct = frozenset(group.sources) | inner_sources
+        kinds |= dict.fromkeys(direct, DIRECT)
+        names = {s: self.schemas[s].names for s in direct}
 
         def engine() -> Engine:
             return _PassedOn(names) if group.passes_on else self._engine(plan)
 
         lane = InstanceLane(group.instances[number], engine, kinds, persists=persists)
-        return _PartialApp(group, number, plan, lane, given)
+        return _PartialApp(group, number, plan, lane, direct)
 
     def happen(self, fault: Fault) -> None:
         """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
@@ -193,27 +193,27 @@ class DistributedLane:
         out: list[Published] = []
         for i in self.instances:
             arrivals = [a for r in i.group.reads if (a := self._arrivals(i, r.stream, topics.get(r.stream, {})))]
-            own = InputBatch(batch.clock, self._from_outside(i, batch))
-            steps, place = with_arrivals(own, self.now, [a for found in arrivals for a in found])
-            published = i.lane.step(steps, place, events)
-            for p in published:
+            outside_batch = InputBatch(batch.clock, self._from_outside(i, batch))
+            steps, place = with_arrivals(outside_batch, self.now, [a for logs in arrivals for a in logs])
+            outputs = i.lane.step(steps, place, events)
+            for p in outputs:
                 for stream in i.group.writes:
                     if stream in p.outputs.streams:
                         by_writer = topics.setdefault(stream, {})
                         by_writer.setdefault((i.lane.name, p.node), []).append(p.outputs.streams[stream])
             if not i.group.passes_on:
-                out += [self._once(i, p) for p in published]
+                out += [self._once(i, p) for p in outputs]
         self._turn(batch)
         self.now = max(self.now, int(clock[-1]))
         return out
 
-    def _once(self, i: _PartialApp, published: Published) -> Published:
+    def _once(self, i: _PartialApp, output: Published) -> Published:
         """Without the events of a trigger that another instance has as well: each fires its own."""
         again = {t for t in i.plan.triggers if next(x for x in self.instances if t in x.plan.triggers) is not i}
-        if not again.intersection(published.outputs.streams):
-            return published
-        streams = {s: e for s, e in published.outputs.streams.items() if s not in again}
-        return replace(published, outputs=replace(published.outputs, streams=streams))
+        if not again.intersection(output.outputs.streams):
+            return output
+        streams = {s: e for s, e in output.outputs.streams.items() if s not in again}
+        return replace(output, outputs=replace(output.outputs, streams=streams))
 
     def _turn(self, batch: InputBatch) -> None:
         for stream, rows in batch.rows.items():
@@ -224,21 +224,21 @@ class DistributedLane:
         """The instance's part of the events from clients and from the messaging layer."""
         out = {}
         for r in i.group.reads:
-            found = batch.rows.get(r.stream)
-            if found is not None and not self._passed_on(r.stream):
-                index = self._share(i, r.stream, found.columns, len(found.ts))
-                out[r.stream] = found if index is None else found.taken(index)
+            rows = batch.rows.get(r.stream)
+            if rows is not None and not self._passed_on(r.stream):
+                index = self._share(i, r.stream, rows.columns, len(rows.ts))
+                out[r.stream] = rows if index is None else rows.taken(index)
         for stream in i.direct:
-            found = batch.rows.get(stream)
-            if found is None:
+            rows = batch.rows.get(stream)
+            if rows is None:
                 continue
             groups = [x for x in self.instances if stream in x.direct]
             if len(groups) == 1:
-                out[stream] = found
+                out[stream] = rows
             else:  # clients, or their load balancer, send to each in turn
-                _, request = np.unique(found.step, return_inverse=True)
+                _, request = np.unique(rows.step, return_inverse=True)
                 mine = (self.turns.get(stream, 0) + request) % len(groups) == groups.index(i)
-                out[stream] = found.taken(np.flatnonzero(mine))
+                out[stream] = rows.taken(np.flatnonzero(mine))
         return {s: r for s, r in out.items() if len(r.ts)}
 
     def _passed_on(self, stream: str) -> bool:
@@ -251,9 +251,9 @@ class DistributedLane:
         out = []
         order = {x.lane.name: n for n, x in enumerate(self.instances)}
         for name, node in sorted(writers, key=lambda w: (order[w[0]], w[1])):
-            found = TopicLog.of(stream, writers[name, node])
-            index = self._share(i, stream, found.columns, len(found.ts))
-            out.append(found if index is None else found.taken(index))
+            log = TopicLog.of(stream, writers[name, node])
+            index = self._share(i, stream, log.columns, len(log.ts))
+            out.append(log if index is None else log.select(index))
         return out
 
     def _share(self, i: _PartialApp, stream: str, columns: Sequence[Any], count: int) -> Array | None:
@@ -275,12 +275,12 @@ class DistributedLane:
     def _events(self, clock: Array) -> Iterator[Event]:
         """Happenings, each with the step of the app that it precedes."""
         last = int(max(self.now, clock[-1]))
-        if self._timeline is None or self._known < last:
-            self._timeline, self._known = self.timeline(last), last
-        happenings, first = self._timeline.happenings, self.passed
-        while self.passed < len(happenings) and happenings[self.passed].at <= last:
-            self.passed += 1
-        coming = happenings[first : self.passed]
+        if self._timeline is None or self._timeline_end < last:
+            self._timeline, self._timeline_end = self.timeline(last), last
+        happenings, first = self._timeline.happenings, self.happenings_done
+        while self.happenings_done < len(happenings) and happenings[self.happenings_done].at <= last:
+            self.happenings_done += 1
+        coming = happenings[first : self.happenings_done]
         items: list[tuple[int, int, Any]] = [(h.at, 1, h) for h in coming]
         marks = np.array(sorted({*(h.at for h in coming), last}), np.int64)
         for c in self._timeline.clocks:
@@ -291,10 +291,10 @@ class DistributedLane:
     def _due(self, clock: PersistTimes, marks: Array) -> Iterator[Due]:
         """When a node persists: of several times with nothing between them, the last one counts."""
         assert self._timeline is not None
-        later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
+        later = [c.start for c in self._timeline.clocks if c.node == clock.node and c.start > clock.start]
         marks = np.minimum(marks, min(later, default=int(marks[-1])))
-        due = clock.started + (marks - clock.started) // clock.every * clock.every
-        before = max(self.now, clock.started)
+        due = clock.start + (marks - clock.start) // clock.every * clock.every
+        before = max(self.now, clock.start)
         for at in np.unique(due).tolist():
             if at > before:
                 yield Due(at, clock.node, clock.due(before, at))
@@ -307,13 +307,13 @@ class DistributedLane:
         one, the answer of the first that is not halted. A change is made on all of them. Raises SiddhiRuntimeError if
         no partial app holds them all.
         """
-        wanted = {retrieval.source.id} if retrieval.source is not None else set()
-        wanted |= {*tables_of_retrieval(retrieval)}
+        needed_names = {retrieval.source.id} if retrieval.source is not None else set()
+        needed_names |= {*tables_of_retrieval(retrieval)}
         if retrieval.output is not None:
-            wanted.add(retrieval.output.target.id)
-        holders = [i for i in self.instances if wanted <= {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}]
+            needed_names.add(retrieval.output.target.id)
+        holders = [i for i in self.instances if needed_names <= {*i.plan.tables, *i.plan.windows, *i.plan.aggregations}]
         if not holders:
-            raise SiddhiRuntimeError(f"no partial app has all of {', '.join(sorted(wanted))}")
+            raise SiddhiRuntimeError(f"no partial app has all of {', '.join(sorted(needed_names))}")
         out: dict[str, list[RetrievalAnswer]] = {}
         for i in holders:
             runs = sorted(i.lane.runs.values(), key=lambda r: r.halted)
@@ -332,7 +332,7 @@ class DistributedLane:
         return {
             "start": self.start,
             "now": self.now,
-            "passed": self.passed,
+            "passed": self.happenings_done,
             "turns": dict(self.turns),
             "faults": [members_of(f) for f in self.faults],
             "instances": [i.lane.state() for i in self.instances],
@@ -340,9 +340,9 @@ class DistributedLane:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """The inverse of `state`."""
-        self.start, self.now, self.passed = state["start"], state["now"], state["passed"]
+        self.start, self.now, self.happenings_done = state["start"], state["now"], state["passed"]
         self.turns = dict(state["turns"])
         self.faults = tuple(fault_of(f) for f in state["faults"])
         self._timeline = self._run = None
-        for i, found in zip(self.instances, state["instances"], strict=True):
-            i.lane.load(found)
+        for i, instance_state in zip(self.instances, state["instances"], strict=True):
+            i.lane.load(instance_state)

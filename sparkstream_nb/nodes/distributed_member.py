@@ -32,11 +32,11 @@ class NodesOutputs(Outputs):
 
 def _in_order(outputs: Outputs) -> Outputs:
     """A node's outputs in the order of steps: it may run several instances that write one stream."""
-    for stream, emitted in outputs.streams.items():
-        if (np.diff(emitted.step) < 0).any():
-            order = np.argsort(emitted.step, kind="stable")
-            columns = [taken(c, order) for c in emitted.columns]
-            outputs.streams[stream] = Emitted(emitted.names, emitted.step[order], emitted.ts[order], columns)
+    for stream, events in outputs.streams.items():
+        if (np.diff(events.step) < 0).any():
+            order = np.argsort(events.step, kind="stable")
+            columns = [taken(c, order) for c in events.columns]
+            outputs.streams[stream] = Emitted(events.names, events.step[order], events.ts[order], columns)
     return outputs
 
 
@@ -65,45 +65,53 @@ class DistributedMember:
     def step(self, batch: InputBatch) -> NodesOutputs:
         """Process steps; returns each node's published events."""
         self.steps += len(batch.clock)
-        found = self.lane.step(batch)
+        published_events = self.lane.step(batch)
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
-        nodes = sorted({p.node for p in found}, key=numbers.__getitem__)
-        by_node = {n: join_published([p for p in found if p.node == n]) for n in nodes}
+        nodes = sorted({p.node for p in published_events}, key=numbers.__getitem__)
+        by_node = {n: join_published([p for p in published_events if p.node == n]) for n in nodes}
         return NodesOutputs(by_node={numbers[n]: _in_order(outputs) for n, outputs in by_node.items()})
 
     def answers(self, retrieval: Retrieval) -> dict[int, RetrievalAnswer]:
         """The answers to an on-demand query by the nodes that run its sources, by their numbers."""
         numbers = {name: i for i, name in enumerate(self.app.nodes)}
-        found = self.lane.answer(retrieval)
-        return {numbers[n]: RetrievalAnswer(a[0].columns, [row for x in a for row in x.rows]) for n, a in found.items()}
+        answers = self.lane.answer(retrieval)
+        return {
+            numbers[n]: RetrievalAnswer(a[0].columns, [row for x in a for row in x.rows]) for n, a in answers.items()
+        }
 
     def stats(self) -> dict[str, Any]:
         """Partial apps on each node, and the sizes of state, by part: of all nodes, and of each."""
-        held: Counter[str] = Counter()
-        own = {n: {"state_bytes": Counter[str](), "state_rows": Counter[str]()} for n in self.app.nodes}
+        state_bytes: Counter[str] = Counter()
+        sizes_by_node = {n: {"state_bytes": Counter[str](), "state_rows": Counter[str]()} for n in self.app.nodes}
         runs: dict[str, list[str]] = {}
         for i in self.lane.instances:
             for run in i.lane.runs.values():
                 runs.setdefault(run.node, []).append(i.lane.name)
-                found = run.engine.stats()
-                held.update(found["state_bytes"])
-                for what, sizes in own[run.node].items():
-                    sizes.update(found.get(what, {}))
-        processed: dict[str, int] = {}
+                engine_stats = run.engine.stats()
+                state_bytes.update(engine_stats["state_bytes"])
+                for what, sizes in sizes_by_node[run.node].items():
+                    sizes.update(engine_stats.get(what, {}))
+        events_by_node: dict[str, int] = {}
         for i in self.lane.instances:
-            for node, events in i.lane.processed.items():
-                processed[node] = processed.get(node, 0) + events
+            for node, events in i.lane.events_by_node.items():
+                events_by_node[node] = events_by_node.get(node, 0) + events
         by_node = {
             n: {
                 "runs": ", ".join(runs.get(n, [])),
-                "events": processed.get(n, 0),
-                **{what: dict(sizes) for what, sizes in own[n].items()},
+                "events": events_by_node.get(n, 0),
+                **{what: dict(sizes) for what, sizes in sizes_by_node[n].items()},
             }
             for n in self.app.nodes
         }
-        told = self.lane.figures().as_dict()
+        figures = self.lane.figures().as_dict()
         steps = self.steps - 1
-        return {"clock": self.now, "steps": steps, "by_node": by_node, "state_bytes": dict(held), "distributed": told}
+        return {
+            "clock": self.now,
+            "steps": steps,
+            "by_node": by_node,
+            "state_bytes": dict(state_bytes),
+            "distributed": figures,
+        }
 
     def snapshot(self) -> bytes:
         """All state as bytes."""

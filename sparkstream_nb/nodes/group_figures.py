@@ -79,11 +79,11 @@ class GroupCounts:
         return {**asdict(self), "lost_between": [list(span) for span in self.lost_between]}
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
+    def of(cls, members: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`."""
-        takeovers = [TakeoverCounts(**t) for t in found["takeovers"]]
-        between = [(int(first), int(last)) for first, last in found["lost_between"]]
-        return cls(**{**found, "lost": dict(found["lost"]), "takeovers": takeovers, "lost_between": between})
+        takeovers = [TakeoverCounts(**t) for t in members["takeovers"]]
+        between = [(int(first), int(last)) for first, last in members["lost_between"]]
+        return cls(**{**members, "lost": dict(members["lost"]), "takeovers": takeovers, "lost_between": between})
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class MemberFigures:
     def as_dict(self) -> dict[str, Any]:
         """The figures as plain data."""
         members = {"queued": self.queued, "start": self.start, "clock": self.clock, "revision": self.revision}
-        added = [members_of(f) for f in self.added]
-        return {**members, "role": self.role.value, "counts": self.counts.as_dict(), "added": added}
+        faults = [members_of(f) for f in self.added]
+        return {**members, "role": self.role.value, "counts": self.counts.as_dict(), "added": faults}
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
+    def of(cls, members: Mapping[str, Any]) -> Self:
         """The inverse of `as_dict`."""
-        added = tuple(fault_of(f) for f in found["added"])
-        counts = GroupCounts.of(found["counts"])
-        return cls(**{**found, "role": Role(found["role"]), "counts": counts, "added": added})
+        faults = tuple(fault_of(f) for f in members["added"])
+        counts = GroupCounts.of(members["counts"])
+        return cls(**{**members, "role": Role(members["role"]), "counts": counts, "added": faults})

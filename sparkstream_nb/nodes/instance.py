@@ -47,14 +47,14 @@ class Engine(Protocol):
 @dataclass(frozen=True)
 class Begun:
     """A partial app begins on a node: from the revision of time `revision` (ms; None: from nothing), whose state holds
-    the events `held`. Of the events processed by then, it processed some `again`, and lacks the `missing`; it found
+    the `state_events`. Of the events processed by then, it processed some `again`, and lacks the `missing`; it found
     others `waiting`. All are numbers of events of the partial app.
     """
 
     node: str
     at: int
     revision: int | None
-    held: Spans
+    state_events: Spans
     again: Spans
     missing: Spans
     waiting: Spans
@@ -62,54 +62,54 @@ class Begun:
 
 @dataclass
 class InstanceReport:
-    """Fate of a partial app's events, by number: `taken` by a node; `lost`, as no node was there for a client;
-    taken by `several` nodes at once.
+    """Fate of a partial app's events, by number: `taken_events`, by a node; `lost_events`, as no node was there for a
+    client; taken by `several` nodes at once.
     """
 
     events: int = 0
-    taken: Spans = field(default_factory=Spans)
-    lost: Spans = field(default_factory=Spans)
+    taken_events: Spans = field(default_factory=Spans)
+    lost_events: Spans = field(default_factory=Spans)
     several: Spans = field(default_factory=Spans)
-    begun: list[Begun] = field(default_factory=list)
+    beginnings: list[Begun] = field(default_factory=list)
 
 
 @dataclass(eq=False)
 class _TopicSteps:
-    """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). `saved`: events by
-    partition are in the revision; `keyed`: they were processed; `subscribed`: events by subscription were processed.
+    """Steps that came in by topics, the event `numbers` of each, and how they came (`kinds`). `in_revision`: events by
+    partition are in the revision; `keyed_done`: they were processed; `subscribed_done`: events by subscription were.
     """
 
     batch: InputBatch
     numbers: Array
     counts: Array
     kinds: Array
-    saved: bool = False
-    keyed: bool = False
-    subscribed: bool = False
+    in_revision: bool = False
+    keyed_done: bool = False
+    subscribed_done: bool = False
 
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """True if it is no longer needed."""
-        return (self.saved or not (self.kinds == KEYED).any()) and (
-            self.subscribed or not (self.kinds == SUBSCRIBED).any()
+        return (self.in_revision or not (self.kinds == KEYED).any()) and (
+            self.subscribed_done or not (self.kinds == SUBSCRIBED).any()
         )
 
 
 @dataclass(eq=False)
 class _InstanceRun:
-    """The partial app on a node, and the events that its state holds; `behind`: steps that came while it was halted."""
+    """The partial app on a node, and the events that its state holds; `backlog`: steps that came while it halted."""
 
     node: str
     engine: Engine
-    held: Spans
+    state_events: Spans
     halted: bool = False
-    behind: list[_TopicSteps] = field(default_factory=list)
+    backlog: list[_TopicSteps] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class _InstanceRevision:
     at: int
     state: bytes
-    held: Spans
+    state_events: Spans
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,8 @@ class InstanceLane:
         self.halted: set[str] = set()
         self.report = InstanceReport()
         self.revisions = 0
-        self.begun: list[BegunCounts] = []
-        self.processed: dict[str, int] = {}
+        self.beginnings: list[BegunCounts] = []
+        self.events_by_node: dict[str, int] = {}
         """Number of events that each node has processed, again or not."""
 
     def figures(self) -> PartialAppFigures:
@@ -147,16 +147,22 @@ class InstanceLane:
         revision = None if self.revision is None else self.revision.at
         r = self.report
         return PartialAppFigures(
-            len(r.taken), len(r.several), len(r.lost), self._count_waiting(), revision, self.revisions, self.begun
+            len(r.taken_events),
+            len(r.several),
+            len(r.lost_events),
+            self._count_waiting(),
+            revision,
+            self.revisions,
+            self.beginnings,
         )
 
     def _count_waiting(self) -> dict[str, int]:
         """Number of events of its topics that are not consumed, by stream."""
         out: dict[str, int] = {}
-        for entry in {id(e): e for e in (*self.log, *(e for r in self.runs.values() for e in r.behind))}.values():
+        for entry in {id(e): e for e in (*self.log, *(e for r in self.runs.values() for e in r.backlog))}.values():
             for stream, rows in entry.batch.rows.items():
-                consumed = entry.keyed if self.kinds[stream] == KEYED else entry.subscribed
-                if not consumed:
+                is_consumed = entry.keyed_done if self.kinds[stream] == KEYED else entry.subscribed_done
+                if not is_consumed:
                     out[stream] = out.get(stream, 0) + len(rows.ts)
         return out
 
@@ -182,37 +188,37 @@ class InstanceLane:
     def _select_needed(self, events: Sequence[Event]) -> list[Event]:
         """Happenings that concern this partial app. Of times to persist: the last before it begins, and the last."""
         running = {r.node for r in self.runs.values()}
-        halted, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
+        halted_nodes, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
         out: list[Event] = []
         last: int | None = None
-        needed: set[int] = set()
+        last_dues: set[int] = set()
         for before, what in events:
             match what:
                 case Due(node=node):
-                    if node not in running or node in halted or node in cut:
+                    if node not in running or node in halted_nodes or node in cut:
                         continue
                     last = len(out)
                     self.revisions += what.times
                 case Placed(node=node, app=self.name):
                     running.add(node)
-                    needed |= set() if last is None else {last}
+                    last_dues |= set() if last is None else {last}
                 case Dropped(node=node, app=self.name):
                     running.discard(node)
                 case Down(node=node):
                     running.discard(node)
-                    halted.discard(node)
+                    halted_nodes.discard(node)
                 case Halted(node=node):
-                    halted.add(node)
+                    halted_nodes.add(node)
                 case Resumed(node=node):
-                    halted.discard(node)
+                    halted_nodes.discard(node)
                 case LinkChanged(a=a, b=b, whether=whether):
                     if DATABASE in (a, b):
                         (cut.discard if whether else cut.add)(a if b == DATABASE else b)
                 case _:
                     continue
             out.append((before, what))
-        needed |= set() if last is None else {last}
-        return [e for i, e in enumerate(out) if not isinstance(e[1], Due) or i in needed]
+        last_dues |= set() if last is None else {last}
+        return [e for i, e in enumerate(out) if not isinstance(e[1], Due) or i in last_dues]
 
     def _happen(self, call: _InstanceStep, before: int, what: Happening | Due) -> None:
         match what:
@@ -237,63 +243,65 @@ class InstanceLane:
                 (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
 
     def _persist(self, run: _InstanceRun, at: int) -> None:
-        self.revision = _InstanceRevision(at, run.engine.snapshot(), run.held.copy())
+        self.revision = _InstanceRevision(at, run.engine.snapshot(), run.state_events.copy())
         for entry in self.log:
-            entry.saved = entry.saved or entry not in run.behind
+            entry.in_revision = entry.in_revision or entry not in run.backlog
         self._trim()
 
     def _trim(self) -> None:
-        self.log = [e for e in self.log if not e.done()]
+        self.log = [e for e in self.log if not e.is_done()]
 
-    def _begin(self, call: _InstanceStep, before: int, placed: Placed) -> None:
-        run = _InstanceRun(placed.node, self.new_engine(), Spans(), halted=placed.node in self.halted)
+    def _begin(self, call: _InstanceStep, before: int, placement: Placed) -> None:
+        run = _InstanceRun(placement.node, self.new_engine(), Spans(), halted=placement.node in self.halted)
         revision = self.revision
-        if frozenset({placed.node, DATABASE}) in self.unreachable:
+        if frozenset({placement.node, DATABASE}) in self.unreachable:
             revision = None  # it goes on without, as the servers do
         if revision is not None:
             run.engine.restore(revision.state)
-            run.held = revision.held.copy()
-        self.runs[placed.node] = run
-        had, known = self.report.taken.copy(), run.held.copy()
+            run.state_events = revision.state_events.copy()
+        self.runs[placement.node] = run
+        had, revision_events = self.report.taken_events.copy(), run.state_events.copy()
         for entry in self.log:
-            by_key = (not entry.saved) if revision is not None else (not entry.keyed)
-            self._replay(call, before, run, entry, keyed=by_key)
-        new = run.held.without(known)
-        self.report.begun.append(
+            by_key = (not entry.in_revision) if revision is not None else (not entry.keyed_done)
+            self._replay(call, before, run, entry, by_key=by_key)
+        new = run.state_events.without(revision_events)
+        self.report.beginnings.append(
             Begun(
-                placed.node, placed.at, None if revision is None else revision.at, run.held.copy(),
-                new.common(had), had.without(run.held), new.without(had),
+                placement.node, placement.at, None if revision is None else revision.at, run.state_events.copy(),
+                new.common(had), had.without(run.state_events), new.without(had),
             )
         )  # fmt: skip
-        b = self.report.begun[-1]
-        self.begun = [*self.begun, BegunCounts(b.node, b.at, len(b.again), len(b.waiting), len(b.missing))][-KEPT:]
+        b = self.report.beginnings[-1]
+        self.beginnings = [*self.beginnings, BegunCounts(b.node, b.at, len(b.again), len(b.waiting), len(b.missing))][
+            -KEPT:
+        ]
         self._trim()
 
     def _catch_up(self, call: _InstanceStep, before: int, run: _InstanceRun) -> None:
         """A node that was halted takes the events that its consumers find now."""
         run.halted = False
-        behind, run.behind = run.behind, []
-        had, known = self.report.taken.copy(), run.held.copy()
-        for entry in behind:
-            self._replay(call, before, run, entry, keyed=True)
-        self.report.several.add_all(run.held.without(known).common(had))
+        backlog, run.backlog = run.backlog, []
+        had, earlier_events = self.report.taken_events.copy(), run.state_events.copy()
+        for entry in backlog:
+            self._replay(call, before, run, entry, by_key=True)
+        self.report.several.add_all(run.state_events.without(earlier_events).common(had))
         self._trim()
 
-    def _replay(self, call: _InstanceStep, before: int, run: _InstanceRun, entry: _TopicSteps, *, keyed: bool) -> None:
-        """Replay logged steps: keyed ones if `keyed`, subscribed ones unless another run has consumed them."""
+    def _replay(self, call: _InstanceStep, before: int, run: _InstanceRun, entry: _TopicSteps, *, by_key: bool) -> None:
+        """Replay logged steps: keyed ones if `by_key`, subscribed ones unless another run has consumed them."""
         if run.halted:
-            run.behind.append(entry)
+            run.backlog.append(entry)
             return
-        wanted = (entry.kinds == KEYED) & keyed | (entry.kinds == SUBSCRIBED) & (not entry.subscribed)
-        wanted &= entry.counts > 0
-        entry.keyed = entry.keyed or keyed
-        entry.subscribed = True
-        entry.saved = entry.saved or (keyed and not self.persists)
-        if wanted.any():
-            own = Spans.of(entry.numbers, entry.counts, wanted)
-            again = bool(own.common(self.report.taken))
+        mask = (entry.kinds == KEYED) & by_key | (entry.kinds == SUBSCRIBED) & (not entry.subscribed_done)
+        mask &= entry.counts > 0
+        entry.keyed_done = entry.keyed_done or by_key
+        entry.subscribed_done = True
+        entry.in_revision = entry.in_revision or (by_key and not self.persists)
+        if mask.any():
+            events = Spans.of(entry.numbers, entry.counts, mask)
+            again = bool(events.common(self.report.taken_events))
             # Without the ticks between them: which of these are logged depends on where batches end.
-            outputs = self._take(run, pick_steps(entry.batch, wanted), None, own)
+            outputs = self._take(run, pick_steps(entry.batch, mask), None, events)
             call.out.append(Published(run.node, again, _at(outputs, before)))
 
     def _process(self, call: _InstanceStep, first: int, end: int) -> None:
@@ -306,78 +314,87 @@ class InstanceLane:
         direct = kinds == DIRECT
         listening = [r for r in awake if frozenset({r.node, CLIENTS}) not in self.unreachable]
         if direct.any() and not listening:
-            self.report.lost.add_all(Spans.of(numbers, counts, direct))
-        taken = bool(awake)
-        logged = mask_events(piece, ~direct)
-        entry = _TopicSteps(logged, numbers, counts, kinds, taken and not self.persists, taken, taken)
-        if not entry.done():
+            self.report.lost_events.add_all(Spans.of(numbers, counts, direct))
+        runs_awake = bool(awake)
+        topic_batch = mask_events(piece, ~direct)
+        entry = _TopicSteps(
+            topic_batch, numbers, counts, kinds, runs_awake and not self.persists, runs_awake, runs_awake
+        )
+        if not entry.is_done():
             self.log.append(entry)
         for run in self.runs.values():
             if run.halted:
-                run.behind.append(entry)
+                run.backlog.append(entry)
                 continue
-            wanted = kinds == KEYED
+            mask = kinds == KEYED
             if run is awake[0]:
-                wanted = wanted | (kinds == SUBSCRIBED)
+                mask = mask | (kinds == SUBSCRIBED)
             if listening and run is listening[0]:
-                wanted = wanted | direct
-            own = Spans.of(numbers, counts, wanted)
-            self.report.several.add_all(own.common(self.report.taken))
-            outputs = self._take(run, piece, wanted, own)
+                mask = mask | direct
+            events = Spans.of(numbers, counts, mask)
+            self.report.several.add_all(events.common(self.report.taken_events))
+            outputs = self._take(run, piece, mask, events)
             call.out.append(Published(run.node, False, _at(outputs, call.place[first:end])))
 
-    def _take(self, run: _InstanceRun, batch: InputBatch, wanted: Array | None, own: Spans) -> Outputs:
-        """Run a batch, with the events `own`, which are the events of the steps that are `wanted` (None: all)."""
-        self.report.taken.add_all(own)
-        run.held.add_all(own)
-        self.processed[run.node] = self.processed.get(run.node, 0) + len(own)
-        return run.engine.step(batch if wanted is None else mask_events(batch, wanted))
+    def _take(self, run: _InstanceRun, batch: InputBatch, mask: Array | None, events: Spans) -> Outputs:
+        """Run a batch, with the `events` of the steps that the `mask` has (None: all)."""
+        self.report.taken_events.add_all(events)
+        run.state_events.add_all(events)
+        self.events_by_node[run.node] = self.events_by_node.get(run.node, 0) + len(events)
+        return run.engine.step(batch if mask is None else mask_events(batch, mask))
 
     # ---------------------------------------------------------------------------------------------------------- state
 
     def state(self) -> dict[str, Any]:
         """Its whole state, as plain data. The report's details of each start are not kept."""
-        log = list(self.log) + [e for r in self.runs.values() for e in r.behind if e not in self.log]
+        log = list(self.log) + [e for r in self.runs.values() for e in r.backlog if e not in self.log]
         revision = self.revision
         return {
-            "log": [[e.batch.to_bytes(), e.numbers, e.counts, e.kinds, e.saved, e.keyed, e.subscribed] for e in log],
+            "log": [
+                [e.batch.to_bytes(), e.numbers, e.counts, e.kinds, e.in_revision, e.keyed_done, e.subscribed_done]
+                for e in log
+            ],
             "kept": len(self.log),
             "runs": [
-                [r.node, r.engine.snapshot(), list(r.held), r.halted, [log.index(e) for e in r.behind]]
+                [r.node, r.engine.snapshot(), list(r.state_events), r.halted, [log.index(e) for e in r.backlog]]
                 for r in self.runs.values()
             ],
-            "revision": None if revision is None else [revision.at, revision.state, list(revision.held)],
+            "revision": None if revision is None else [revision.at, revision.state, list(revision.state_events)],
             "unreachable": sorted(sorted(ends) for ends in self.unreachable),
             "halted": sorted(self.halted),
             "events": self.report.events,
-            "taken": list(self.report.taken),
+            "taken": list(self.report.taken_events),
             "several": list(self.report.several),
-            "lost": list(self.report.lost),
+            "lost": list(self.report.lost_events),
             "revisions": self.revisions,
-            "begun": [asdict(b) for b in self.begun],
-            "processed": dict(self.processed),
+            "begun": [asdict(b) for b in self.beginnings],
+            "processed": dict(self.events_by_node),
         }
 
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         log = [
-            _TopicSteps(InputBatch.from_bytes(bytes(blob)), numbers, counts, kinds, saved, keyed, subscribed)
-            for blob, numbers, counts, kinds, saved, keyed, subscribed in state["log"]
+            _TopicSteps(
+                InputBatch.from_bytes(bytes(blob)), numbers, counts, kinds, in_revision, keyed_done, subscribed_done
+            )
+            for blob, numbers, counts, kinds, in_revision, keyed_done, subscribed_done in state["log"]
         ]
         self.log = log[: state["kept"]]
         self.runs = {}
-        for node, blob, held, halted, behind in state["runs"]:
+        for node, blob, spans, is_halted, entry_numbers in state["runs"]:
             engine = self.new_engine()
             engine.restore(bytes(blob))
-            self.runs[node] = _InstanceRun(node, engine, Spans(*held), halted, [log[i] for i in behind])
-        found = state["revision"]
-        self.revision = None if found is None else _InstanceRevision(found[0], bytes(found[1]), Spans(*found[2]))
+            self.runs[node] = _InstanceRun(node, engine, Spans(*spans), is_halted, [log[i] for i in entry_numbers])
+        revision = state["revision"]
+        self.revision = (
+            None if revision is None else _InstanceRevision(revision[0], bytes(revision[1]), Spans(*revision[2]))
+        )
         self.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         self.halted = set(state["halted"])
-        taken, lost, several = (Spans(*state[which]) for which in ("taken", "lost", "several"))
-        self.report = InstanceReport(state["events"], taken, lost, several)
-        self.revisions, self.processed = state["revisions"], dict(state["processed"])
-        self.begun = [BegunCounts(**b) for b in state["begun"]]
+        taken_events, lost_events, several = (Spans(*state[which]) for which in ("taken", "lost", "several"))
+        self.report = InstanceReport(state["events"], taken_events, lost_events, several)
+        self.revisions, self.events_by_node = state["revisions"], dict(state["processed"])
+        self.beginnings = [BegunCounts(**b) for b in state["begun"]]
 
 
 @dataclass

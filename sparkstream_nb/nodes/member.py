@@ -70,10 +70,10 @@ class PairMember:
         """This node's answer to an on-demand query; a change is made on every active node. Raises
         SiddhiRuntimeError if this one is not active.
         """
-        found = self.lane.answer(retrieval)
-        if self.name not in found:
+        answers = self.lane.answer(retrieval)
+        if self.name not in answers:
             raise SiddhiRuntimeError(f"{self.name} is {self._role}")
-        return found[self.name]
+        return answers[self.name]
 
     @property
     def _role(self) -> str:
@@ -89,18 +89,18 @@ class PairMember:
         role = Role.DOWN if not server.up else Role.HALTED if server.halted else role
         revision = None if lane.revision is None else lane.revision.at
         return MemberFigures(
-            role, server.queued, lane.start, lane.now, revision, lane.counts, self.group.own_faults
+            role, server.queue_events, lane.start, lane.now, revision, lane.counts, self.group.own_faults
         )  # fmt: skip
 
     def stats(self) -> dict[str, Any]:
         """Statistics of its engine, if it is active, with its role, and `figures` as plain data."""
-        own = {} if self._engine is None else self._engine.stats()
+        engine_stats = {} if self._engine is None else self._engine.stats()
         return {
             "clock": self.now,
             "steps": self.steps - 1,
             "runs": self._role,
-            "state_bytes": own.get("state_bytes", {}),
-            "state_rows": own.get("state_rows", {}),
+            "state_bytes": engine_stats.get("state_bytes", {}),
+            "state_rows": engine_stats.get("state_rows", {}),
             "group": self.figures().as_dict(),
         }
 
@@ -116,7 +116,7 @@ class PairMember:
             "start": lane.start,
             "now": lane.now,
             "turn": lane.turn,
-            "passed": lane.passed,
+            "passed": lane.happenings_done,
             "unreachable": sorted(sorted(ends) for ends in lane.unreachable),
             "delays": [[*sorted(ends), by] for ends, by in lane.delays.items()],
             "servers": [_server(s) for s in lane.servers.values()],
@@ -137,35 +137,40 @@ class PairMember:
         self.group.share.load(state["share"])
         lane = PairLane(self.lane.scenario, new, self.group.own_faults)
         self.steps = state["steps"]
-        lane.start, lane.now, lane.turn, lane.passed = state["start"], state["now"], state["turn"], state["passed"]
+        lane.start, lane.now, lane.turn, lane.happenings_done = (
+            state["start"],
+            state["now"],
+            state["turn"],
+            state["passed"],
+        )
         lane.unreachable = {frozenset(ends) for ends in state["unreachable"]}
         lane.delays = {frozenset({a, b}): by for a, b, by in state["delays"]}
-        for server, found in zip(lane.servers.values(), state["servers"], strict=True):
-            _restore(server, found, new)
+        for server, server_state in zip(lane.servers.values(), state["servers"], strict=True):
+            _restore(server, server_state, new)
         if state["revision"] is not None:
             lane.revision = _revision_of(state["revision"])
         lane.report.events = state["events"]
-        for spans in (*(s.held for s in lane.servers.values()), state.get("elsewhere", ())):
+        for spans in (*(s.state_events for s in lane.servers.values()), state.get("elsewhere", ())):
             for span in spans:
-                lane.report.taken.add(*span)
+                lane.report.taken_events.add(*span)
         if "counts" in state:
             lane.counts = GroupCounts.of(state["counts"])
         self.group.lane = lane
 
 
-def join_published(published: list[Published]) -> Outputs:
+def join_published(parts: list[Published]) -> Outputs:
     """A node's published events as the output of one call."""
     out = Outputs()
-    for p in published:
+    for p in parts:
         o = p.outputs
-        for stream, emitted in o.streams.items():
-            former = out.streams.get(stream)
-            out.streams[stream] = emitted if former is None else _chain_outputs(former, emitted)
-        for query, (current, expired) in o.queries.items():
+        for stream, events in o.streams.items():
+            earlier = out.streams.get(stream)
+            out.streams[stream] = events if earlier is None else _chain_outputs(earlier, events)
+        for query, (current, expired_events) in o.queries.items():
             had = out.queries.get(query)
             if had is not None:
-                current, expired = _chain_outputs(had[0], current), _chain_outputs(had[1], expired)
-            out.queries[query] = (current, expired)
+                current, expired_events = _chain_outputs(had[0], current), _chain_outputs(had[1], expired_events)
+            out.queries[query] = (current, expired_events)
         out.errors += o.errors
         out.logs += o.logs
     return out
@@ -180,10 +185,10 @@ def _chain_outputs(a: Emitted, b: Emitted) -> Emitted:
 
 def _elsewhere(lane: PairLane) -> Spans:
     """Events that were taken and are in no active node's state: with these states, they are all that were taken."""
-    rest = lane.report.taken
+    rest = lane.report.taken_events
     for server in lane.servers.values():
         # Mostly one node took all of them, in many spans where each second event went to the other node.
-        rest = Spans() if rest == server.held else rest.without(server.held)
+        rest = Spans() if rest == server.state_events else rest.without(server.state_events)
     return rest
 
 
@@ -192,11 +197,11 @@ def _server(server: PairServer) -> dict[str, Any]:
         "up": server.up,
         "halted": server.halted,
         "engine": None if server.engine is None else server.engine.snapshot(),
-        "held": list(server.held),
+        "held": list(server.state_events),
         "syncing": server.syncing,
         "sequence": server.sequence,
-        "trimmed": server.trimmed,
-        "queued": server.queued,
+        "trimmed": server.trim_number,
+        "queued": server.queue_events,
         "queue": [_list_queued(q) for q in server.queue],
         "writing": None if server.writing is None else [_revision(server.writing.revision), server.writing.lands],
         "overdue": server.overdue,
@@ -206,46 +211,49 @@ def _server(server: PairServer) -> dict[str, Any]:
 
 
 def _revision(revision: PairRevision) -> list[Any]:
-    return [revision.at, list(revision.held), revision.state]
+    return [revision.at, list(revision.state_events), revision.state]
 
 
-def _revision_of(found: list[Any]) -> PairRevision:
-    at, held, state = found
-    return PairRevision(at, Spans(*held), bytes(state))
+def _revision_of(members: list[Any]) -> PairRevision:
+    at, spans, state = members
+    return PairRevision(at, Spans(*spans), bytes(state))
 
 
 def _message(message: SentEvents | Trim) -> list[Any]:
     if isinstance(message, Trim):
         return [message.number, message.due]
-    sent = message.counts > 0
-    batch = pick_steps(between(message.source, message.at, message.at + len(sent)), sent)
-    return [batch.to_bytes(), *(a[sent] for a in (message.number, message.first, message.counts, message.due))]
+    steps_with_events = message.counts > 0
+    batch = pick_steps(between(message.source, message.at, message.at + len(steps_with_events)), steps_with_events)
+    return [
+        batch.to_bytes(),
+        *(a[steps_with_events] for a in (message.number, message.first, message.counts, message.due)),
+    ]
 
 
-def _message_of(found: list[Any]) -> SentEvents | Trim:
-    if len(found) == 2:
-        return Trim(*found)
-    return SentEvents(InputBatch.from_bytes(bytes(found[0])), 0, *found[1:])
+def _message_of(members: list[Any]) -> SentEvents | Trim:
+    if len(members) == 2:
+        return Trim(*members)
+    return SentEvents(InputBatch.from_bytes(bytes(members[0])), 0, *members[1:])
 
 
 def _list_queued(q: Queued) -> list[Any]:
-    return [q.batch.to_bytes(), q.number[q.kept], q.first[q.kept], q.counts[q.kept]]
+    return [q.batch.to_bytes(), q.number[q.mask], q.first[q.mask], q.counts[q.mask]]
 
 
-def _restore(server: PairServer, found: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
-    server.up, server.halted, server.syncing = found["up"], found["halted"], found["syncing"]
-    server.sequence, server.trimmed, server.queued = found["sequence"], found["trimmed"], found["queued"]
-    server.held = Spans(*found["held"])
+def _restore(server: PairServer, state: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
+    server.up, server.halted, server.syncing = state["up"], state["halted"], state["syncing"]
+    server.sequence, server.trim_number, server.queue_events = state["sequence"], state["trimmed"], state["queued"]
+    server.state_events = Spans(*state["held"])
     server.queue = [
         Queued(InputBatch.from_bytes(bytes(blob)), 0, np.ones(len(number), bool), number, first, counts)
-        for blob, number, first, counts in found["queue"]
+        for blob, number, first, counts in state["queue"]
     ]
-    if found["writing"] is not None:
-        revision, lands = found["writing"]
+    if state["writing"] is not None:
+        revision, lands = state["writing"]
         server.writing = RevisionWrite(_revision_of(revision), lands)
-    server.overdue = found["overdue"]
-    server.transit.messages = [_message_of(m) for m in found["transit"]]
-    server.transit.last = found["last"]
-    if found["engine"] is not None:
+    server.overdue = state["overdue"]
+    server.transit.messages = [_message_of(m) for m in state["transit"]]
+    server.transit.last = state["last"]
+    if state["engine"] is not None:
         server.engine = engine()
-        server.engine.restore(bytes(found["engine"]))
+        server.engine.restore(bytes(state["engine"]))

@@ -71,29 +71,29 @@ class Published:
 
 @dataclass(frozen=True)
 class Takeover:
-    """State with which a node became the active one. All are numbers of events: `held` by its state; taken by then and
-    `missing` from it; `replayed`, which another node has processed.
+    """State with which a node became the active one. All are numbers of events: the `state_events` that its state
+    holds; taken by then and `missing` from it; `replayed`, which another node has processed.
     """
 
     node: str
     at: int
     revision: int | None
     """When (ms) the revision was made; None: there was none, and the state is empty."""
-    held: Spans
+    state_events: Spans
     missing: Spans
     replayed: Spans
-    doubled: Spans
+    twice: Spans
     """Events that the revision held and that were replayed nonetheless: they are in the state twice."""
 
 
 @dataclass
 class Report:
-    """Fate of events, by number: `taken` by a node; lost to all of them, or not held for the other node."""
+    """Fate of events, by number: `taken_events`, by a node; lost to all of them, or not queued for the other node."""
 
     events: int = 0
-    taken: Spans = field(default_factory=Spans)
-    lost: dict[Loss, Spans] = field(default_factory=dict)
-    unheld: dict[Loss, Spans] = field(default_factory=dict)
+    taken_events: Spans = field(default_factory=Spans)
+    lost_events: dict[Loss, Spans] = field(default_factory=dict)
+    unqueued_events: dict[Loss, Spans] = field(default_factory=dict)
     takeovers: list[Takeover] = field(default_factory=list)
     revisions: Counter[str] = field(default_factory=Counter)
     """Number of revisions that each node persisted."""
@@ -106,7 +106,7 @@ class PairRevision:
     """
 
     at: int
-    held: Spans
+    state_events: Spans
     state: bytes | None = None
 
 
@@ -120,13 +120,13 @@ class RevisionWrite:
 
 @dataclass
 class Queued:
-    """Steps that a passive node holds: of the steps of `source` from number `at` on, the ones that were `kept` (bool);
+    """Steps that a passive node holds: of the steps of `source` from number `at` on, those in the `mask` (bool);
     `number` of the sync and `first` event by step, and the number of events of each step.
     """
 
     source: InputBatch
     at: int
-    kept: Array
+    mask: Array
     number: Array
     first: Array
     counts: Array
@@ -134,12 +134,12 @@ class Queued:
     @property
     def batch(self) -> InputBatch:
         """The steps that are held."""
-        return pick_steps(between(self.source, self.at, self.at + len(self.kept)), self.kept)
+        return pick_steps(between(self.source, self.at, self.at + len(self.mask)), self.mask)
 
     @property
     def events(self) -> int:
         """Number of events that it holds."""
-        return int(self.counts[self.kept].sum())
+        return int(self.counts[self.mask].sum())
 
     def after(self, number: int) -> Queued | None:
         """The steps with that number or a later one; None if there are none."""
@@ -148,7 +148,7 @@ class Queued:
             return self
         if index == len(self.number):
             return None
-        rest = (a[index:] for a in (self.kept, self.number, self.first, self.counts))
+        rest = (a[index:] for a in (self.mask, self.number, self.first, self.counts))
         return Queued(self.source, self.at + index, *rest)
 
 
@@ -160,14 +160,14 @@ class PairServer:
     up: bool = True
     halted: bool = False
     engine: NodeEngine | None = None
-    held: Spans = field(default_factory=Spans)
+    state_events: Spans = field(default_factory=Spans)
     syncing: bool = False
     sequence: int = 0
     """The last number that it gave to an event, or to a revision, that it sent to the other node."""
-    trimmed: int = -1
+    trim_number: int = -1
     """The highest revision number that it has received: events up to there are old."""
     queue: list[Queued] = field(default_factory=list)
-    queued: int = 0
+    queue_events: int = 0
     todo: list[Array] = field(default_factory=list)
     """Pending input of its engine: for consecutive runs of steps up to now, which have events for it."""
     snapshots: list[tuple[int, PairRevision]] = field(default_factory=list)
@@ -224,8 +224,8 @@ class PairLane:
         self.delays: dict[frozenset[str], int] = {}
         """Links that are slow, and by how many ms."""
         self._timeline: SimulatedTimeline | None = None
-        self._known = 0
-        self.passed = 0
+        self._timeline_end = 0
+        self.happenings_done = 0
 
     def plan_fault(self, fault: Fault) -> None:
         """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
@@ -274,12 +274,12 @@ class PairLane:
         """Happenings in order, each with the step that it precedes and its time. Continues after each has taken effect.
         """
         last = int(clock[-1])
-        if self._timeline is None or self._known < last:
-            self._timeline, self._known = self.timeline(last), last
-        happenings, first = self._timeline.happenings, self.passed
-        while self.passed < len(happenings) and happenings[self.passed].at <= last:
-            self.passed += 1
-        coming = happenings[first : self.passed]
+        if self._timeline is None or self._timeline_end < last:
+            self._timeline, self._timeline_end = self.timeline(last), last
+        happenings, first = self._timeline.happenings, self.happenings_done
+        while self.happenings_done < len(happenings) and happenings[self.happenings_done].at <= last:
+            self.happenings_done += 1
+        coming = happenings[first : self.happenings_done]
         items: list[tuple[int, int, _Event]] = [(h.at, 1, h) for h in coming]
         marks = np.unique(np.concatenate([clock, np.array([h.at for h in coming], np.int64)]))
         for c in self._timeline.clocks:
@@ -304,15 +304,15 @@ class PairLane:
         """When a node persists. Of several times with no step and no happening between them, the last one counts, or
         each one while the database is slow for it."""
         assert self._timeline is not None
-        later = [c.started for c in self._timeline.clocks if c.node == clock.node and c.started > clock.started]
+        later = [c.start for c in self._timeline.clocks if c.node == clock.node and c.start > clock.start]
         last = min(later, default=int(marks[-1]))
         for begin, end in self._timeline.slow_spans(clock.node, DATABASE, int(marks[-1])):
-            begin = max(begin, self.now, clock.started)
-            first = begin + (clock.started - begin) % clock.every
+            begin = max(begin, self.now, clock.start)
+            first = begin + (clock.start - begin) % clock.every
             marks = np.concatenate([marks, np.arange(first, end + 1, clock.every)])
         marks = np.minimum(marks, last)
-        due = clock.started + (marks - clock.started) // clock.every * clock.every
-        return [int(t) for t in np.unique(due) if t > max(self.now, clock.started)]
+        due = clock.start + (marks - clock.start) // clock.every * clock.every
+        return [int(t) for t in np.unique(due) if t > max(self.now, clock.start)]
 
     def _happen(self, call: _PairStep, at: int, time: int, happening: _Event) -> None:
         """Applies an event of the timeline before step number `at`."""
@@ -355,8 +355,8 @@ class PairLane:
             case Passive(node=node):
                 server = self.servers[node]
                 self._work(call, server, at)
-                server.up, server.engine, server.held = True, None, Spans()
-                server.queue, server.queued, server.syncing = [], 0, False
+                server.up, server.engine, server.state_events = True, None, Spans()
+                server.queue, server.queue_events, server.syncing = [], 0, False
             case Syncing(node=node, whether=whether):
                 server = self.servers[node]
                 server.syncing = whether
@@ -378,11 +378,11 @@ class PairLane:
         """Feed the engine its pending steps before `end`; `at` is where the pending run ends."""
         if not server.todo or server.engine is None:
             return
-        taken = np.concatenate(server.todo)
-        begin = at - len(taken)
-        own, server.todo = taken[: end - begin], [taken[end - begin :]] if end < at else []
-        if len(own):
-            outputs = server.engine.step(mask_events(between(call.batch, begin, end), own))
+        pending = np.concatenate(server.todo)
+        begin = at - len(pending)
+        mask, server.todo = pending[: end - begin], [pending[end - begin :]] if end < at else []
+        if len(mask):
+            outputs = server.engine.step(mask_events(between(call.batch, begin, end), mask))
             call.out.append(_shift_steps(Published(server.name, False, outputs), begin))
 
     def _reaches(self, a: str, b: str) -> bool:
@@ -396,23 +396,26 @@ class PairLane:
         """`HAManager.changeToActive`, or the start of an active node."""
         server.up, server.engine = True, self.new_engine()
         revision = self.revision
-        server.held = Spans()
+        server.state_events = Spans()
         if revision is not None:
             assert revision.state is not None
             server.engine.restore(revision.state)
-            server.held = revision.held.copy()
-        out, again, before = [], Spans(), server.held.copy()
+            server.state_events = revision.state_events.copy()
+        out, again, before = [], Spans(), server.state_events.copy()
         if replay:
-            for queued in server.queue:
-                out.append(Published(server.name, True, server.engine.step(queued.batch)))
-                for spans in (server.held, again):
-                    _add(spans, queued.first, queued.counts, queued.kept)
-        server.queue, server.queued, server.trimmed = [], 0, -1
-        missing, doubled = self.report.taken.without(server.held), again.common(before)
-        made = None if revision is None else revision.at
-        self.report.takeovers.append(Takeover(server.name, time, made, server.held.copy(), missing, again, doubled))
+            for steps in server.queue:
+                out.append(Published(server.name, True, server.engine.step(steps.batch)))
+                for spans in (server.state_events, again):
+                    _add(spans, steps.first, steps.counts, steps.mask)
+        server.queue, server.queue_events, server.trim_number = [], 0, -1
+        missing, twice = self.report.taken_events.without(server.state_events), again.common(before)
+        revision_time = None if revision is None else revision.at
+        state_events = server.state_events.copy()
+        self.report.takeovers.append(Takeover(server.name, time, revision_time, state_events, missing, again, twice))
         self.counts.takes_over(
-            TakeoverCounts(server.name, time, made, self.counts.lost_in_gap, len(again), len(missing), len(doubled))
+            TakeoverCounts(
+                server.name, time, revision_time, self.counts.lost_in_gap, len(again), len(missing), len(twice)
+            )
         )
         return out
 
@@ -423,10 +426,10 @@ class PairLane:
         if server.writing is not None:
             server.overdue = True
             return
-        revision = PairRevision(time, server.held.copy())
+        revision = PairRevision(time, server.state_events.copy())
         server.snapshots.append((at, revision))
-        reached = self._reaches(server.name, DATABASE)
-        server.writing = RevisionWrite(revision, time + (self._delay(server.name, DATABASE) if reached else 0))
+        reaches_database = self._reaches(server.name, DATABASE)
+        server.writing = RevisionWrite(revision, time + (self._delay(server.name, DATABASE) if reaches_database else 0))
         if server.writing.lands == time:
             self._land(server, at, time)
 
@@ -460,24 +463,24 @@ class PairLane:
         if first == end:
             return
         counts, numbers = call.counts[first:end], call.numbers[first:end]
-        chosen = self._chosen(counts)
+        places = self._chosen(counts)
         for place, server in enumerate(self.servers.values()):
-            taken = (chosen == place) & (counts > 0)
+            mask = (places == place) & (counts > 0)
             if server.engine is None or server.halted:
-                self._lose(Loss.PASSIVE, call, first, np.where(taken, counts, 0))
+                self._lose(Loss.PASSIVE, call, first, np.where(mask, counts, 0))
                 continue
-            self.counts.taken += int(counts[taken].sum())
-            _add(server.held, numbers, counts, taken)
-            _add(self.report.taken, numbers, counts, taken)
-            server.todo.append(taken)
-            self._send(server, call, first, np.where(taken, counts, 0))
-        self._lose(Loss.NOBODY, call, first, np.where(chosen < 0, counts, 0))
+            self.counts.taken += int(counts[mask].sum())
+            _add(server.state_events, numbers, counts, mask)
+            _add(self.report.taken_events, numbers, counts, mask)
+            server.todo.append(mask)
+            self._send(server, call, first, np.where(mask, counts, 0))
+        self._lose(Loss.NOBODY, call, first, np.where(places < 0, counts, 0))
 
     def _lose(self, why: Loss, call: _PairStep, at: int, counts: Array) -> None:
         """No node takes the events of some steps; `counts` are of the steps from `at` on."""
         steps = np.flatnonzero(counts)
         if len(steps):
-            _note(self.report.lost, why, call.numbers[at : at + len(counts)], counts, counts > 0)
+            _note(self.report.lost_events, why, call.numbers[at : at + len(counts)], counts, counts > 0)
             first, last = call.clock[at + steps[0]], call.clock[at + steps[-1]]
             self.counts.lose(why.value, int(counts.sum()), (int(first), int(last)))
 
@@ -504,10 +507,10 @@ class PairLane:
         if not any_.any():
             return
         peer = self.servers[self.pair.peer(server.name)]
-        reached = server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name)
-        if not reached or peer.engine is not None:
-            _note(self.report.unheld, Loss.UNSENT, numbers, counts, any_)
-            if reached:
+        reaches_peer = server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name)
+        if not reaches_peer or peer.engine is not None:
+            _note(self.report.unqueued_events, Loss.UNSENT, numbers, counts, any_)
+            if reaches_peer:
                 server.sequence += int(counts.sum())
             return
         number = server.sequence + np.cumsum(counts)  # number of the last event of each step
@@ -525,37 +528,37 @@ class PairLane:
             if isinstance(message, SentEvents):
                 self._hold(server, message)
                 continue
-            server.trimmed = max(server.trimmed, message.number)
-            server.queue = [kept for q in server.queue if (kept := q.after(message.number)) is not None]
-            server.queued = sum(q.events for q in server.queue)
+            server.trim_number = max(server.trim_number, message.number)
+            server.queue = [rest for q in server.queue if (rest := q.after(message.number)) is not None]
+            server.queue_events = sum(q.events for q in server.queue)
 
-    def _hold(self, server: PairServer, sent: SentEvents) -> None:
+    def _hold(self, server: PairServer, events: SentEvents) -> None:
         """`EventListMapManager`: keep events that have arrived at a passive node."""
-        numbers, counts = sent.first, sent.counts
+        numbers, counts = events.first, events.counts
         any_ = counts > 0
-        fresh = any_ & (sent.number - counts + 1 > server.trimmed)
-        _note(self.report.unheld, Loss.STALE, numbers, counts, any_ & ~fresh)
-        fits = np.cumsum(np.where(fresh, counts, 0)) + server.queued <= self.pair.queue
-        _note(self.report.unheld, Loss.FULL, numbers, counts, fresh & ~fits)
-        kept = fresh & fits
-        if kept.any():
-            server.queue.append(Queued(sent.source, sent.at, kept, sent.number, numbers, counts))
-            server.queued += int(counts[kept].sum())
+        fresh = any_ & (events.number - counts + 1 > server.trim_number)
+        _note(self.report.unqueued_events, Loss.STALE, numbers, counts, any_ & ~fresh)
+        fits = np.cumsum(np.where(fresh, counts, 0)) + server.queue_events <= self.pair.queue
+        _note(self.report.unqueued_events, Loss.FULL, numbers, counts, fresh & ~fits)
+        mask = fresh & fits
+        if mask.any():
+            server.queue.append(Queued(events.source, events.at, mask, events.number, numbers, counts))
+            server.queue_events += int(counts[mask].sum())
 
     def _drop_sent(self, server: PairServer, after: int = LONG_AGO) -> None:
         """Drop messages that would arrive for a node later than `after` (ms)."""
-        for sent in server.transit.lose(after):
-            _note(self.report.unheld, Loss.UNDERWAY, sent.first, sent.counts, sent.counts > 0)
+        for events in server.transit.lose(after):
+            _note(self.report.unqueued_events, Loss.UNDERWAY, events.first, events.counts, events.counts > 0)
 
 
-def _shift_steps(published: Published, by: int, *, only: bool = False) -> Published:
+def _shift_steps(output: Published, by: int, *, only: bool = False) -> Published:
     """The same with steps `by` further on; `only`: all at step `by`, where nodes replay."""
-    outputs = published.outputs
+    outputs = output.outputs
     streams = {
         name: replace(e, step=np.full(len(e.step), by, np.int64) if only else e.step + by)
         for name, e in outputs.streams.items()
     }
-    return replace(published, outputs=replace(outputs, streams=streams))
+    return replace(output, outputs=replace(outputs, streams=streams))
 
 
 def _add(spans: Spans, numbers: Array, counts: Array, steps: Array) -> None:

@@ -41,13 +41,13 @@ def by_hash(column: pa.Array | list[object], type: Type, nodes: int) -> Array:
     if type is Type.OBJECT:  # values of any kinds, which Arrow cannot hold in one column
         return np.asarray(np.abs(java_hash([text(type, v) for v in column])) % nodes, np.int64)
     array = column if isinstance(column, pa.Array) else pa.array(column)
-    encoded = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
-    values = encoded.dictionary.to_pylist()
+    dictionary_array = array if pa.types.is_dictionary(array.type) else pc.dictionary_encode(array)
+    values = dictionary_array.dictionary.to_pylist()
     if type in (Type.FLOAT, Type.DOUBLE):
         values = [v + 0.0 for v in values]
     texts = [text(type, v) for v in values] + ["null"]
     node = np.abs(java_hash(texts)) % nodes
-    index = encoded.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+    index = dictionary_array.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
     return np.asarray(node[index], np.int64)
 
 
@@ -56,12 +56,12 @@ def parts(batch: InputBatch, places: Mapping[str, Array], count: int) -> list[In
     out = [InputBatch(batch.clock) for _ in range(count)]
     for stream, r in batch.rows.items():
         place = places[stream].astype(np.uint16 if count < 1 << 16 else np.int64)
-        ordered = r.taken(np.argsort(place, kind="stable"))
+        rows_by_node = r.taken(np.argsort(place, kind="stable"))
         ends = np.cumsum(np.bincount(place, minlength=count)).tolist()
-        for own, first, end in zip(out, [0, *ends], ends, strict=False):
+        for node_batch, first, end in zip(out, [0, *ends], ends, strict=False):
             if end > first:
-                columns = [c[first:end] for c in ordered.columns]
-                own.rows[stream] = StreamRows(ordered.step[first:end], ordered.ts[first:end], columns)
+                columns = [c[first:end] for c in rows_by_node.columns]
+                node_batch.rows[stream] = StreamRows(rows_by_node.step[first:end], rows_by_node.ts[first:end], columns)
     return out
 
 

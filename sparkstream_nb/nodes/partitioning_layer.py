@@ -40,7 +40,7 @@ class GroupShare:
         """The group's part of a batch: all steps, with its events. The first step of all was at `start` (ms)."""
         if not batch.rows:
             return batch
-        there: Array | None = None
+        serving: Array | None = None
         places = {}
         for stream, rows in batch.rows.items():
             how = self.groups.distributions.get(stream, Distribution())
@@ -52,29 +52,29 @@ class GroupShare:
                 assert at is not None, f"stream {stream} has no attribute {how.key}"
                 places[stream] = by_hash(rows.columns[at], schema[at].type, len(self.groups.pairs))
             else:
-                there = self._there(batch.clock, start) if there is None else there
-                places[stream] = self._in_turn(stream, rows.step, there)
+                serving = self._there(batch.clock, start) if serving is None else serving
+                places[stream] = self._in_turn(stream, rows.step, serving)
         return part(batch, places, self.place)
 
-    def _in_turn(self, stream: str, steps: Array, there: Array) -> Array:
-        """The group of each event: each request (a step) goes to the next group that is there; `there` is bool by group
-        and step. If none is there, it goes to the next of all groups, which loses it.
+    def _in_turn(self, stream: str, steps: Array, serving: Array) -> Array:
+        """The group of each event: each request (a step) goes to the next group that is there; `serving` is bool by
+        group and step. If none is there, it goes to the next of all groups, which loses it.
         """
         count = len(self.groups.pairs)
         requests, request = np.unique(steps, return_inverse=True)
-        there = there[:, requests]
-        changes = np.flatnonzero((there[:, 1:] != there[:, :-1]).any(axis=0)) + 1
-        chosen: Array = np.zeros(len(requests), np.int64)
+        serving = serving[:, requests]
+        changes = np.flatnonzero((serving[:, 1:] != serving[:, :-1]).any(axis=0)) + 1
+        groups: Array = np.zeros(len(requests), np.int64)
         turn = self.turns.get(stream, 0)
         for first, end in zip([0, *changes.tolist()], [*changes.tolist(), len(requests)], strict=True):
-            open_ = np.flatnonzero(there[:, first])
+            open_ = np.flatnonzero(serving[:, first])
             if len(open_):
-                chosen[first:end] = open_[(turn + np.arange(end - first)) % len(open_)]
+                groups[first:end] = open_[(turn + np.arange(end - first)) % len(open_)]
                 turn += end - first
             else:
-                chosen[first:end] = turn % count
+                groups[first:end] = turn % count
         self.turns[stream] = turn
-        return chosen[request]
+        return groups[request]
 
     def _there(self, clock: Array, start: int) -> Array:
         """bool[groups, steps]: whether a node of a group serves."""
@@ -109,8 +109,8 @@ class GroupLane:
 
     def happen(self, fault: Fault) -> None:
         """Takes a fault to come, of any group. Raises `Misuse` as `PairLane.plan_fault`."""
-        for own in self.groups.of(self.place, (fault,)):
-            self.lane.plan_fault(own)
+        for group_fault in self.groups.of(self.place, (fault,)):
+            self.lane.plan_fault(group_fault)
         self.share.faults = (*self.share.faults, fault)
 
     @property
@@ -132,16 +132,16 @@ class GroupLane:
 def _find_serving(pair: Pair, timeline: SimulatedTimeline, clock: Array) -> Array:
     """bool[n]: whether a load balancer finds a node of the pair that takes events, at each time of `clock` (ms)."""
     serves = (Role.ACTIVE,) if pair.balancer == "failover" else (Role.ACTIVE, Role.PASSIVE)
-    found = np.zeros(len(clock), bool)
+    serving = np.zeros(len(clock), bool)
     spans = roles(timeline.happenings, int(clock[-1]) + 1)
     for node in pair.nodes:
-        own = np.zeros(len(clock), bool)
+        in_role = np.zeros(len(clock), bool)
         for s in spans:
             if s.node == node and s.role in serves:
-                own[np.searchsorted(clock, s.first) : np.searchsorted(clock, s.end)] = True
-        reached = np.ones(len(clock), bool)
+                in_role[np.searchsorted(clock, s.first) : np.searchsorted(clock, s.end)] = True
+        reachable = np.ones(len(clock), bool)
         for h in timeline.happenings:
             if isinstance(h, LinkChanged) and {h.a, h.b} == {node, CLIENTS}:
-                reached[np.searchsorted(clock, h.at) :] = h.whether
-        found |= own & reached
-    return found
+                reachable[np.searchsorted(clock, h.at) :] = h.whether
+        serving |= in_role & reachable
+    return serving

@@ -34,32 +34,32 @@ def _plain(column: Any) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def table_of(emitted: Emitted) -> pa.Table:
+def table_of(events: Emitted) -> pa.Table:
     """A row for each output: its own time `ts` (ms), its values as v0, v1 ..."""
-    columns = [pa.array(emitted.ts), *map(_plain, emitted.columns)]
-    return pa.table(columns, ["ts", *(f"v{i}" for i in range(len(emitted.columns)))])
+    columns = [pa.array(events.ts), *map(_plain, events.columns)]
+    return pa.table(columns, ["ts", *(f"v{i}" for i in range(len(events.columns)))])
 
 
-def tally(truth: pa.Table | None, found: pa.Table | None) -> Tally:
+def tally(truth: pa.Table | None, outputs: pa.Table | None) -> Tally:
     """Counts two bags of outputs against each other, row by row."""
-    if truth is None or found is None:
-        return Tally(lost=0 if truth is None else len(truth), spurious=0 if found is None else len(found))
-    return _tally_counts(_counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(found, 0, 1)])))
+    if truth is None or outputs is None:
+        return Tally(lost=0 if truth is None else len(truth), spurious=0 if outputs is None else len(outputs))
+    return _tally_counts(_counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(outputs, 0, 1)])))
 
 
-def tally_close(truth: pa.Table | None, found: pa.Table | None) -> Tally:
+def tally_close(truth: pa.Table | None, outputs: pa.Table | None) -> Tally:
     """The same, where doubles are equal up to the order in which they were added: a node that has other events behind
     it adds in another order. Two that differ by much less than 1e-9 of their size fall on one point of a grid, or,
     where a border is between them, on one of a second grid that is half a step further on."""
-    if truth is None or found is None or not any(map(pa.types.is_floating, truth.schema.types)):
-        return tally(truth, found)
-    rest = _counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(found, 0, 1)]))
-    settled = []
+    if truth is None or outputs is None or not any(map(pa.types.is_floating, truth.schema.types)):
+        return tally(truth, outputs)
+    rest = _counts(pa.concat_tables([_mark_found(truth, 1, 0), _mark_found(outputs, 0, 1)]))
+    matches = []
     for shift in (0.0, 0.5):
         t, f = _columns(rest)
-        settled.append(rest.filter(pa.array(t == f)).select(["true", "found"]))
+        matches.append(rest.filter(pa.array(t == f)).select(["true", "found"]))
         rest = _join_counts(rest.filter(pa.array(t != f)), shift)
-    return _tally_counts(pa.concat_tables([*settled, rest.select(["true", "found"])]))
+    return _tally_counts(pa.concat_tables([*matches, rest.select(["true", "found"])]))
 
 
 def _counts(both: pa.Table) -> pa.Table:
@@ -76,10 +76,10 @@ def _join_counts(counts: pa.Table, shift: float) -> pa.Table:
     points = [f"point {n}" for n in doubles]
     for name, point in zip(doubles, points, strict=True):
         counts = counts.append_column(point, _on_grid(counts.column(name), shift))
-    wanted = [(n, "first") for n in doubles] + [("true", "sum"), ("found", "sum")]
-    joined = counts.group_by([*others, *points], use_threads=False).aggregate(wanted)
-    made = [*others, *(f"{n}_first" for n in doubles), "true_sum", "found_sum"]
-    return joined.select(made).rename_columns([*others, *doubles, "true", "found"])
+    aggregations = [(n, "first") for n in doubles] + [("true", "sum"), ("found", "sum")]
+    sums = counts.group_by([*others, *points], use_threads=False).aggregate(aggregations)
+    names = [*others, *(f"{n}_first" for n in doubles), "true_sum", "found_sum"]
+    return sums.select(names).rename_columns([*others, *doubles, "true", "found"])
 
 
 def _on_grid(column: pa.ChunkedArray, shift: float) -> pa.Array:
@@ -106,6 +106,6 @@ def _tally_counts(counts: pa.Table) -> Tally:
     )
 
 
-def _mark_found(table: pa.Table, true: int, found: int) -> pa.Table:
-    one, other = (pa.array(np.full(len(table), v, np.int64)) for v in (true, found))
+def _mark_found(table: pa.Table, true: int, output: int) -> pa.Table:
+    one, other = (pa.array(np.full(len(table), v, np.int64)) for v in (true, output))
     return table.append_column("true", one).append_column("found", other)

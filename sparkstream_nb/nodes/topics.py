@@ -34,21 +34,21 @@ class TopicLog:
     @staticmethod
     def of(stream: str, parts: Sequence[Emitted]) -> TopicLog:
         """Several outputs of a writer, one after the other; their steps are the app's."""
-        numbers, timed, last = [], [], 0
+        numbers, timer_marks, last = [], [], 0
         for e in parts:
             assert e.chunks is not None, "the engine was not made to tell chunks"
             numbers.append(e.chunks.number + last)
-            timed.append(e.chunks.timed)
+            timer_marks.append(e.chunks.timed)
             last = int(numbers[-1][-1]) + 1 if len(numbers[-1]) else last
         return TopicLog(
             stream,
             np.concatenate([e.step for e in parts]),
             np.concatenate([e.ts for e in parts]),
-            Chunks(np.concatenate(numbers), np.concatenate(timed)),
+            Chunks(np.concatenate(numbers), np.concatenate(timer_marks)),
             [concat_columns(cs) for cs in zip(*(e.columns for e in parts), strict=True)],
         )
 
-    def taken(self, index: Array) -> TopicLog:
+    def select(self, index: Array) -> TopicLog:
         """The events at some positions."""
         chunks = Chunks(self.chunks.number[index], self.chunks.timed[index])
         return TopicLog(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
@@ -59,14 +59,14 @@ class TopicLog:
         out[1:] = (np.diff(self.chunks.number) != 0) | (np.diff(self.place) != 0)
         return out
 
-    def times(self, former: Array, clock: Array) -> Array:
+    def times(self, clock_before: Array, clock: Array) -> Array:
         """When each event was published (ms), ascending. An event of the app makes others at the clock of its step; a
         timer after the clock of the step before it."""
         begins = self.begins()
         first = np.flatnonzero(begins)
         latest = np.maximum.reduceat(self.ts, first)[np.cumsum(begins) - 1]
-        timed = np.clip(latest, former[self.place], clock[self.place])
-        return np.maximum.accumulate(np.where(self.chunks.timed, timed, clock[self.place]))
+        timer_times = np.clip(latest, clock_before[self.place], clock[self.place])
+        return np.maximum.accumulate(np.where(self.chunks.timed, timer_times, clock[self.place]))
 
 
 def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -> tuple[InputBatch, Array]:
@@ -78,9 +78,9 @@ def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -
     if not writers:
         return batch, np.arange(count)
     clock = np.maximum(np.maximum.accumulate(batch.clock), before)
-    former = np.concatenate([[before], clock[:-1]])
+    clock_before = np.concatenate([[before], clock[:-1]])
     place = np.concatenate([np.arange(count), *(w.place for w in writers)])
-    time = np.concatenate([clock, *(w.times(former, clock) for w in writers)])
+    time = np.concatenate([clock, *(w.times(clock_before, clock) for w in writers)])
     writer = np.concatenate([np.zeros(count, np.int64), *(np.full(len(w.place), i + 1) for i, w in enumerate(writers))])
     begins = np.concatenate([np.ones(count, bool), *(w.begins() for w in writers)])
     order = np.lexsort((writer, time, place))
@@ -95,7 +95,7 @@ def with_arrivals(batch: InputBatch, before: int, writers: Sequence[TopicLog]) -
     for w in writers:
         parts.setdefault(w.stream, []).append(StreamRows(step[at : at + len(w.place)], w.ts, w.columns))
         at += len(w.place)
-    out.rows = {stream: rows_in_order(found) for stream, found in parts.items()}
+    out.rows = {stream: rows_in_order(stream_rows) for stream, stream_rows in parts.items()}
     return out, place[firsts]
 
 

@@ -59,21 +59,21 @@ class Transit:
                     self.messages.pop(0)
                     yield message
                 case SentEvents(due=due) as message:
-                    arrived = int(np.searchsorted(due, upto, "right"))
-                    if arrived == len(due):
+                    arrivals = int(np.searchsorted(due, upto, "right"))
+                    if arrivals == len(due):
                         self.messages.pop(0)
                     else:
-                        self.messages[0] = message.between(arrived, len(due))
-                    if arrived:
-                        yield message.between(0, arrived)
-                    if arrived < len(due):
+                        self.messages[0] = message.between(arrivals, len(due))
+                    if arrivals:
+                        yield message.between(0, arrivals)
+                    if arrivals < len(due):
                         return
                 case _:
                     return
 
     def lose(self, after: int = LONG_AGO) -> list[SentEvents]:
         """The events that would arrive later than `after` (ms). They, and such trims, are not under way any more."""
-        arrived = list(self.take(after))
-        lost = [m for m in self.messages if isinstance(m, SentEvents)]
-        self.messages, self.last = arrived, min(self.last, after)
-        return lost
+        arrivals = list(self.take(after))
+        losses = [m for m in self.messages if isinstance(m, SentEvents)]
+        self.messages, self.last = arrivals, min(self.last, after)
+        return losses

@@ -58,8 +58,9 @@ class Progress:
     """Progress of an app, shared between the thread of the streaming query and those that wait for it.
 
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
-    micro-batch, `taken` events and `worked` ms of all. `errors` counts events that could not be processed, `faulty` the
-    same by stream, aggregation or sink; `dropped_errors` those no longer kept, since the app began.
+    micro-batch, `events_by_node` and `ms_by_node`, the events and the time of all micro-batches. `errors` counts events
+    that could not be processed, `faulty` the same by stream, aggregation or sink; `dropped_errors` those no longer
+    kept, since the app began.
     """
 
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -71,8 +72,8 @@ class Progress:
     dropped_errors: int = 0
     throughput: Throughput = field(default_factory=Throughput)
     nodes: dict[int, NodeReport] = field(default_factory=dict)
-    taken: dict[int, int] = field(default_factory=dict)
-    worked: dict[int, float] = field(default_factory=dict)
+    events_by_node: dict[int, int] = field(default_factory=dict)
+    ms_by_node: dict[int, float] = field(default_factory=dict)
     answers: dict[int, dict[int, RetrievalAnswer | QueryFailed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
 
@@ -108,14 +109,14 @@ class ErrorLimit:
 @dataclass(frozen=True)
 class AfterCommit:
     """The parts of an app that a commit informs, each of which may be missing: `merging` of output files, the file of
-    the nodes' last `reports`, the `limit` of errors, and the folder `inbox`, where resting nodes are noted. `arrived`
+    the nodes' last `reports`, the `limit` of errors, and the folder `inbox`, where resting nodes are noted. `arrivals`
     counts the events that came in; without it no rates are known."""
 
     merging: Merging | None = None
     reports: LastReports | None = None
     limit: ErrorLimit | None = None
     inbox: Path | None = None
-    arrived: ArrivalCounts | None = None
+    arrivals: ArrivalCounts | None = None
 
 
 class Commit:
@@ -153,36 +154,36 @@ class Commit:
         took.
         """
         taken_up = self.clock()
-        found, spilled = self._gather(rows)
-        self.outputs.write(batch, found.streams)
-        partials = {key: pa.concat_tables(tables) for key, tables in found.partials.items()}
+        gathered_rows, spill_files = self._gather(rows)
+        self.outputs.write(batch, gathered_rows.streams)
+        partials = {key: pa.concat_tables(tables) for key, tables in gathered_rows.partials.items()}
         for key, table in partials.items():
-            partials[key] = self._without_unfit(key[0], table, found.errors)
+            partials[key] = self._without_unfit(key[0], table, gathered_rows.errors)
         # All nodes that take events see the same clock; one that came later began to see it later.
-        clocks = [report.clock for report in found.nodes.values() if report.clock is not None]
+        clocks = [report.clock for report in gathered_rows.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
-        fresh = self.store.commit(self.app, self.run, batch, partials, found.errors, clock)
-        rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in found.streams.items()}
+        fresh = self.store.commit(self.app, self.run, batch, partials, gathered_rows.errors, clock)
+        rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in gathered_rows.streams.items()}
         self.outputs.account(batch, rows_by_stream)
         if self.after.limit is not None:
-            self.after.limit.count_added(len(found.errors))
-        for file in found.files:
+            self.after.limit.count_added(len(gathered_rows.errors))
+        for file in gathered_rows.files:
             Path(file).unlink()
-        if self.shared is not None and spilled:
+        if self.shared is not None and spill_files:
             with contextlib.suppress(OSError):  # the rest is removed at the next start
-                self.shared.remove(*spilled)
-        nodes = {**self.progress.nodes, **found.nodes}
+                self.shared.remove(*spill_files)
+        nodes = {**self.progress.nodes, **gathered_rows.nodes}
         if self.after.reports is not None:
             self.after.reports.write(nodes)
         if self.after.inbox is not None and len(self.shards) > 1:
-            write_resting(self.after.inbox, found.last + 1, nodes)
+            write_resting(self.after.inbox, gathered_rows.last + 1, nodes)
         with self.progress.changed:
-            self._advance(batch, found, rows_by_stream if fresh else None)
-            if self.after.arrived is not None:
-                ended, worked = self.clock(), max((r.ms for r in found.nodes.values()), default=0.0)
-                ms = 1000 * (ended - taken_up) + worked if began is None else 1000 * (ended - began)
-                came, done = self.after.arrived.total, self.after.arrived.through(self.progress.last)
-                self.progress.throughput.add(BatchFigures(batch, ended, round(ms, 1), came, done))
+            self._advance(batch, gathered_rows, rows_by_stream if fresh else None)
+            if self.after.arrivals is not None:
+                end, longest_ms = self.clock(), max((r.ms for r in gathered_rows.nodes.values()), default=0.0)
+                ms = 1000 * (end - taken_up) + longest_ms if began is None else 1000 * (end - began)
+                events_in, events_done = self.after.arrivals.total, self.after.arrivals.through(self.progress.last)
+                self.progress.throughput.add(BatchFigures(batch, end, round(ms, 1), events_in, events_done))
             self.progress.changed.notify_all()
         if self.after.merging is not None:
             self.after.merging.note_commit(batch, rows_by_stream)
@@ -194,29 +195,29 @@ class Commit:
 
     def _gather(self, rows: Iterable[Row]) -> tuple[_Gathered, list[str]]:
         """The rows grouped by their treatment, and the names of the files that were fetched for them."""
-        found, spilled = _Gathered(self.shards), []
+        gathered_rows, spill_files = _Gathered(self.shards), []
         for row in rows:
             if self.shared is not None and isinstance(row, TableRow) and row.file:
-                spilled.append(f"spill/{Path(row.file).name}")
-                row = replace(row, file=str(self._fetch_file(self.shared, spilled[-1])))
-            found.take(row)
-        return found, spilled
+                spill_files.append(f"spill/{Path(row.file).name}")
+                row = replace(row, file=str(self._fetch_file(self.shared, spill_files[-1])))
+            gathered_rows.take(row)
+        return gathered_rows, spill_files
 
-    def _advance(self, batch: int, found: _Gathered, fresh: Mapping[str, int] | None) -> None:
+    def _advance(self, batch: int, gathered_rows: _Gathered, fresh: Mapping[str, int] | None) -> None:
         """Moves the progress on by a micro-batch. `fresh`: its rows by stream; None if it was committed before."""
         p = self.progress
-        p.batch, p.last = max(p.batch, batch), max(p.last, found.last)
-        p.nodes.update(found.nodes)
-        p.answers.update(found.answers)
+        p.batch, p.last = max(p.batch, batch), max(p.last, gathered_rows.last)
+        p.nodes.update(gathered_rows.nodes)
+        p.answers.update(gathered_rows.answers)
         if fresh is not None:
             for name, count in fresh.items():
                 p.rows[name] = p.rows.get(name, 0) + count
-            p.errors += len(found.errors)
-            p.faulty.update(e.stream for e in found.errors)
-            for node, report in found.nodes.items():
-                p.taken[node] = p.taken.get(node, 0) + report.events
-                p.worked[node] = p.worked.get(node, 0.0) + report.ms
-        p.logs = (p.logs + found.logs)[-LOG_LINES_KEPT:]
+            p.errors += len(gathered_rows.errors)
+            p.faulty.update(e.stream for e in gathered_rows.errors)
+            for node, report in gathered_rows.nodes.items():
+                p.events_by_node[node] = p.events_by_node.get(node, 0) + report.events
+                p.ms_by_node[node] = p.ms_by_node.get(node, 0.0) + report.ms
+        p.logs = (p.logs + gathered_rows.logs)[-LOG_LINES_KEPT:]
 
     def _fetch_file(self, shared: Shared, name: str) -> Path:
         """A file that a worker left at the address; it is not there where the commit was cut off after this."""
@@ -237,9 +238,9 @@ class Commit:
     def _without_unfit(self, aggregation: str, partials: pa.Table, errors: list[ErrorRow]) -> pa.Table:
         """`partials` without the rows that the database of an aggregation cannot hold, which become errors."""
         definition = self._aggregations[aggregation]
-        kept, left = storable(definition, self._zone, partials, lambda t: self.store.unfit(aggregation, t))
+        storable_rows, left = storable(definition, self._zone, partials, lambda t: self.store.unfit(aggregation, t))
         errors += [ErrorRow(aggregation, row.bucket, row.values, row.reason) for row in left]
-        return kept
+        return storable_rows
 
 
 @dataclass
@@ -269,7 +270,7 @@ class _Gathered:
                     self.files.append(row.file)
                 self.partials.setdefault((row.name, self.shards[row.node]), []).append(row.table())
             case Errors():
-                self.errors.extend(ErrorRow(*found) for found in errors_of(row.lines))
+                self.errors.extend(ErrorRow(*error) for error in errors_of(row.lines))
             case Answered():
                 self.answers.setdefault(row.seq, {})[row.node] = row.answer
             case Logs():

@@ -57,41 +57,42 @@ class CommittedOutputs:
         begins = self.find_start()
         if after >= begins:
             return
-        lost = f"{self.title}: the outputs of micro-batches {after + 1} to {begins}, which were not read yet, "
+        missing = f"{self.title}: the outputs of micro-batches {after + 1} to {begins}, which were not read yet, "
         if begins == self.first - 1:
             raise SparkStreamError(
-                f"{lost}have other attributes than now, and are in the trash of the app's folder. Begin again with a "
-                "new checkpoint"
+                f"{missing}have other attributes than now, and are in the trash of the app's folder. Begin again with "
+                "a new checkpoint"
             )
         raise SparkStreamError(
-            f"{lost}are no longer kept. Begin again with a new checkpoint, and deploy the app with a larger retention"
+            f"{missing}are no longer kept. Begin again with a new checkpoint, and deploy the app with a larger "
+            "retention"
         )
 
-    def divide(self, whole: BatchRange) -> list[BatchRange]:
+    def divide(self, batch_range: BatchRange) -> list[BatchRange]:
         """Ranges of about the same size that have all outputs of a range, in order; none if it has none. Raises
         SparkStreamError as `check_kept` does."""
         out: list[BatchRange] = []
-        after = last = whole.after
+        after = last = batch_range.after
         size = 0
-        for _, group in groupby(self._list(whole), key=lambda f: f.first):
+        for _, group in groupby(self._list(batch_range), key=lambda f: f.first):
             files = list(group)
-            own = sum(_size_of(f.path) for f in files)
-            if size and size + own > _RANGE_BYTES:
+            group_bytes = sum(_size_of(f.path) for f in files)
+            if size and size + group_bytes > _RANGE_BYTES:
                 out.append(BatchRange(after, last))
                 after, size = last, 0
-            size, last = size + own, min(max(f.last for f in files), whole.last)
+            size, last = size + group_bytes, min(max(f.last for f in files), batch_range.last)
             if size >= 2 * _RANGE_BYTES:  # one large micro-batch: files of several are smaller
                 shares = size // _RANGE_BYTES
                 out += [BatchRange(after, last, share, shares) for share in range(shares)]
                 after, size = last, 0
         return [*out, BatchRange(after, last)] if size else out
 
-    def read(self, wanted: BatchRange) -> Iterator[pa.Table]:
+    def read(self, batch_range: BatchRange) -> Iterator[pa.Table]:
         """The outputs of a range: the number of the node from 0, `step`, `ts`, then the attributes, in order of
         micro-batch, step and node. Raises SparkStreamError as `check_kept` does, and if a file is damaged."""
-        at, tries = wanted.after, 0
-        while at < wanted.last:
-            for _, group in groupby(self._list(replace(wanted, after=at)), key=lambda f: f.first):
+        at, tries = batch_range.after, 0
+        while at < batch_range.last:
+            for _, group in groupby(self._list(replace(batch_range, after=at)), key=lambda f: f.first):
                 files = list(group)
                 try:
                     sizes, tables = sizes_of(files), [table_of(f) for f in files]
@@ -100,19 +101,19 @@ class CommittedOutputs:
                     if tries > _TRIES:
                         raise SparkStreamError(f"{self.title}: its outputs change while they are read") from None
                     break
-                yield from _chosen(in_order(tables), sizes, replace(wanted, after=at))
+                yield from _chosen(in_order(tables), sizes, replace(batch_range, after=at))
                 at = max(at, max(number for number, _ in sizes))
             else:
                 return
 
-    def _list(self, wanted: BatchRange) -> list[OutputFile]:
+    def _list(self, batch_range: BatchRange) -> list[OutputFile]:
         """The files with outputs of a range."""
         before: list[OutputFile] | None = None
         for _ in range(_TRIES):
             files = self._files.files(self.stream)
             if files == before:
-                self.check_kept(wanted.after)  # later: what was dropped before it was listed is known by now
-                return [f for f in files if f.last > wanted.after and f.first <= wanted.last]
+                self.check_kept(batch_range.after)  # later: what was dropped before it was listed is known by now
+                return [f for f in files if f.last > batch_range.after and f.first <= batch_range.last]
             before = files
         raise SparkStreamError(f"{self.title}: its outputs change while they are listed")
 
@@ -139,13 +140,13 @@ def _size_of(path: Path) -> int:
         return 1
 
 
-def _chosen(table: pa.Table, sizes: Sequence[tuple[int, int]], wanted: BatchRange) -> Iterator[pa.Table]:
+def _chosen(table: pa.Table, sizes: Sequence[tuple[int, int]], batch_range: BatchRange) -> Iterator[pa.Table]:
     """The rows of the micro-batches of a range, of a table whose micro-batches have these `sizes`."""
     at = begin = rows = 0
     for number, size in sizes:
-        if wanted.after < number <= wanted.last:
+        if batch_range.after < number <= batch_range.last:
             begin, rows = (begin if rows else at), rows + size
         at += size
-    first, end = rows * wanted.share // wanted.shares, rows * (wanted.share + 1) // wanted.shares
+    first, end = rows * batch_range.share // batch_range.shares, rows * (batch_range.share + 1) // batch_range.shares
     if end > first:
         yield table.slice(begin + first, end - first)

@@ -24,13 +24,13 @@ from .output_files import series_of, stamps
 @dataclass(frozen=True, eq=False)
 class Arrivals:
     """The last events of a stream. `frame`: `node` (shard id), `timestamp` (ms), then the attributes; beside an
-    attribute of that name, `event_node` and `event_timestamp`. `total`: the number that came in so far. `gone`: the
-    number that can no longer be read; they came before the events in `frame`.
+    attribute of that name, `event_node` and `event_timestamp`. `total`: the number that came in so far.
+    `unreadable`: the number that can no longer be read; they came before the events in `frame`.
     """
 
     frame: pd.DataFrame
     total: int
-    gone: int
+    unreadable: int
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class InboxReader:
             for first, file in reversed(segments(self.folder)):
                 entries = [e for at, line in lines_of(first, file, first) for e in entries_of(self.folder, at, line)]
                 entries = [e for e in entries if stream in e.events_by_stream]
-                known = self.since.get(stream, 0)
+                first_entry = self.since.get(stream, 0)
                 if total is None:
                     total = InboxPosition.of(file).events.get(stream, 0) + sum(
                         e.events_by_stream[stream] for e in entries
                     )
-                while entries and rows < most and entries[-1].seq >= known:
+                while entries and rows < most and entries[-1].seq >= first_entry:
                     parts.append(self._frame(entries.pop(), stream, most - rows))
                     rows += len(parts[-1])
         except FileNotFoundError:
             pass  # earlier events are not kept
         total = total or 0
-        gone = total - rows if rows < most else 0
+        unreadable = total - rows if rows < most else 0
         frame = pd.concat(parts[::-1], ignore_index=True) if parts else pd.DataFrame(columns=self._names(stream))
-        return Arrivals(frame, total, gone)
+        return Arrivals(frame, total, unreadable)
 
     def _names(self, stream: str) -> list[str]:
         names = self.schemas[stream].names

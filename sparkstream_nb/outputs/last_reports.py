@@ -23,15 +23,15 @@ class LastReports:
     def write(self, reports: Mapping[int, NodeReport]) -> None:
         """Replaces the file. That it cannot be written, as on a full disk, is no reason to fail a micro-batch."""
         new = self.path.with_suffix(".new")
-        found = {str(node): r.to_json().decode() for node, r in reports.items()}
+        texts = {str(node): r.to_json().decode() for node, r in reports.items()}
         with contextlib.suppress(OSError):
-            write_private(new, json.dumps(found).encode())
+            write_private(new, json.dumps(texts).encode())
             put_in_place(new, self.path)
 
     def read(self) -> dict[int, NodeReport]:
         """The reports; empty if the file is missing or incomplete."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            return {int(node): NodeReport.of_json(text.encode()) for node, text in found.items()}
+            texts = json.loads(self.path.read_text(encoding="utf-8"))
+            return {int(node): NodeReport.of_json(text.encode()) for node, text in texts.items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}

@@ -34,7 +34,7 @@ class Merging:
 
     def __init__(self, outputs: OutputFiles, retention: Retention) -> None:
         self.outputs, self.retention = outputs, retention
-        self._written: dict[str, int] = {}
+        self._files_by_stream: dict[str, int] = {}
         self._since = self._rows = 0
 
     def note_commit(self, batch: int, rows: Mapping[str, int]) -> None:
@@ -47,9 +47,9 @@ class Merging:
 
     def _tidy(self, batch: int, rows: Mapping[str, int]) -> None:
         for stream in rows:
-            self._written[stream] = self._written.get(stream, 0) + 1
-            if self._written[stream] >= TOGETHER:
-                self._written[stream] = 0
+            self._files_by_stream[stream] = self._files_by_stream.get(stream, 0) + 1
+            if self._files_by_stream[stream] >= TOGETHER:
+                self._files_by_stream[stream] = 0
                 self._merge(stream, batch)
         self._since, self._rows = self._since + 1, self._rows + sum(rows.values())
         if self._since >= TOGETHER or self._rows >= MANY:
@@ -58,22 +58,22 @@ class Merging:
 
     def _merge(self, stream: str, batch: int) -> None:
         files = self.outputs.files(stream)
-        known = {f.path for f in files}
+        paths = {f.path for f in files}
         for path in self.outputs.stream_folder(stream).glob("*.arrows"):
-            if path not in known:
+            if path not in paths:
                 path.unlink(missing_ok=True)
-        done = [f for f in files if f.last < batch]
-        for run in _runs([list(group) for _, group in groupby(done, key=lambda f: f.first)]):
+        committed_files = [f for f in files if f.last < batch]
+        for run in _runs([list(group) for _, group in groupby(committed_files, key=lambda f: f.first)]):
             _merge_run(self.outputs.stream_folder(stream), run)
 
     def _drop(self, batch: int) -> None:
         """Drops the oldest files, and counts the events that go."""
-        found = [(s, f, f.path.stat()) for s in self._streams() for f in self.outputs.files(s)]
-        found.sort(key=lambda x: (x[1].last, x[1].path))
-        total = sum(stat.st_size for _, _, stat in found)
+        files_by_age = [(s, f, f.path.stat()) for s in self._streams() for f in self.outputs.files(s)]
+        files_by_age.sort(key=lambda x: (x[1].last, x[1].path))
+        total = sum(stat.st_size for _, _, stat in files_by_age)
         oldest = None if self.retention.days is None else time.time() - self.retention.days * DAY
         going: list[tuple[str, Path]] = []
-        for stream, file, stat in found:
+        for stream, file, stat in files_by_age:
             too_much = self.retention.outputs is not None and total > self.retention.outputs
             if file.last >= batch or (not too_much and (oldest is None or stat.st_mtime >= oldest)):
                 break
@@ -85,9 +85,9 @@ class Merging:
         for stream, path in going:
             counts[stream] = counts.get(stream, 0) + rows_of(path)
         for follower in self.outputs.followers:
-            lost = [OutputFile.of(path).last for stream, path in going if stream == follower.stream]
-            if lost:
-                follower.lose(max(lost))
+            last_batches = [OutputFile.of(path).last for stream, path in going if stream == follower.stream]
+            if last_batches:
+                follower.lose(max(last_batches))
         self.outputs.drop(counts, [path for _, path in going])
 
     def _streams(self) -> Iterator[str]:
@@ -100,9 +100,9 @@ def _runs(batches: Sequence[list[OutputFile]]) -> Iterator[list[list[OutputFile]
     """Consecutive micro-batches, or files of several, that are small: as many as are worth being merged."""
     small = groupby(batches, key=lambda files: sum(f.path.stat().st_size for f in files) < SMALL)
     for merge, run in small:
-        found = list(run)
-        if merge and len(found) >= TOGETHER // 2:
-            yield found
+        run_batches = list(run)
+        if merge and len(run_batches) >= TOGETHER // 2:
+            yield run_batches
 
 
 def _merge_run(folder: Path, run: Sequence[Sequence[OutputFile]]) -> None:
@@ -121,8 +121,8 @@ def write_merged(path: Path, table: pa.Table, sizes: Sequence[tuple[int, int]]) 
     table = table.combine_chunks()
     for i, field in enumerate(table.schema):
         if field.type == pa.string():
-            coded = table.column(i).dictionary_encode()
-            table = table.set_column(i, field.with_type(coded.type), coded)
+            encoded_column = table.column(i).dictionary_encode()
+            table = table.set_column(i, field.with_type(encoded_column.type), encoded_column)
     table = with_sizes(table, sizes)
     new = private_file(path.parent / ".merged")
     with pa.OSFile(str(new), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:

@@ -39,8 +39,8 @@ def closed_rows(
         if last is None:
             continue
         bucket = _floor(calendar, per, last)
-        own = pc.equal(parts[0].column(SHARD), pa.scalar(shard))
-        open_ = pc.and_(own, pc.greater_equal(parts[0].column(time), bucket))
+        of_shard = pc.equal(parts[0].column(SHARD), pa.scalar(shard))
+        open_ = pc.and_(of_shard, pc.greater_equal(parts[0].column(time), bucket))
         if not pc.any(open_).as_py():
             continue
         parts[0] = parts[0].filter(pc.invert(open_))

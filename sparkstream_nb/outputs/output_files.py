@@ -109,23 +109,23 @@ class OutputFiles:
         """Removes the files that workers wrote and no commit took. Only while nothing runs."""
         shutil.rmtree(self.folder / UNTAKEN, ignore_errors=True)
 
-    def write(self, batch: int, found: Mapping[str, Sequence[StreamEvents]]) -> None:
+    def write(self, batch: int, events_by_stream: Mapping[str, Sequence[StreamEvents]]) -> None:
         """Keep the output of a micro-batch, by stream."""
-        for stream, parts in found.items():
+        for stream, parts in events_by_stream.items():
             folder = self.stream_folder(stream)
             private_folder(folder)
             for part, row in enumerate(parts):
-                new, kept = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
+                new, target = Path(row.file or folder / ".new"), folder / f"{batch:012d}-{part:06d}-{row.node}.arrows"
                 if not row.file:
                     write_private(new, add_seal(row.blob))
-                elif not new.exists() and kept.exists():
+                elif not new.exists() and target.exists():
                     continue  # the commit was cut off after this
                 elif not is_sealed(new):
                     seal(new)
-                put_in_place(new, kept)
+                put_in_place(new, target)
 
-    def read(self, stream: str, committed: int, last: int | None = None) -> pa.Table | None:
-        """The events of a stream in order of step and node, up to micro-batch `committed`; with `last`, only that many
+    def read(self, stream: str, last_batch: int, last: int | None = None) -> pa.Table | None:
+        """The events of a stream in order of step and node, up to micro-batch `last_batch`; with `last`, only that many
         of the newest.
 
         Columns: the number of the node, `step`, `ts`, then the attributes. `tidying` must be held if an app runs.
@@ -133,29 +133,29 @@ class OutputFiles:
         tables: list[pa.Table] = []
         rows = 0
         several = len(self.shards) > 1
-        files = [f for f in self.files(stream) if f.last <= committed]
+        files = [f for f in self.files(stream) if f.last <= last_batch]
         # Parts of one node follow one another; parts of several must be put in order, a micro-batch at a time.
         for _, group in groupby(reversed(files), key=lambda f: f.first if several else (f.first, f.part)):
-            wanted = None if last is None else last - rows
+            most = None if last is None else last - rows
             # The last rows of all nodes are among the last rows of each.
-            table = in_order([table_of(f, wanted) for f in group][::-1])
-            tables.append(table if wanted is None else table.slice(max(0, table.num_rows - wanted)))
+            table = in_order([table_of(f, most) for f in group][::-1])
+            tables.append(table if most is None else table.slice(max(0, table.num_rows - most)))
             rows += tables[-1].num_rows
             if last is not None and rows >= last:
                 break
         if not tables:
             return None
-        whole = pa.concat_tables(reversed(tables))
-        return whole if last is None else whole.slice(max(0, whole.num_rows - last))
+        events = pa.concat_tables(reversed(tables))
+        return events if last is None else events.slice(max(0, events.num_rows - last))
 
-    def after(self, stream: str, batch: int, row: int, committed: int) -> Iterator[OutputPortion]:
-        """Output of a stream from row `row` of micro-batch `batch` on, up to micro-batch `committed`.
+    def after(self, stream: str, batch: int, row: int, last_batch: int) -> Iterator[OutputPortion]:
+        """Output of a stream from row `row` of micro-batch `batch` on, up to micro-batch `last_batch`.
 
         Takes `tidying` while it opens files. Raises OutputsMoved if files were merged or dropped meanwhile.
         """
         with self.tidying:
-            found = [f for f in self.files(stream) if f.last >= batch and f.last <= committed]
-        for _, group in groupby(found, key=lambda f: f.first):
+            stream_files = [f for f in self.files(stream) if f.last >= batch and f.last <= last_batch]
+        for _, group in groupby(stream_files, key=lambda f: f.first):
             files = list(group)
             try:
                 with self.tidying:
@@ -164,27 +164,28 @@ class OutputFiles:
                 raise OutputsMoved from None
             at, table = 0, in_order(tables)
             for number, rows in sizes:
-                skipped = row if number == batch else 0
-                if number >= batch and rows > skipped:
-                    yield OutputPortion(number, skipped, table.slice(at + skipped, rows - skipped))
+                first_row = row if number == batch else 0
+                if number >= batch and rows > first_row:
+                    yield OutputPortion(number, first_row, table.slice(at + first_row, rows - first_row))
                 at += rows
 
-    def count_after(self, stream: str, batch: int, row: int, committed: int) -> int:
+    def count_after(self, stream: str, batch: int, row: int, last_batch: int) -> int:
         """Number of rows of `after`. `tidying` must be held if an app runs."""
         out = 0
-        for _, group in groupby((f for f in self.files(stream) if batch <= f.last <= committed), key=lambda f: f.first):
+        files = (f for f in self.files(stream) if batch <= f.last <= last_batch)
+        for _, group in groupby(files, key=lambda f: f.first):
             for number, rows in sizes_of(list(group)):
                 out += rows if number > batch else max(0, rows - row) if number == batch else 0
         return out
 
-    def frame(self, stream: str, names: Sequence[str], committed: int, last: int | None = None) -> pd.DataFrame:
+    def frame(self, stream: str, names: Sequence[str], last_batch: int, last: int | None = None) -> pd.DataFrame:
         """`read` as a frame: `node` (shard id), `timestamp` (ms), then the attributes called `names`; beside an
         attribute of that name, `event_node` and `event_timestamp`."""
-        return self._as_frame(self.read(stream, committed, last), names)
+        return self._as_frame(self.read(stream, last_batch, last), names)
 
-    def latest(self, stream: str, names: Sequence[str], committed: int, last: int, key: str) -> pd.DataFrame:
+    def latest(self, stream: str, names: Sequence[str], last_batch: int, last: int, key: str) -> pd.DataFrame:
         """The last event for each value of the attribute `key`, among the `last` events of `frame`."""
-        table = self.read(stream, committed, last)
+        table = self.read(stream, last_batch, last)
         if table is not None:
             keys = table.column(3 + list(names).index(key)).to_pandas()
             table = table.take(pa.array(np.flatnonzero(~keys.duplicated(keep="last").to_numpy())))
@@ -210,10 +211,10 @@ class OutputFiles:
         """Note that micro-batch `batch` is committed, with `rows` rows of output by stream: counts them for
         `describe_lacking`. A micro-batch that is repeated counts once.
         """
-        known = self._written()
-        if known.batch >= batch or not any(rows.values()):
+        account = self._read_account()
+        if account.batch >= batch or not any(rows.values()):
             return
-        totals = dict(known.rows)
+        totals = dict(account.rows)
         for stream, count in rows.items():
             totals[stream] = totals[stream] + count if stream in totals else self._there(stream, batch)
         self._write(WRITTEN, {"batch": batch, "rows": totals})
@@ -222,7 +223,7 @@ class OutputFiles:
     def accounted_batch(self) -> int:
         """The last committed micro-batch that has outputs; -1 if there is none. The folder says so to other
         processes."""
-        return self._written().batch
+        return self._read_account().batch
 
     def note_committed(self, batch: int) -> None:
         """Note that `batch` is the last committed micro-batch, in a folder of an earlier version, which lacks that."""
@@ -231,18 +232,18 @@ class OutputFiles:
 
     def totals(self) -> dict[str, int]:
         """Number of outputs by stream in all committed micro-batches, dropped ones included."""
-        return dict(self._written().rows)
+        return dict(self._read_account().rows)
 
     def describe_lacking(self) -> str | None:
         """Missing parts of the written outputs, in words; None if all are there. Reads the heads of all files.
         `tidying` must be held if an app runs.
         """
         try:
-            known = self._written()
-            for stream, written in known.rows.items():
-                there = self._there(stream, known.batch)
-                if there < written:
-                    return f"{written - there:,} of the {written:,} outputs of {stream} are gone"
+            account = self._read_account()
+            for stream, rows_written in account.rows.items():
+                rows_present = self._there(stream, account.batch)
+                if rows_present < rows_written:
+                    return f"{rows_written - rows_present:,} of the {rows_written:,} outputs of {stream} are gone"
         except SparkStreamError as error:
             return f"of its outputs, {error}"
         return None
@@ -251,9 +252,10 @@ class OutputFiles:
         """Count the outputs of a stream from its present files, from the next micro-batch on: files are about to be
         moved.
         """
-        known = self._written()
-        if stream in known.rows:
-            self._write(WRITTEN, {"batch": known.batch, "rows": {s: n for s, n in known.rows.items() if s != stream}})
+        account = self._read_account()
+        if stream in account.rows:
+            others = {s: n for s, n in account.rows.items() if s != stream}
+            self._write(WRITTEN, {"batch": account.batch, "rows": others})
 
     def _there(self, stream: str, batch: int) -> int:
         """Number of outputs of a stream up to a micro-batch, dropped ones included. Raises SparkStreamError
@@ -261,7 +263,7 @@ class OutputFiles:
         """
         return self.dropped_events.get(stream, 0) + sum(rows_of(f.path) for f in self.files(stream) if f.last <= batch)
 
-    def _written(self) -> _Written:
+    def _read_account(self) -> _Written:
         path = self.folder / WRITTEN
         members = _read_members(path)
         batch = _checked_counts(path, {"batch": members.get("batch", -1)})["batch"]
@@ -279,22 +281,22 @@ class OutputFiles:
 
     def drop(self, counts: Mapping[str, int], files: Sequence[Path]) -> None:
         """Drop `files`, which have these `counts` of events by stream."""
-        known = dropped_events(self.folder)
+        earlier_drops = dropped_events(self.folder)
         up_to = self._dropped_up_to()
-        for found in map(OutputFile.of, files):
-            stream = unquote(found.path.parent.name)
-            up_to[stream] = max(up_to.get(stream, -1), found.last)
+        for output_file in map(OutputFile.of, files):
+            stream = unquote(output_file.path.parent.name)
+            up_to[stream] = max(up_to.get(stream, -1), output_file.last)
         self._write(_DROPPED_UP_TO, up_to)
-        self._write(_DROPPED, {s: known.get(s, 0) + counts.get(s, 0) for s in {**known, **counts}})
+        self._write(_DROPPED, {s: earlier_drops.get(s, 0) + counts.get(s, 0) for s in {**earlier_drops, **counts}})
         for file in files:
             file.unlink()
 
     def last_dropped(self, stream: str) -> int:
         """The last micro-batch some of whose outputs of a stream were dropped; -1 if there is none."""
-        found = self._dropped_up_to()
-        if stream not in found and self.dropped_events.get(stream):  # by an earlier version, which did not note it
+        batches = self._dropped_up_to()
+        if stream not in batches and self.dropped_events.get(stream):  # by an earlier version, which did not note it
             return min((f.first for f in self.files(stream)), default=self.accounted_batch + 1) - 1
-        return found.get(stream, -1)
+        return batches.get(stream, -1)
 
     def _dropped_up_to(self) -> dict[str, int]:
         return _read_counts(self.folder / _DROPPED_UP_TO)
@@ -306,15 +308,15 @@ class OutputFiles:
     def files(self, stream: str) -> list[OutputFile]:
         """A stream's files in order; without those that were merged and are still there, as a crash leaves them."""
         paths = self.stream_folder(stream).glob("*.arrows")
-        found = [OutputFile.of(path) for path in paths if _NAME.fullmatch(path.stem)]
-        kept: list[OutputFile] = []
-        reached = -1  # by a file of all nodes
+        all_files = [OutputFile.of(path) for path in paths if _NAME.fullmatch(path.stem)]
+        stream_files: list[OutputFile] = []
+        last_batch = -1  # by a file of all nodes
         # A file that begins first and reaches furthest comes before the files contained in it.
-        for file in sorted(found, key=lambda f: (f.first, -f.last, f.part)):
-            if file.last > reached:
-                kept.append(file)
-                reached = reached if file.node is not None else file.last
-        return kept
+        for file in sorted(all_files, key=lambda f: (f.first, -f.last, f.part)):
+            if file.last > last_batch:
+                stream_files.append(file)
+                last_batch = last_batch if file.node is not None else file.last
+        return stream_files
 
 
 def dropped_events(folder: Path) -> Mapping[str, int]:
@@ -344,7 +346,7 @@ def _checked_counts(path: Path, counts: object) -> dict[str, int]:
 
 def stamps(names: Sequence[str]) -> list[str]:
     """Names of the columns of node and time beside attributes called `names`."""
-    return [f"event_{own}" if own in names else own for own in ("node", "timestamp")]
+    return [f"event_{name}" if name in names else name for name in ("node", "timestamp")]
 
 
 def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
@@ -352,10 +354,10 @@ def sizes_of(files: Sequence[OutputFile]) -> list[tuple[int, int]]:
     if files[0].node is not None:
         return [(files[0].first, sum(rows_of(f.path) for f in files))]
     with _open_file(files[0].path) as reader:
-        noted = (reader.schema.metadata or {}).get(_SIZES)
-        if noted is None:  # merged by an earlier version, before there were followers
+        sizes_json = (reader.schema.metadata or {}).get(_SIZES)
+        if sizes_json is None:  # merged by an earlier version, before there were followers
             return [(files[0].last, sum(b.num_rows for b in reader))]
-    return [(int(number), int(rows)) for number, rows in json.loads(noted)]
+    return [(int(number), int(rows)) for number, rows in json.loads(sizes_json)]
 
 
 def with_sizes(table: pa.Table, sizes: Sequence[tuple[int, int]]) -> pa.Table:

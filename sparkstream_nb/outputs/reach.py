@@ -19,15 +19,15 @@ _ALWAYS = (-(2**62), 2**62)
 
 @dataclass(frozen=True)
 class Missed:
-    """A range `asked` (ms, end not in it) of an aggregation in which no bucket of duration `per` starts.
+    """The `bounds` (ms, without the end) of a range of an aggregation in which no bucket of duration `per` starts.
 
-    `held`: the starts (ms) of the first and the last bucket that exist; None if none exists.
+    `existing_bounds`: the starts (ms) of the first and the last bucket that exist; None if none exists.
     """
 
     aggregation: str
     per: AggDuration
-    asked: tuple[int, int]
-    held: tuple[int, int] | None
+    bounds: tuple[int, int]
+    existing_bounds: tuple[int, int] | None
 
 
 def find_missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> Missed | None:
@@ -37,8 +37,8 @@ def find_missed(plan: Plan, retrieval: Retrieval, store: Store, *, now: int) -> 
     per, start, end = bounds_of(retrieval, definition, Services(StringPool(), Context()), now)
 
     def one(begin: int, until: int, *, latest: bool) -> list[int]:
-        found: list[int] = store.buckets(definition.id, per, BucketRange(begin, until, 1, latest)).starts.tolist()
-        return found
+        starts: list[int] = store.buckets(definition.id, per, BucketRange(begin, until, 1, latest)).starts.tolist()
+        return starts
 
     if one(start, end, latest=True):
         return None
@@ -81,10 +81,12 @@ def cuts(plan: Plan, retrieval: Retrieval, holds: Holds, *, now: int) -> list[Cu
     return cut_by(definition, plan.aggregation_zone, (per, start, end), holds)
 
 
-def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int, int], holds: Holds) -> list[CutBucket]:
-    """The buckets that the range of `asked`, (per, start, end), cuts: that in which it begins, if it holds something
-    that was asked for, and that in which it ends, if it holds something that was not."""
-    per, start, end = asked
+def cut_by(
+    definition: AggregationDef, zone: str, per_and_bounds: tuple[AggDuration, int, int], holds: Holds
+) -> list[CutBucket]:
+    """The buckets that a range, (per, start, end), cuts: that in which it begins, if it holds something that was asked
+    for, and that in which it ends, if it holds something that was not."""
+    per, start, end = per_and_bounds
     calendar, smallest = Calendar(zone), definition.durations[0]
 
     def begin(duration: AggDuration, at: int) -> int:
@@ -96,12 +98,12 @@ def cut_by(definition: AggregationDef, zone: str, asked: tuple[AggDuration, int,
         fits = next((d for d in reversed(finer) if begin(d, at) == at), None)
         return CutBucket(definition.id, per, bucket, begin(per, bucket + _AT_MOST[per]), ends, fits)
 
-    found = []
+    cut_buckets = []
     if (first := cut(start, False)).bucket < start and holds(per, first.bucket, start):
-        wanted = smallest, start, min(end, first.until)
-        if smallest == per or holds(*wanted) or not holds(smallest, first.bucket, first.until):
-            found.append(first)
+        rest = smallest, start, min(end, first.until)
+        if smallest == per or holds(*rest) or not holds(smallest, first.bucket, first.until):
+            cut_buckets.append(first)
     last = cut(end, True)
     if start <= last.bucket < end and smallest != per and holds(smallest, end, last.until):
-        found.append(last)
-    return found
+        cut_buckets.append(last)
+    return cut_buckets

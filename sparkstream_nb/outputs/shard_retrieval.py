@@ -47,10 +47,10 @@ of doubles may then differ in the last digit, as a database adds in any order.""
 
 @dataclass(frozen=True)
 class Retrieved:
-    """`merged` is the answer. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None if
+    """The `answer`. `by_shard` is the same select over each shard's rows alone, SHARD_ID first; None if
     the rows belong to no shard. It is made when asked for; of more than `MERGED_HERE` stored rows it is read then."""
 
-    merged: RetrievalAnswer
+    answer: RetrievalAnswer
     read_by_shard: Callable[[], RetrievalAnswer] | None
 
     @cached_property
@@ -82,21 +82,21 @@ def retrieve(
         columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.select.schema)]
         for shard in pc.unique(table.column(SHARD)).sort().to_pylist():
             rows = from_table(definition, table.filter(pc.equal(table.column(SHARD), pa.scalar(shard))), services)
-            own = merge_stored(rows, services) if as_wso2 else rows
-            out += [[shard, *row] for row in _answer(retrieval, own, services, clock).rows]
+            shard_rows = merge_stored(rows, services) if as_wso2 else rows
+            out += [[shard, *row] for row in _answer(retrieval, shard_rows, services, clock).rows]
         return RetrievalAnswer(columns, out)
 
     if as_wso2:
         table = closed_rows(store, definition, per, (start, end), groups, plan.aggregation_zone)
-        merged = merge_stored(from_table(definition, table, services), services)
-        return Retrieved(_answer(retrieval, merged, services, clock), lambda: by_shard(table))
+        merged_rows = merge_stored(from_table(definition, table, services), services)
+        return Retrieved(_answer(retrieval, merged_rows, services, clock), lambda: by_shard(table))
     if store.count(definition.id, per, (start, end), groups, most=MERGED_HERE + 1) > MERGED_HERE:
         rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
         later = lambda: by_shard(store.read_by_shard(definition.id, per, start, end, groups))  # noqa: E731
         return Retrieved(_answer(retrieval, rows, services, clock), later)
     table = store.read_by_shard(definition.id, per, start, end, groups)
-    merged = merge_stored(from_table(definition, table, services), services)
-    return Retrieved(_answer(retrieval, merged, services, clock), lambda: by_shard(table))
+    merged_rows = merge_stored(from_table(definition, table, services), services)
+    return Retrieved(_answer(retrieval, merged_rows, services, clock), lambda: by_shard(table))
 
 
 def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tuple[str, object], ...]:
@@ -105,14 +105,14 @@ def _wanted_keys(retrieval: Retrieval, definition: AggregationDef) -> tuple[tupl
     They only narrow down the rows to read; `on` is evaluated all the same.
     """
     names = {g.name: g.type for g in definition.select.group_by if isinstance(g, Ref)}
-    shown = {i.name: i.expr.name for i in definition.select.items if isinstance(i.expr, Ref)}
+    names_by_alias = {i.name: i.expr.name for i in definition.select.items if isinstance(i.expr, Ref)}
     out: list[tuple[str, object]] = []
     for e in conjuncts(retrieval.on):
         if not isinstance(e, Compare) or e.op != "==":
             continue
         for ref, const in ((e.left, e.right), (e.right, e.left)):
             if isinstance(ref, Ref) and isinstance(const, Const) and const.value is not None:
-                name = shown.get(ref.name, ref.name)
+                name = names_by_alias.get(ref.name, ref.name)
                 # Numbers of other types, and texts with characters that a database folds, are left to the engine.
                 if names.get(name) is const.type and const.type in (Type.STRING, Type.INT, Type.LONG):
                     out.append((name, const.value))
@@ -124,8 +124,8 @@ def rows_wanted(text: str) -> str:
     return to_text(replace(parse_on_demand(text), select=None))
 
 
-def merge_nodes(retrieval: Retrieval, found: Mapping[str, RetrievalAnswer], context: Context, now: int) -> Retrieved:
-    """The select of a retrieval over all rows of `found`, which holds each shard's answer to `rows_wanted`.
+def merge_nodes(retrieval: Retrieval, answers: Mapping[str, RetrievalAnswer], context: Context, now: int) -> Retrieved:
+    """The select of a retrieval over all rows of `answers`, each shard's answer to `rows_wanted`.
 
     The rows come in the order of the shards, each shard's in its own. Raises SiddhiRuntimeError if the select fails,
     NotInThisBuild where it looks into a table, of which every shard has its own.
@@ -136,16 +136,16 @@ def merge_nodes(retrieval: Retrieval, found: Mapping[str, RetrievalAnswer], cont
     assert retrieval.source is not None
     types = retrieval.source.schema.types
     services = Services(StringPool(), context)
-    wanted = replace(retrieval, on=None)
+    without_condition = replace(retrieval, on=None)
 
     def select(rows: list[list[object]]) -> RetrievalAnswer:
         columns = [Column.of(t, [r[i] for r in rows], services.strings) for i, t in enumerate(types)]
-        return answer_rows(wanted, columns, services, now)
+        return answer_rows(without_condition, columns, services, now)
 
-    by_shard = [[shard, *row] for shard, answer in found.items() for row in select(answer.rows).rows]
+    by_shard = [[shard, *row] for shard, answer in answers.items() for row in select(answer.rows).rows]
     columns = [(SHARD, "string"), *((a.name, str(a.type)) for a in retrieval.columns)]
-    whole = select([row for answer in found.values() for row in answer.rows])
-    return Retrieved(whole, lambda: RetrievalAnswer(columns, by_shard))
+    merged_answer = select([row for answer in answers.values() for row in answer.rows])
+    return Retrieved(merged_answer, lambda: RetrievalAnswer(columns, by_shard))
 
 
 def _answer(retrieval: Retrieval, rows: Stored, services: Services, now: int) -> RetrievalAnswer:

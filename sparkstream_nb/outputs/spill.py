@@ -36,16 +36,16 @@ class Spill:
         """The rows of one `NodeEngine.step`."""
         out: list[Row] = []
         where = (node, piece.seq, piece.last)
-        for stream, emitted in outputs.streams.items():
-            if (node, stream) in self._files or (self.folder is not None and len(emitted) > INLINE_ROWS):
-                self._append(stream, emitted, node, piece)
-            elif len(emitted):
-                out.append(StreamEvents(*where, stream, len(emitted), _blob(emitted, piece)))
-        for query, (current, expired) in outputs.queries.items():
+        for stream, events in outputs.streams.items():
+            if (node, stream) in self._files or (self.folder is not None and len(events) > INLINE_ROWS):
+                self._append(stream, events, node, piece)
+            elif len(events):
+                out.append(StreamEvents(*where, stream, len(events), _blob(events, piece)))
+        for query, (current, expired_events) in outputs.queries.items():
             if len(current):
                 out.append(CurrentEvents(*where, query, len(current), _blob(current, piece)))
-            if len(expired):
-                out.append(ExpiredEvents(*where, query, len(expired), _blob(expired, piece)))
+            if len(expired_events):
+                out.append(ExpiredEvents(*where, query, len(expired_events), _blob(expired_events, piece)))
         for aggregation, table in outputs.partials.items():
             if self.folder is not None and table.num_rows > INLINE_ROWS:
                 file = self._new()
@@ -55,21 +55,21 @@ class Spill:
             elif table.num_rows:
                 out.append(Partial(*where, aggregation, table.num_rows, to_ipc(table)))
         if outputs.errors:
-            found = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
-            out.append(Errors(*where, len(found), error_lines(found)))
+            error_rows = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
+            out.append(Errors(*where, len(error_rows), error_lines(error_rows)))
         if outputs.logs:
             out.append(Logs(*where, tuple(outputs.logs)))
         return out
 
-    def _append(self, stream: str, emitted: Emitted, node: int, piece: StepsOfNode) -> None:
+    def _append(self, stream: str, events: Emitted, node: int, piece: StepsOfNode) -> None:
         self._pool = self._pool or ThreadPoolExecutor(1)
         file = self._files.get((node, stream))
         if file is None:
             file = self._files[node, stream] = _File(self._new(), node, piece.seq)
         if file.writing is not None:
             file.writing.result()
-        file.last, file.rows = piece.last, file.rows + len(emitted)
-        file.writing = self._pool.submit(file.write, emitted, piece.step)
+        file.last, file.rows = piece.last, file.rows + len(events)
+        file.writing = self._pool.submit(file.write, events, piece.step)
 
     def _new(self) -> Path:
         assert self.folder is not None
@@ -86,8 +86,8 @@ class Spill:
         return out
 
 
-def _blob(emitted: Emitted, piece: StepsOfNode) -> bytes:
-    return to_ipc(emitted_table(emitted, piece.step))
+def _blob(events: Emitted, piece: StepsOfNode) -> bytes:
+    return to_ipc(emitted_table(events, piece.step))
 
 
 @dataclass
@@ -103,10 +103,10 @@ class _File:
     sink: Any = None
     writer: Any = None
 
-    def write(self, emitted: Emitted, base: int) -> None:
-        if len(emitted) == 0:
+    def write(self, events: Emitted, base: int) -> None:
+        if len(events) == 0:
             return
-        batch = emitted_table(emitted, base, coded=True)
+        batch = emitted_table(events, base, dictionary_encoded=True)
         if self.writer is None:
             self.sink = pa.OSFile(str(self.path), "wb")
             self.writer = pa.ipc.new_stream(self.sink, batch.schema)

@@ -61,7 +61,7 @@ class BatchCare:
     process. There it has a `trial`.
     """
 
-    aside: tuple[Aside, ...] = ()
+    skipped_steps: tuple[Aside, ...] = ()
     asks: tuple[int, ...] = ()
     entries: tuple[int, int] = (0, 0)
     trial: Trial | None = None
@@ -84,11 +84,11 @@ class BatchCare:
         put_in_place(new, folder / _FILE)
 
     def _as_json(self) -> dict[str, object]:
-        return {"steps": [[a.steps.first, a.steps.end, a.why] for a in self.aside], "asks": self.asks}
+        return {"steps": [[a.steps.first, a.steps.end, a.why] for a in self.skipped_steps], "asks": self.asks}
 
     def _with_json(self, data: dict[str, list[list[object]]]) -> BatchCare:
         steps = tuple(Aside(StepRange(*s[:2]), *s[2:]) for s in data["steps"])  # type: ignore[arg-type]
-        return replace(self, aside=(*self.aside, *steps), asks=(*self.asks, *data["asks"]))  # type: ignore[arg-type]
+        return replace(self, skipped_steps=(*self.skipped_steps, *steps), asks=(*self.asks, *data["asks"]))  # type: ignore[arg-type]
 
     def concerns(self, entries: Sequence[Entry]) -> bool:
         """True if the work on `entries` is to be tried first."""
@@ -99,17 +99,19 @@ class BatchCare:
         """True if reported errors may contain the values of events of `entries`: some of them are set aside, or may
         be.
         """
-        own = steps_of(entries)
-        return self.concerns(entries) or any(a.steps.first < own.end and own.first < a.steps.end for a in self.aside)
+        entry_steps = steps_of(entries)
+        return self.concerns(entries) or any(
+            a.steps.first < entry_steps.end and entry_steps.first < a.steps.end for a in self.skipped_steps
+        )
 
     def parts(self, piece: StepsOfNode) -> Iterator[tuple[StepsOfNode, StepRange]]:
         """A piece, cut where its steps are set aside or suspected."""
         first, end = piece.step, piece.step + len(piece.batch.clock)
-        if not self.aside and self.trial is None:
+        if not self.skipped_steps and self.trial is None:
             yield piece, StepRange(first, end)
             return
         cuts = {first, end}
-        for a in self.aside:
+        for a in self.skipped_steps:
             cuts |= {a.steps.first, a.steps.end}
         if self.trial is not None:
             s = self.trial.suspects
@@ -126,7 +128,7 @@ class BatchCare:
 
     def why(self, steps: StepRange) -> str | None:
         """Why `steps` are set aside; None if they are not."""
-        within = (a.why for a in self.aside if a.steps.first <= steps.first and steps.end <= a.steps.end)
+        within = (a.why for a in self.skipped_steps if a.steps.first <= steps.first and steps.end <= a.steps.end)
         return next(within, None) if len(steps) else None
 
     def record(
@@ -151,38 +153,40 @@ class EventsBlamed(Exception):
     def __init__(self, culprits: BatchCare) -> None:
         few = replace(
             culprits,
-            aside=tuple(replace(a, why=a.why[:_MOST_OF_REASON]) for a in culprits.aside[:_MOST_IN_ERROR]),
+            skipped_steps=tuple(
+                replace(a, why=a.why[:_MOST_OF_REASON]) for a in culprits.skipped_steps[:_MOST_IN_ERROR]
+            ),
             asks=culprits.asks[:_MOST_IN_ERROR],
         )
         super().__init__(self._MARK + json.dumps(few._as_json()))
 
     @classmethod
-    def add_to(cls, care: BatchCare, text: str) -> BatchCare:
-        """`care` and the culprits that the text of a runner's failure names, if it is of this class."""
+    def add_to(cls, instructions: BatchCare, text: str) -> BatchCare:
+        """The `instructions` and the culprits that the text of a runner's failure names, if it is of this class."""
         start = cls._TEXT.search(text)
         if start is None:
-            return care
+            return instructions
         with contextlib.suppress(ValueError):  # the text was cut
-            return care._with_json(json.JSONDecoder().raw_decode(text[start.end() :])[0])
-        return care
+            return instructions._with_json(json.JSONDecoder().raw_decode(text[start.end() :])[0])
+        return instructions
 
 
 def with_care(
-    care: BatchCare,
+    instructions: BatchCare,
     piece: StepsOfNode,
     take: Callable[[StepsOfNode], None],
-    put: Callable[[StepsOfNode, Outputs], None] | None,
+    put_errors: Callable[[StepsOfNode, Outputs], None] | None,
 ) -> None:
-    """Pass a piece to `take`, without the steps set aside: these are `put` out as errors (None: another one does that).
-    In a trial the suspected steps are taken part by part.
+    """Pass a piece to `take`, without the steps set aside: `put_errors` puts these out as errors (None: another one
+    does that). In a trial the suspected steps are taken part by part.
     """
-    for part, steps in care.parts(piece):
-        why = care.why(steps)
+    for part, steps in instructions.parts(piece):
+        why = instructions.why(steps)
         if why is None:
-            with care.record(steps):
+            with instructions.record(steps):
                 take(part)
-        elif put is not None:
-            put(part, Outputs(errors=list(errors_of(part.batch, why))))
+        elif put_errors is not None:
+            put_errors(part, Outputs(errors=list(errors_of(part.batch, why))))
 
 
 def steps_of(entries: Sequence[Entry]) -> StepRange:

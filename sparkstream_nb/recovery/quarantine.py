@@ -40,9 +40,9 @@ def bisected_steps(
         count = len(piece.batch.clock)
         if count == 1:
             why = why_of(error)
-            dropped = mend(piece, why)
-            if dropped is not None:
-                yield piece, Outputs(errors=[dropped])
+            event_error = mend(piece, why)
+            if event_error is not None:
+                yield piece, Outputs(errors=[event_error])
                 yield from bisected_steps(piece, step)
                 return
             yield piece, Outputs(errors=list(errors_of(piece.batch, why)))

@@ -23,11 +23,11 @@ _POLLING_SECONDS = 0.5
 
 
 class Mended(Protocol):
-    """A streaming query, as its recovery needs it. `care`: steps and queries set aside when it begins, and the entries
-    that it tries first.
+    """A streaming query, as its recovery needs it. `instructions`: steps and queries set aside when it begins, and the
+    entries that it tries first.
     """
 
-    care: BatchCare
+    instructions: BatchCare
 
     @property
     def active(self) -> bool:
@@ -63,16 +63,16 @@ class QueryRecovery:
         self._lock = threading.Lock()
         self._batch = -1
         self._tries = 0
-        self._wanted = False
+        self._should_run = False
         self._ending: threading.Event | None = None
 
     def start(self) -> None:
         """Starts the query where it does not run, and looks after it from now on. Raises what `begin` raises."""
         with self._lock:
-            if self.query.active or (self._wanted and self._again()):
+            if self.query.active or (self._should_run and self._again()):
                 return
-            self.query.care = BatchCare.of(self.inbox)
-            self._batch, self._tries, self._wanted = -1, 0, True
+            self.query.instructions = BatchCare.of(self.inbox)
+            self._batch, self._tries, self._should_run = -1, 0, True
             if self.query.attempts() > PLAIN_TRIES:  # this process ended in the middle of it, again and again
                 self._batch, entries = self.query.planned_batch()
                 self._tries = PLAIN_TRIES
@@ -86,7 +86,7 @@ class QueryRecovery:
         """Stop looking after the query. A start in progress is waited for up to `timeout` seconds; after that it is
         undone when it is through.
         """
-        self._wanted = False
+        self._should_run = False
         if self._ending is not None:
             self._ending.set()
             self._ending = None
@@ -96,7 +96,7 @@ class QueryRecovery:
     def again(self) -> bool:
         """Starts the query again where it has failed, and that may help; whether it runs."""
         with self._lock:
-            return self._wanted and self._again()
+            return self._should_run and self._again()
 
     def _again(self) -> bool:
         failure = self.query.failure()
@@ -107,39 +107,39 @@ class QueryRecovery:
         batch, entries = self.query.planned_batch()
         if batch != self._batch:
             self._batch, self._tries = batch, 0
-            self.query.care = replace(self.query.care, entries=(0, 0))
+            self.query.instructions = replace(self.query.instructions, entries=(0, 0))
         self._tries += 1
         if not self._set_aside(failure):
             if self._tries > PLAIN_TRIES + TRIAL_TRIES:
-                self._wanted = False
+                self._should_run = False
                 return False
             if self._tries > PLAIN_TRIES:
                 self._try_first(entries)
             self.say(f"The query ended and was started again: {failure}")
         self.query.begin()
-        if not self._wanted:  # it was stopped meanwhile
+        if not self._should_run:  # it was stopped meanwhile
             self.query.cancel()
-        return self._wanted
+        return self._should_run
 
     def _try_first(self, entries: tuple[int, int]) -> None:
         """Has child processes try the work on some entries first, unless their results are in a database: a
         repetition with other events set aside would give a state that does not fit these.
         """
         if not self.query.is_committed(self._batch):
-            self.query.care = replace(self.query.care, entries=entries)
+            self.query.instructions = replace(self.query.instructions, entries=entries)
 
     def _set_aside(self, failure: str) -> bool:
         """Sets the events and queries aside that a failure names; whether it names some."""
-        care = self.query.care
-        after = EventsBlamed.add_to(care, failure)
-        if after == care:
+        instructions = self.query.instructions
+        after = EventsBlamed.add_to(instructions, failure)
+        if after == instructions:
             return False
         after.write(self.inbox)
-        for culprit in after.aside[len(care.aside) :]:
+        for culprit in after.skipped_steps[len(instructions.skipped_steps) :]:
             self.say(f"An event was set aside: {culprit.why}")
-        if after.asks != care.asks:
+        if after.asks != instructions.asks:
             self.say(f"An on-demand query was set aside: {DIED}")
-        self.query.care, self._tries = after, PLAIN_TRIES
+        self.query.instructions, self._tries = after, PLAIN_TRIES
         return True
 
     def _run(self, ending: threading.Event) -> None:

@@ -19,19 +19,24 @@ _MOST_UNCLEAR = 3
 """Number of trials without a suspect, or that contradict the one before, after which the search ends."""
 
 
-def find_culprits(care: BatchCare, steps: StepRange, run: Callable[[BatchCare, StepRange], TrialOutcome]) -> BatchCare:
-    """The steps and queries that end processes, of a micro-batch with `steps`; `care` says which are set aside already.
+def find_culprits(
+    instructions: BatchCare, steps: StepRange, run: Callable[[BatchCare, StepRange], TrialOutcome]
+) -> BatchCare:
+    """The steps and queries that end processes, of a micro-batch with `steps`; `instructions` has those set aside so
+    far.
 
     `run` carries out a trial with the given care and suspected steps. The search ends without further culprits if a
     trial passes, or if several in a row end outside of their suspects' work.
     """
-    aside: tuple[Aside, ...] = ()
+    skipped_steps: tuple[Aside, ...] = ()
     asks: tuple[int, ...] = ()
-    ended: Counter[Suspect] = Counter()
+    ends_by_suspect: Counter[Suspect] = Counter()
     suspects, unclear = steps, 0
     while unclear < _MOST_UNCLEAR:
-        known = replace(care, aside=(*care.aside, *aside), asks=(*care.asks, *asks))
-        outcome = run(known, suspects)
+        trial_instructions = replace(
+            instructions, skipped_steps=(*instructions.skipped_steps, *skipped_steps), asks=(*instructions.asks, *asks)
+        )
+        outcome = run(trial_instructions, suspects)
         if outcome.passed and suspects == steps:
             break
         suspect = outcome.suspect
@@ -41,13 +46,13 @@ def find_culprits(care: BatchCare, steps: StepRange, run: Callable[[BatchCare, S
         if suspect.steps is not None and len(suspect.steps) > 1:
             suspects = suspect.steps
             continue
-        ended[suspect] += 1
-        if ended[suspect] < TIMES:
+        ends_by_suspect[suspect] += 1
+        if ends_by_suspect[suspect] < TIMES:
             suspects = suspect.steps or steps
             continue
         if suspect.steps is not None:
-            aside = (*aside, Aside(suspect.steps, outcome.why or DIED))
+            skipped_steps = (*skipped_steps, Aside(suspect.steps, outcome.why or DIED))
         elif suspect.ask is not None:
             asks = (*asks, suspect.ask)
         suspects = steps
-    return BatchCare(aside, asks)
+    return BatchCare(skipped_steps, asks)

@@ -61,16 +61,16 @@ class OutputParts:
     parts: dict[str, list[pa.Table]] = field(default_factory=dict)
 
     def take(self, outputs: Outputs, **columns: object) -> None:
-        for stream, emitted in outputs.streams.items():
-            if is_inner(stream) or not len(emitted):
+        for stream, events in outputs.streams.items():
+            if is_inner(stream) or not len(events):
                 continue
-            table = table_of(emitted)
+            table = table_of(events)
             for name, value in columns.items():
                 table = table.append_column(name, pa.array([value] * len(table)))
             self.parts.setdefault(stream, []).append(table)
 
     def tables(self) -> Tables:
-        return {s: pa.concat_tables(own) for s, own in self.parts.items()}
+        return {s: pa.concat_tables(stream_tables) for s, stream_tables in self.parts.items()}
 
 
 def items_of(recording: Recording, plan: Plan) -> list[Item]:
@@ -110,35 +110,35 @@ def span_of(recording: Recording) -> tuple[int, int]:
 def truth_of(items: Sequence[Item], nodes: Nodes, *, by_query: bool = True) -> Tables:
     """Outputs of one node, by label (`plan.output_labels`) or by stream."""
     current_progress().expect(_count_steps(items))
-    engine, found = nodes.engine(nodes.plan, by_query=by_query), OutputParts()
+    engine, output_parts = nodes.engine(nodes.plan, by_query=by_query), OutputParts()
     for item in items:
         if isinstance(item, InputBatch):
-            found.take(engine.step(item))
+            output_parts.take(engine.step(item))
         elif isinstance(item, Retrieval):
             engine.answer(item)
-    return found.tables()
+    return output_parts.tables()
 
 
 def outcome_of(items: Sequence[Item], groups: NodeGroups, nodes: Nodes, truth: Tables) -> FailoverOutcome:
     """Run `items` through groups, and compare the outputs with the `truth` of one node."""
     current_progress().expect(2 * len(groups.pairs) * _count_steps(items))
-    found, runs = OutputParts(), []
+    output_parts, runs = OutputParts(), []
     for place in range(len(groups.pairs)):
-        group, taken = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
+        group, group_batches = GroupLane(groups, place, nodes.plan, lambda: engine_of(nodes)), []
         for item in items:
             match item:
                 case InputBatch():
-                    taken.append(group.part(item))
-                    for p in group.lane.step(taken[-1]):
-                        found.take(p.outputs, node=p.node, replayed=p.replayed)
+                    group_batches.append(group.part(item))
+                    for p in group.lane.step(group_batches[-1]):
+                        output_parts.take(p.outputs, node=p.node, replayed=p.replayed)
                 case Retrieval():
                     group.lane.answer(item)
                 case Fault():
                     group.happen(item)
         lane = group.lane
         happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
-        runs.append(GroupOutcome(lane.report, happenings, _times(taken)))
-    outputs = found.tables()
+        runs.append(GroupOutcome(lane.report, happenings, _times(group_batches)))
+    outputs = output_parts.tables()
     tallies = tallies_of(outputs, nodes, truth)
     clocks = [i.clock for i in items if isinstance(i, InputBatch) and len(i.clock)]
     first = int(clocks[0][0]) if clocks else 0

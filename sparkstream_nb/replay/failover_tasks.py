@@ -41,12 +41,12 @@ def counts_of(outcome: FailoverOutcome) -> FailoverCounts:
     """The outcome of a pair in figures."""
     (pair,) = outcome.groups
     report, tallies = pair.report, outcome.tallies.values()
-    taken = report.takeovers[1:]
+    takeovers = report.takeovers[1:]
     return FailoverCounts(
-        len(taken),
-        sum(gap_before(t.at, pair.happenings) or 0 for t in taken),
-        sum(map(len, report.lost.values())),
-        sum(len(t.replayed) for t in taken),
+        len(takeovers),
+        sum(gap_before(t.at, pair.happenings) or 0 for t in takeovers),
+        sum(map(len, report.lost_events.values())),
+        sum(len(t.replayed) for t in takeovers),
         sum(t.lost for t in tallies),
         sum(t.spurious for t in tallies),
         sum(t.duplicated for t in tallies),
@@ -62,8 +62,8 @@ def failovers(
     task = _FailoverTask(scenarios, source, nodes, key)
     parts = 32 if tasks.cores is None else min(len(scenarios), 2 * tasks.cores)
     rows = rows_of(tasks, task, len(scenarios), _SCHEMA, parts=parts)
-    found = {r["scenario"]: FailoverCounts(*(r[n] for n in _FIGURES)) for r in rows}
-    return [found[i] for i in range(len(scenarios))]
+    counts = {r["scenario"]: FailoverCounts(*(r[n] for n in _FIGURES)) for r in rows}
+    return [counts[i] for i in range(len(scenarios))]
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,10 @@ class _FailoverTask:
         for batch in batches:
             items, truth = _prepare_worker(Hashed(self.key, self.source), Hashed(self.key, self.nodes))
             numbers = batch.column(0).to_pylist()
-            found = [counts_of(outcome_of(items, NodeGroups((self.scenarios[i],)), self.nodes, truth)) for i in numbers]
-            columns = [pa.array(c, pa.int64()) for c in zip(*map(astuple, found), strict=True)]
+            counts = [
+                counts_of(outcome_of(items, NodeGroups((self.scenarios[i],)), self.nodes, truth)) for i in numbers
+            ]
+            columns = [pa.array(c, pa.int64()) for c in zip(*map(astuple, counts), strict=True)]
             yield pa.record_batch([pa.array(numbers, pa.int32()), *columns], ["scenario", *_FIGURES])
 
 

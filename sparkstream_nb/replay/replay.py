@@ -96,7 +96,7 @@ class Recording:
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
     """Read the inbox in `folder`, up to entry `last`. Raises SparkStreamError if some of it is gone."""
-    if BatchCare.of(folder).aside:
+    if BatchCare.of(folder).skipped_steps:
         raise SparkStreamError(
             "Some events ended the processes that took them and were set aside; a replay would end them again. "
             "Deploy the app with fresh=True and feed it without those events; they are in app.errors."
@@ -161,8 +161,8 @@ class Way:
             route = Route.parse(self.route, self.nodes, schemas)
             return assign(item.batch, route, schemas, self.nodes, entry.request)
         over = entry.over or tuple(range(recording.began))
-        found = assign(item.batch, Route.parse(entry.route, len(over)), schemas, len(over), entry.request)
-        return {s: np.array(over, np.int64)[p] for s, p in found.items()}
+        nodes_by_stream = assign(item.batch, Route.parse(entry.route, len(over)), schemas, len(over), entry.request)
+        return {s: np.array(over, np.int64)[p] for s, p in nodes_by_stream.items()}
 
 
 ONE = Way(1, "round_robin")
@@ -181,15 +181,15 @@ class NodeReplay:
 
     def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
         """(clock when it was emitted, timestamp, values) of a stream's events; both times in ms."""
-        for emitted, clock in self.streams.get(stream, []):
-            for at, (ts, values) in zip(clock[emitted.step].tolist(), emitted.rows(), strict=True):
+        for events, clock in self.streams.get(stream, []):
+            for at, (ts, values) in zip(clock[events.step].tolist(), events.rows(), strict=True):
                 yield at, ts, values
 
 
 @dataclass(frozen=True)
 class Nodes:
     """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
-    one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `untraced` is the
+    one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `plain_plan` is the
     app's own.
     """
 
@@ -197,7 +197,7 @@ class Nodes:
     start: int | None = None
     scripts: bool = False
     led: tuple[str, ...] | None = None
-    untraced: Plan | None = None
+    plain_plan: Plan | None = None
     limits: Limits = field(default_factory=Limits)
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
@@ -210,7 +210,7 @@ class Nodes:
 
     def with_tracing(self, *, every: bool = False) -> Nodes:
         """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`."""
-        return replace(self, plan=with_lineage(self.plan, every=every), untraced=self.plan)
+        return replace(self, plan=with_lineage(self.plan, every=every), plain_plan=self.plan)
 
     def split_plans(self, way: Way) -> LeaderSplit | None:
         """The plans of nodes and leader; None without a leader."""
@@ -230,7 +230,7 @@ def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeRepla
         duty = parts.duty if parts is not None and node == leader else None
         plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
         engine = nodes.engine(plan, f"node-{node + 1}")
-        found = NodeReplay(node)
+        node_replay = NodeReplay(node)
         for item, place in zip(recording.items, places, strict=True):
             if isinstance(item, str):
                 _change(engine, item, nodes)
@@ -243,11 +243,11 @@ def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeRepla
                 outputs = engine.step(batch if place is None else part(batch, place, node))
             else:
                 outputs = only(engine.step(batch), duty)
-            for stream, emitted in outputs.streams.items():
-                found.streams.setdefault(stream, []).append((emitted, item.batch.clock))
+            for stream, events in outputs.streams.items():
+                node_replay.streams.setdefault(stream, []).append((events, item.batch.clock))
             for aggregation, table in outputs.partials.items():
-                found.partials.setdefault(aggregation, []).append(table)
-        out.append(found)
+                node_replay.partials.setdefault(aggregation, []).append(table)
+        out.append(node_replay)
     return out
 
 
@@ -262,23 +262,23 @@ def merged_rows(replays: Sequence[NodeReplay], definition: AggregationDef, nodes
     if not tables:
         return out
     context = Context(timezone=nodes.plan.properties.get("timezone", "UTC"))
-    whole = pa.concat_tables(tables)
+    all_shares = pa.concat_tables(tables)
     for duration in definition.durations:
         services = Services(StringPool(), context)
-        rows = whole.filter(pc.equal(whole.column("duration"), duration))
-        stored = merge_stored(from_table(definition, rows, services), services)
-        keys = [c.to_list(services.strings) for c in stored.keys]
-        values = [c.to_list(services.strings) for c in view(stored, services)[1:]]
-        for i, bucket in enumerate(stored.bucket.tolist()):
+        rows = all_shares.filter(pc.equal(all_shares.column("duration"), duration))
+        aggregate = merge_stored(from_table(definition, rows, services), services)
+        keys = [c.to_list(services.strings) for c in aggregate.keys]
+        values = [c.to_list(services.strings) for c in view(aggregate, services)[1:]]
+        for i, bucket in enumerate(aggregate.bucket.tolist()):
             out[duration, bucket, tuple(k[i] for k in keys)] = [v[i] for v in values]
     return out
 
 
 def _change(engine: NodeEngine, text: str, nodes: Nodes) -> None:
     """Carries out an on-demand query that changes a table; one that reads has nothing to do here."""
-    retrieval = bind_retrieval(parse_on_demand(text), nodes.untraced or nodes.plan, text)
+    retrieval = bind_retrieval(parse_on_demand(text), nodes.plain_plan or nodes.plan, text)
     if retrieval.output is not None:
-        engine.answer(retrieval if nodes.untraced is None else change_with_lineage(retrieval, engine.plan))
+        engine.answer(retrieval if nodes.plain_plan is None else change_with_lineage(retrieval, engine.plan))
 
 
 def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:

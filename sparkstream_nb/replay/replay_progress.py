@@ -17,23 +17,23 @@ class ReplayProgress:
     """Steps of node engines that are expected, and that are done."""
 
     def __init__(self) -> None:
-        self._expected = 0
-        self._done = StepCount()
+        self._total_steps = 0
+        self._step_count = StepCount()
 
     @property
     def share(self) -> float | None:
         """From 0 to 1; None if nothing is known, as where Spark's workers replay."""
-        if not self._expected or not self._done.count:
+        if not self._total_steps or not self._step_count.count:
             return None
-        return min(self._done.count / self._expected, _MOST)
+        return min(self._step_count.count / self._total_steps, _MOST)
 
     def expect(self, steps: int) -> None:
         """Adds steps that are to come."""
-        self._expected += steps
+        self._total_steps += steps
 
     def follow(self, engine: NodeEngine) -> NodeEngine:
         """Counts the steps of an engine, which is returned."""
-        engine.passed = self._done
+        engine.passed = self._step_count
         return engine
 
 

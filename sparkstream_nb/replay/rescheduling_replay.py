@@ -43,18 +43,18 @@ def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, t
             NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True)
         ),
     )
-    found = OutputParts()
+    output_parts = OutputParts()
     for item in items:
         match item:
             case InputBatch():
                 for p in lane.step(item):
-                    found.take(p.outputs, node=p.node, replayed=p.replayed)
+                    output_parts.take(p.outputs, node=p.node, replayed=p.replayed)
             case Retrieval():
                 lane.answer(item)
             case Fault():
                 lane.happen(item)
     happenings = [] if lane.start is None else lane.timeline(lane.now).happenings
-    outputs = found.tables()
+    outputs = output_parts.tables()
     tallies = tallies_of(outputs, nodes, truth)
     reports = {i.lane.name: i.lane.report for i in lane.instances}
     return DistributedOutcome(reports, happenings, outputs, tallies, lane.start or 0, lane.now)

@@ -53,13 +53,15 @@ class RoutingOutcome:
 
 def outcome(came_in: Recording, way: Way, nodes: Nodes, truth: Mapping[str, pa.Table]) -> RoutingOutcome:
     """The outcome of a way; `truth` is `outputs` of one node."""
-    found = outputs(replay_nodes(came_in, way, nodes), nodes.plan)
+    node_outputs = outputs(replay_nodes(came_in, way, nodes), nodes.plan)
     events = np.zeros(way.nodes, np.int64)
     for item in came_in.recorded_events:
         for places in way.places(came_in, item).values():
             events += np.bincount(places, minlength=way.nodes)
-    streams = [s for s in {**dict.fromkeys(list_labels(nodes.plan)), **nodes.plan.streams} if s in truth or s in found]
-    return RoutingOutcome(way, {s: tally(truth.get(s), found.get(s)) for s in streams}, tuple(events.tolist()))
+    streams = [
+        s for s in {**dict.fromkeys(list_labels(nodes.plan)), **nodes.plan.streams} if s in truth or s in node_outputs
+    ]
+    return RoutingOutcome(way, {s: tally(truth.get(s), node_outputs.get(s)) for s in streams}, tuple(events.tolist()))
 
 
 def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
@@ -67,13 +69,13 @@ def outputs(replays: Iterable[NodeReplay], plan: Plan) -> dict[str, pa.Table]:
     clock."""
     parts: dict[str, list[pa.Table]] = {}
     for replay in replays:
-        for stream, emitted in replay.streams.items():
+        for stream, events in replay.streams.items():
             if is_inner(stream):
                 continue
-            for rows, clock in emitted:
-                own = table_of(rows).append_column("clock", pa.array(clock[rows.step]))
-                parts.setdefault(stream, []).append(own)
-    return {s: pa.concat_tables(own) for s, own in parts.items()}
+            for rows, clock in events:
+                stream_table = table_of(rows).append_column("clock", pa.array(clock[rows.step]))
+                parts.setdefault(stream, []).append(stream_table)
+    return {s: pa.concat_tables(tables) for s, tables in parts.items()}
 
 
 @lru_cache(maxsize=1)
@@ -124,16 +126,16 @@ class _StudyTask:
                 if i == 0:
                     current_progress().expect(came_in.steps * sum(w.nodes for w in self.ways))
                 truth = _replay_truth(source, Hashed(self.key, self.nodes), Hashed(self.ideal_key, self.ideal))
-                found = outcome(came_in, self.ways[i], self.nodes, truth)
-                yield _rows(i, found)
+                way_outcome = outcome(came_in, self.ways[i], self.nodes, truth)
+                yield _rows(i, way_outcome)
 
 
-def _rows(way: int, found: RoutingOutcome) -> pa.RecordBatch:
-    tallies = [("", Tally()), *found.tallies.items()]
+def _rows(way: int, way_outcome: RoutingOutcome) -> pa.RecordBatch:
+    tallies = [("", Tally()), *way_outcome.tallies.items()]
     return pa.RecordBatch.from_pylist(
         [
             {"way": way, "stream": s, "same": t.same, "lost": t.lost, "spurious": t.spurious,
-             "duplicated": t.duplicated, "events": list(found.events)}
+             "duplicated": t.duplicated, "events": list(way_outcome.events)}
             for s, t in tallies
         ],
         pa.schema(
@@ -162,17 +164,17 @@ class StudyInput:
     ideal: StudyInput | None = None
 
 
-def run_study(tasks: Tasks, given: StudyInput, nodes: Nodes, ways: Sequence[Way]) -> list[RoutingOutcome]:
+def run_study(tasks: Tasks, study: StudyInput, nodes: Nodes, ways: Sequence[Way]) -> list[RoutingOutcome]:
     """The outcome of every way, each computed by a task. Raises SparkStreamError if a replay fails."""
-    best = given.ideal or given
+    best = study.ideal or study
     # Those with most nodes take longest: they begin first.
-    ordered = sorted(ways, key=lambda w: -w.nodes)
-    task = _StudyTask(ordered, given.source, nodes, given.key, best.source, best.key)
-    rows = rows_of(tasks, task, len(ordered), _SCHEMA, parts=len(ordered))
-    tallies: dict[Way, dict[str, Tally]] = {w: {} for w in ordered}
+    longest_first = sorted(ways, key=lambda w: -w.nodes)
+    task = _StudyTask(longest_first, study.source, nodes, study.key, best.source, best.key)
+    rows = rows_of(tasks, task, len(longest_first), _SCHEMA, parts=len(longest_first))
+    tallies: dict[Way, dict[str, Tally]] = {w: {} for w in longest_first}
     events: dict[Way, tuple[int, ...]] = {}
     for r in rows:
-        way = ordered[r["way"]]
+        way = longest_first[r["way"]]
         events[way] = tuple(r["events"])
         if r["stream"]:
             tallies[way][r["stream"]] = Tally(r["same"], r["lost"], r["spurious"], r["duplicated"])

@@ -229,7 +229,7 @@ class _TaskWork:
         folder, app, count = self.folder, self.app, len(self.events)
         whole = partial(segments.pieces, folder, run, app.schemas, began=app.began)
         lean = app.needed is not None and _may_leave_out(app, run)
-        pieces = whole(range(count), needed=app.needed if lean else None)
+        pieces = whole(range(count), needed_attributes=app.needed if lean else None)
         for k, piece in enumerate(pieces):
             own = segments.events_of(piece.batch)
             self.events[k] += own

@@ -17,7 +17,7 @@ class Stream:
 
     def __init__(self, job: Job, runner: Runner) -> None:
         self.job, self.runner = job, runner
-        self.care = BatchCare()
+        self.instructions = BatchCare()
         self.mending = QueryRecovery(self, job.home / "inbox", self.progress.say)
 
     @property
@@ -41,7 +41,7 @@ class Stream:
 
     def begin(self) -> None:
         """Begins where it left off, with `care`. Raises SparkStreamError if it cannot."""
-        self.runner.begin(self.care)
+        self.runner.begin(self.instructions)
 
     def failure(self) -> str | None:
         """The error that ended it; None if it did not end by an error."""

@@ -91,7 +91,7 @@ def blame_culprits(
     already. `check` is called ten times a second, and raises the error that ends the search.
     """
     culprits = find_culprits(care, steps, lambda known, suspects: _run_child(trial, known, suspects, check))
-    if culprits.aside or culprits.asks:
+    if culprits.skipped_steps or culprits.asks:
         raise EventsBlamed(culprits)
 
 

@@ -141,14 +141,14 @@ class Coordinators:
         member.next_beat = max(member.next_beat, now + first)
         member.next_poll = max(member.next_poll, now + 1 - first)
 
-    def next_at(self, halted: set[str]) -> int:
+    def next_at(self, halted_nodes: set[str]) -> int:
         """Time (ms) of the next loop, of nodes that are not halted."""
-        awake = (m for m in self.members.values() if m.name not in halted)
+        awake = (m for m in self.members.values() if m.name not in halted_nodes)
         return min((min(m.next_beat, m.next_poll) for m in awake), default=NEVER)
 
-    def run(self, now: int, halted: set[str]) -> None:
+    def run(self, now: int, halted_nodes: set[str]) -> None:
         """Runs the loops that are due: heartbeats first, in the order of the nodes."""
-        awake = [m for m in self.members.values() if m.name not in halted]
+        awake = [m for m in self.members.values() if m.name not in halted_nodes]
         for member in awake:
             if member.next_beat <= now:
                 self._run_beat(member, now)
@@ -259,24 +259,24 @@ class Coordinators:
         if db.coordinator is not None:
             return
         db.coordinator, db.coordinator_at = member.name, began
-        known = list(db.heartbeats)
+        nodes = list(db.heartbeats)
         self._find_changes(began)
         member.coordinates = True
-        db.tell(Change.COORDINATOR, member.name, known)
+        db.tell(Change.COORDINATOR, member.name, nodes)
         self.listener.handle_election(member.name, now, age)
 
     def _find_changes(self, began: int) -> None:
         """`findAddedRemovedMembers`: silent nodes are forgotten, new ones announced."""
         db = self.database
-        removed = [n for n, row in db.heartbeats.items() if began - row.at >= self.figures.oldest]
-        added = [n for n, row in db.heartbeats.items() if row.new and n not in removed]
-        for node in removed:
+        removed_nodes = [n for n, row in db.heartbeats.items() if began - row.at >= self.figures.oldest]
+        added_nodes = [n for n, row in db.heartbeats.items() if row.new and n not in removed_nodes]
+        for node in removed_nodes:
             del db.heartbeats[node]
         alive = list(db.heartbeats)
-        for node in added:
+        for node in added_nodes:
             db.heartbeats[node].new = False
             db.tell(Change.ADDED, node, alive)
-        for node in removed:
+        for node in removed_nodes:
             db.tell(Change.REMOVED, node, alive)
 
     def _poll(self, member: Member, now: int) -> None:

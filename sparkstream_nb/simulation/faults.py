@@ -131,9 +131,9 @@ def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence
     """Faults in the order of their times, of `nodes` and links that also have the ends `others`. Raises `Misuse` for
     one that names a node that is not there, kills a dead one or restarts a living one, slows the clients, or ends
     before it begins."""
-    found = tuple(sorted(faults, key=lambda f: f.at))
+    sorted_faults = tuple(sorted(faults, key=lambda f: f.at))
     dead: set[str] = set()
-    for fault in found:
+    for fault in sorted_faults:
         when = f"{fault} at {fault.at} ms"
         for name in fault.nodes:
             if name not in nodes and (not isinstance(fault, Linked) or name not in others):
@@ -155,7 +155,7 @@ def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence
                 raise Misuse(f"{when}: an event comes at its own time, so clients are never slow")
         if isinstance(fault, Lasting) and fault.until <= fault.at:
             raise Misuse(f"{when}: it ends at {fault.until} ms, before it begins")
-    return found
+    return sorted_faults
 
 
 @dataclass(frozen=True)
@@ -220,10 +220,10 @@ class Scenario:
 
     def schedule(self, start: int, until: int, more: tuple[Fault, ...] = ()) -> Schedule:
         """All that happens from `start` to `until` (ms); `more` faults have the times of their own."""
-        found = Schedule(self.pair, tuple(shift_fault(f, start) for f in self.faults))
+        schedule = Schedule(self.pair, tuple(shift_fault(f, start) for f in self.faults))
         if self.rate:
-            found = random_schedule(self.pair, self.seed, (start, until), rate=self.rate).plus(*found.faults)
-        return found.plus(*more)
+            schedule = random_schedule(self.pair, self.seed, (start, until), rate=self.rate).plus(*schedule.faults)
+        return schedule.plus(*more)
 
 
 def shift_fault(fault: Fault, by: int) -> Fault:
@@ -243,12 +243,14 @@ def members_of(fault: Fault) -> dict[str, Any]:
 
 def fault_of(members: Mapping[str, Any]) -> Fault:
     """The inverse of `members_of`. Raises `Misuse` for a kind or members that no fault has."""
-    given = dict(members)
-    kind = str(given.pop("kind", ""))
+    arguments = dict(members)
+    kind = str(arguments.pop("kind", ""))
     if kind not in KINDS:
         raise Misuse(nearest(f"'{kind}' is not a kind of fault", kind, KINDS))
     try:
-        return KINDS[kind](**given)
+        return KINDS[kind](**arguments)
     except TypeError:
         names = ", ".join(KINDS[kind].__dataclass_fields__)
-        raise Misuse(f"a fault of kind '{kind}' has {names}, and {', '.join(given) or 'nothing'} was given") from None
+        raise Misuse(
+            f"a fault of kind '{kind}' has {names}, and {', '.join(arguments) or 'nothing'} was given"
+        ) from None

@@ -45,7 +45,7 @@ class _PairSimulation:
         self.pair, self.timeline = pair, SimulatedTimeline()
         self.coordinators = Coordinators(pair.nodes, pair.coordination, random.Random(f"{seed}:{pair.group}"))
         self.coordinators.listener = self
-        self.halted: dict[str, int] = {}
+        self.halted_until: dict[str, int] = {}
         self.cuts: list[Cut] = []
         self.slows: list[Slow] = []
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
@@ -72,8 +72,8 @@ class _PairSimulation:
         now = 0
         while True:
             fault_at = self.faults[0][0] if self.faults else NEVER
-            now = self.coordinators.next_at(set(self.halted))
-            if not self.halted and min(fault_at, until) > now and self.coordinators.quiet(now):
+            now = self.coordinators.next_at(set(self.halted_until))
+            if not self.halted_until and min(fault_at, until) > now and self.coordinators.quiet(now):
                 self.coordinators.skip(min(fault_at, until))
                 now = self.coordinators.next_at(set())
             now = min(now, fault_at)
@@ -83,14 +83,14 @@ class _PairSimulation:
                 _, _, fault, begins = self.faults.pop(0)
                 self._fault(fault, now, begins=begins)
             else:
-                self.coordinators.run(now, set(self.halted))
+                self.coordinators.run(now, set(self.halted_until))
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted.pop(node, None)
+                self.halted_until.pop(node, None)
                 self.active.discard(node)
                 self.syncing.discard(node)
                 self.coordinators.stop(node)
@@ -99,11 +99,11 @@ class _PairSimulation:
                 self.timeline.clocks.append(PersistTimes(node, now, self.pair.persist))
                 self.coordinators.start(node, now)
             case Pause(node=node) if begins:
-                if node not in self.halted:
+                if node not in self.halted_until:
                     self._say(Halted(now, node))
-                self.halted[node] = max(fault.until, self.halted.get(node, 0))
-            case Pause(node=node) if self.halted.get(node) == now:
-                del self.halted[node]
+                self.halted_until[node] = max(fault.until, self.halted_until.get(node, 0))
+            case Pause(node=node) if self.halted_until.get(node) == now:
+                del self.halted_until[node]
                 self._say(Resumed(now, node))
                 self.coordinators.resume(node, now)
             case Cut():

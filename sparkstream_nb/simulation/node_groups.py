@@ -70,7 +70,7 @@ class NodeGroups:
         """The number (from 0) of a node's group."""
         return next(i for i, p in enumerate(self.pairs) if node in p.nodes)
 
-    def meant(self, fault: Fault) -> tuple[Fault, ...]:
+    def single_node_faults(self, fault: Fault) -> tuple[Fault, ...]:
         """A fault as faults of single nodes: a group that is cut off or slow is each of its nodes. Raises `Misuse` for
         a name that is neither a node nor a group.
         """
@@ -80,14 +80,14 @@ class NodeGroups:
                     return tuple(replace(fault, a=n, b=far) for n in self.pairs[self.names.index(near)].nodes)
         if not any(n in self.nodes for n in fault.nodes):
             wrong = next((n for n in fault.nodes if n not in (CLIENTS, DATABASE)), fault.nodes[0])
-            known = [*self.nodes, *(self.names if len(self.pairs) > 1 else ())]
-            raise Misuse(nearest(f"{fault} at {fault.at} ms: there is no node '{wrong}'", wrong, known))
+            names = [*self.nodes, *(self.names if len(self.pairs) > 1 else ())]
+            raise Misuse(nearest(f"{fault} at {fault.at} ms: there is no node '{wrong}'", wrong, names))
         return (fault,)
 
     def of(self, place: int, faults: tuple[Fault, ...]) -> tuple[Fault, ...]:
-        """The `faults` that happen to group number `place`. Raises `Misuse` as `meant`."""
-        meant = [f for fault in faults for f in self.meant(fault)]
-        return tuple(f for f in meant if self.place(next(n for n in f.nodes if n in self.nodes)) == place)
+        """The `faults` that happen to group number `place`. Raises `Misuse` as `single_node_faults`."""
+        node_faults = [f for fault in faults for f in self.single_node_faults(fault)]
+        return tuple(f for f in node_faults if self.place(next(n for n in f.nodes if n in self.nodes)) == place)
 
     @property
     def has_planned_faults(self) -> bool:
@@ -112,5 +112,5 @@ def groups_of(
     the mean, in each group. Raises `Misuse` for faults that are impossible.
     """
     bare = NodeGroups(tuple(Scenario(p, seed) for p in pairs), streams)
-    own = [bare.of(i, faults) for i in range(len(pairs))]
-    return NodeGroups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, own, strict=True)), streams)
+    group_faults = [bare.of(i, faults) for i in range(len(pairs))]
+    return NodeGroups(tuple(Scenario(p, seed, f, rate) for p, f in zip(pairs, group_faults, strict=True)), streams)

@@ -129,8 +129,8 @@ def leader_spans(happenings: Iterable[Happening], until: int) -> list[RunSpan]:
     out: list[RunSpan] = []
     leads: tuple[str, int] | None = None
     for h in happenings:
-        gone = isinstance(h, Down) and leads is not None and h.node == leads[0]
-        if (isinstance(h, Leads) or gone) and leads is not None:
+        leader_down = isinstance(h, Down) and leads is not None and h.node == leads[0]
+        if (isinstance(h, Leads) or leader_down) and leads is not None:
             out.append(RunSpan("leader", leads[0], leads[1], h.at))
             leads = None
         if isinstance(h, Leads):

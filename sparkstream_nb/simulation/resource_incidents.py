@@ -16,8 +16,8 @@ Made = tuple[ResourceCluster, tuple[Fault, ...]]
 
 def _node_of_first(cluster: ResourceCluster, apps: Sequence[PartialApp], seed: int) -> str:
     """The node that runs the first partial app from the start on, or the first node where none does."""
-    found = simulate_resources(ResourceScenario(cluster, tuple(apps), seed), start=0, until=0).happenings
-    return next((h.node for h in found if isinstance(h, Placed)), cluster.nodes[0])
+    happenings = simulate_resources(ResourceScenario(cluster, tuple(apps), seed), start=0, until=0).happenings
+    return next((h.node for h in happenings if isinstance(h, Placed)), cluster.nodes[0])
 
 
 def _late(cluster: ResourceCluster) -> int:
@@ -51,9 +51,9 @@ def _below_minimum(cluster: ResourceCluster, node: str) -> Made:
     """A node is away and as many are needed as there were: the app waits, its parts elsewhere keep running, and when
     the node is back all of it begins once more.
     """
-    there = len(cluster.nodes) - len(cluster.receivers)
+    worker_count = len(cluster.nodes) - len(cluster.receivers)
     faults = (Kill(_late(cluster), node), Restart(_late(cluster) + 60_000, node))
-    return replace(cluster, minimum=there), faults
+    return replace(cluster, minimum=worker_count), faults
 
 
 RESOURCE_INCIDENTS: dict[str, Callable[[ResourceCluster, str], Made]] = {

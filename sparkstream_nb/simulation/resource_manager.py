@@ -56,7 +56,7 @@ class _Pooled:
 
     receiver: bool
     last: int
-    failed: int = 0
+    failures: int = 0
 
 
 @dataclass
@@ -80,10 +80,10 @@ class _Pool:
 
     def load_copy(self) -> _Pool:
         """The pool as another manager reads it from the database."""
-        found = deepcopy(self)
-        wanted = len(found.nodes) + len(found.nodes) // 2 + 1
-        found.buckets = 1 << (wanted - 1).bit_length()
-        return found
+        copy = deepcopy(self)
+        size = len(copy.nodes) + len(copy.nodes) // 2 + 1
+        copy.buckets = 1 << (size - 1).bit_length()
+        return copy
 
 
 def _spread(text: str) -> int:
@@ -119,8 +119,8 @@ class _Worker:
     up: bool = True
     new: bool = False
     leader: str | None = None
-    heard: int = 0
-    cleaned: bool = False
+    last_contact: int = 0
+    is_cleaned: bool = False
     next_beat: int = NEVER
     runs: dict[str, None] = field(default_factory=dict)
 
@@ -140,9 +140,9 @@ class ResourceSimulation:
         self.coordinators.listener = self
         self.managers = {m: _SimulatedManager(m, leader=c.managers[0]) for m in c.managers}
         self.workers = {w.name: _Worker(w.name, w.receiver) for w in c.workers}
-        self.halted: dict[str, int] = {}
+        self.halted_until: dict[str, int] = {}
         self.cuts: list[Cut] = []
-        self.stored: _Pool | None = None
+        self.stored_pool: _Pool | None = None
         """The pool in the database."""
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
             [
@@ -160,8 +160,8 @@ class ResourceSimulation:
         first.looks = [start + 1 + rng.randrange(self.cluster.heartbeat)]
         for worker in self.workers.values():
             worker.next_beat = start + 1 + rng.randrange(self.cluster.heartbeat)
-            worker.leader, worker.heard = first.name, worker.next_beat - self.cluster.heartbeat
-            first.pool.nodes[worker.name] = _Pooled(worker.receiver, worker.heard)
+            worker.leader, worker.last_contact = first.name, worker.next_beat - self.cluster.heartbeat
+            first.pool.nodes[worker.name] = _Pooled(worker.receiver, worker.last_contact)
             if self.cluster.persist is not None:
                 self.timeline.clocks.append(PersistTimes(worker.name, start, self.cluster.persist))
             self._say(StartedUp(start, worker.name))
@@ -193,13 +193,13 @@ class ResourceSimulation:
 
     def _loops(self, now: int) -> None:
         """Run all due loops: coordination, then heartbeats, then the managers' monitors, each in the nodes' order."""
-        if self.coordinators.next_at(set(self.halted)) <= now:
-            self.coordinators.run(now, set(self.halted))
+        if self.coordinators.next_at(set(self.halted_until)) <= now:
+            self.coordinators.run(now, set(self.halted_until))
         for worker in self.workers.values():
-            if worker.next_beat <= now and worker.name not in self.halted:
+            if worker.next_beat <= now and worker.name not in self.halted_until:
                 self._beat(worker, now)
         for manager in self.managers.values():
-            if manager.name in self.halted:
+            if manager.name in self.halted_until:
                 continue
             for i in range(len(manager.looks)):
                 while manager.looks[i] <= now:  # rounds missed while it was halted are made up for at once
@@ -210,9 +210,9 @@ class ResourceSimulation:
         """Time (ms) of the next loop, of nodes that are not halted."""
         return min(
             [
-                self.coordinators.next_at(set(self.halted)),
-                *(w.next_beat for w in self.workers.values() if w.name not in self.halted),
-                *(at for m in self.managers.values() if m.name not in self.halted for at in m.looks),
+                self.coordinators.next_at(set(self.halted_until)),
+                *(w.next_beat for w in self.workers.values() if w.name not in self.halted_until),
+                *(at for m in self.managers.values() if m.name not in self.halted_until for at in m.looks),
             ]
         )
 
@@ -220,8 +220,14 @@ class ResourceSimulation:
         """True if nothing will change until something happens from outside."""
         leaders = [m for m in self.managers.values() if m.leads]
         looking = [m for m in self.managers.values() if m.looks and m.pool is not None and m.pool.nodes]
-        heard = any({c.a, c.b} & {*self.managers} for c in self.cuts)
-        if self.halted or heard or len(leaders) != 1 or looking not in ([], leaders) or leaders[0].pool is None:
+        manager_cut = any({c.a, c.b} & {*self.managers} for c in self.cuts)
+        if (
+            self.halted_until
+            or manager_cut
+            or len(leaders) != 1
+            or looking not in ([], leaders)
+            or leaders[0].pool is None
+        ):
             return False
         steady = leaders[0].up and self._knows_all(leaders[0].name, leaders[0].pool)
         return steady and self.coordinators.quiet(self.coordinators.next_at(set()))
@@ -233,9 +239,9 @@ class ResourceSimulation:
         return (
             {*pool.nodes} == {w.name for w in up}
             and all(w.leader == leader and not w.new for w in up)
-            and all(p.failed == 0 for p in pool.nodes.values())
-            and all(pool.nodes[w.name].last == w.heard for w in up)
-            and all(w.next_beat - w.heard < 2 * self.cluster.heartbeat for w in up)
+            and all(p.failures == 0 for p in pool.nodes.values())
+            and all(pool.nodes[w.name].last == w.last_contact for w in up)
+            and all(w.next_beat - w.last_contact < 2 * self.cluster.heartbeat for w in up)
         )
 
     def _skip(self, upto: int) -> None:
@@ -245,10 +251,10 @@ class ResourceSimulation:
         self.coordinators.skip(upto)
         beat = self.cluster.heartbeat + LATE
         for worker in self.workers.values():
-            passed = max(0, -(-(upto - worker.next_beat) // beat)) if worker.up else 0
-            if passed:
-                worker.next_beat += passed * beat
-                worker.heard = leader.pool.nodes[worker.name].last = worker.next_beat - beat
+            beats = max(0, -(-(upto - worker.next_beat) // beat)) if worker.up else 0
+            if beats:
+                worker.next_beat += beats * beat
+                worker.last_contact = leader.pool.nodes[worker.name].last = worker.next_beat - beat
         beat = self.cluster.heartbeat
         for manager in self.managers.values():
             manager.looks = [at + max(0, -(-(upto - at) // beat)) * beat for at in manager.looks]
@@ -260,17 +266,17 @@ class ResourceSimulation:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted.pop(node, None)
+                self.halted_until.pop(node, None)
                 self._kill(node, now)
             case Restart(node=node):
                 self._say(StartedUp(now, node))
                 self._restart(node, now)
             case Pause(node=node) if begins:
-                if node not in self.halted:
+                if node not in self.halted_until:
                     self._say(Halted(now, node))
-                self.halted[node] = max(fault.until, self.halted.get(node, 0))
-            case Pause(node=node) if self.halted.get(node) == now:
-                del self.halted[node]
+                self.halted_until[node] = max(fault.until, self.halted_until.get(node, 0))
+            case Pause(node=node) if self.halted_until.get(node) == now:
+                del self.halted_until[node]
                 self._say(Resumed(now, node))
                 if node in self.managers:
                     self.coordinators.resume(node, now)
@@ -310,23 +316,23 @@ class ResourceSimulation:
     def _reaches(self, manager: str, worker: str) -> bool:
         """True if a request of one process gets through to the other, and is answered."""
         ends = {manager, worker}
-        there = self.managers[manager].up and self.workers[worker].up
-        return there and not ends & {*self.halted} and not any({c.a, c.b} == ends for c in self.cuts)
+        both_up = self.managers[manager].up and self.workers[worker].up
+        return both_up and not ends & {*self.halted_until} and not any({c.a, c.b} == ends for c in self.cuts)
 
     # --------------------------------------------------------------------------------- a resource node's heartbeats
 
     def _beat(self, worker: _Worker, now: int) -> None:
         """`HeartbeatSender.run`: to the leader that it knows, else to each manager in turn."""
-        known = [] if worker.leader is None else [worker.leader]
-        sent = any(self._send(worker, m, now) for m in (*known, *self.cluster.managers))
-        worker.next_beat = now + (self.cluster.heartbeat + LATE if sent else self.cluster.retry)
+        leader = [] if worker.leader is None else [worker.leader]
+        reached_any = any(self._send(worker, m, now) for m in (*leader, *self.cluster.managers))
+        worker.next_beat = now + (self.cluster.heartbeat + LATE if reached_any else self.cluster.retry)
 
     def _send(self, worker: _Worker, to: str, now: int, redirects: int = 0) -> bool:
         """`HeartbeatSender.sendHeartbeat`, and the manager's answer."""
-        silent = worker.leader is not None and now - worker.heard > self.cluster.heartbeat * self.cluster.retries
-        if silent and not worker.cleaned:
+        silent = worker.leader is not None and now - worker.last_contact > self.cluster.heartbeat * self.cluster.retries
+        if silent and not worker.is_cleaned:
             self._clean(worker, now, "its node reaches no manager")
-            worker.new = worker.cleaned = True
+            worker.new = worker.is_cleaned = True
         if not self._reaches(to, worker.name):
             return False
         manager = self.managers[to]
@@ -334,30 +340,30 @@ class ResourceSimulation:
             return False
         if not manager.leads:
             return self._send(worker, manager.leader, now, redirects + 1)
-        joined = self._take_heartbeat(manager, worker, now)
-        worker.heard, worker.leader = now, to
-        if joined and not worker.new:
+        is_new = self._take_heartbeat(manager, worker, now)
+        worker.last_contact, worker.leader = now, to
+        if is_new and not worker.new:
             self._clean(worker, now, "its node joins anew")
-        worker.new = worker.cleaned = False
+        worker.new = worker.is_cleaned = False
         return True
 
     def _take_heartbeat(self, manager: _SimulatedManager, worker: _Worker, now: int) -> bool:
         """`ResourceManagerApiServiceImpl.updateHeartbeat`: whether the node was not there before."""
         pool = manager.pool
         assert pool is not None
-        known = pool.nodes.get(worker.name)
-        if known is None:
+        pooled = pool.nodes.get(worker.name)
+        if pooled is None:
             pool.nodes[worker.name] = _Pooled(worker.receiver, now)
             self._say(Joined(now, worker.name, manager.name))
             self._handle_added_node(manager, now)
             self._store(manager)
             return True
-        known.last = now
+        pooled.last = now
         if worker.new:  # it went down and is back before the manager has missed it
-            held = [a for a, node in pool.apps.items() if node == worker.name]
-            for app in held:
+            apps = [a for a, node in pool.apps.items() if node == worker.name]
+            for app in apps:
                 self._place(worker, app, now)
-            if not held:
+            if not apps:
                 self._handle_added_node(manager, now)
             self._store(manager)
         return False
@@ -378,10 +384,10 @@ class ResourceSimulation:
             if node is None:
                 continue
             if now - node.last < 2 * c.heartbeat:
-                node.failed = 0
+                node.failures = 0
                 continue
-            node.failed += 1
-            if node.failed > c.retries:
+            node.failures += 1
+            if node.failures > c.retries:
                 del pool.nodes[name]
                 self._say(GivenUp(now, name, manager.name, now - node.last))
                 self._handle_removed_node(manager, name, now)
@@ -405,15 +411,15 @@ class ResourceSimulation:
         if manager.pool is not None and manager.pool.waiting:
             self._deploy(manager, now)
 
-    def _handle_removed_node(self, manager: _SimulatedManager, gone: str, now: int) -> None:
+    def _handle_removed_node(self, manager: _SimulatedManager, removed_node: str, now: int) -> None:
         """`resourceRemoved`. If a part finds no node, the whole app waits: its parts elsewhere are forgotten before
         they could be ended, and keep running.
         """
         pool = manager.pool
         assert pool is not None
-        affected = [a for a, node in pool.apps.items() if node == gone]
-        self._undeploy(manager, affected, now, f"{manager.name} moves it")
-        for app in affected:
+        apps = [a for a, node in pool.apps.items() if node == removed_node]
+        self._undeploy(manager, apps, now, f"{manager.name} moves it")
+        for app in apps:
             node = self._find_place(manager, self.parts[app], now)
             if node is not None:
                 pool.apps[app] = node
@@ -438,10 +444,10 @@ class ResourceSimulation:
         pool = manager.pool
         assert pool is not None
         nodes = pool.kind(receiver=part.receiver)
-        needed = part.parallel if part.receiver else self.cluster.minimum
-        if not nodes or len(nodes) < needed:
+        least_nodes = part.parallel if part.receiver else self.cluster.minimum
+        if not nodes or len(nodes) < least_nodes:
             kind = "receivers" if part.receiver else "resource nodes"
-            why = f"{len(nodes)} of {max(1, needed)} {kind} that are needed are there"
+            why = f"{len(nodes)} of {max(1, least_nodes)} {kind} that are needed are there"
             self._say(HeldBack(now, manager.name, part.name, why))
             return None
         for _ in range(len(nodes) + 1):
@@ -463,7 +469,7 @@ class ResourceSimulation:
     def _store(self, manager: _SimulatedManager) -> None:
         """The pool is written into the database, where the manager reaches it."""
         if manager.name not in self.coordinators.cut and manager.pool is not None:
-            self.stored = deepcopy(manager.pool)
+            self.stored_pool = deepcopy(manager.pool)
 
     # What follows is called by the coordination.
 
@@ -486,7 +492,9 @@ class ResourceSimulation:
 
     def _lead(self, manager: _SimulatedManager, now: int) -> None:
         manager.leads = True
-        manager.pool = self.stored.load_copy() if self.stored is not None else _Pool(apps=dict.fromkeys(self.parts))
+        manager.pool = (
+            self.stored_pool.load_copy() if self.stored_pool is not None else _Pool(apps=dict.fromkeys(self.parts))
+        )
         manager.looks.append(now + self.cluster.heartbeat)
         self._say(Leads(now, manager.name))
         self._store(manager)

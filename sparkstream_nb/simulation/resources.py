@@ -112,19 +112,19 @@ class ResourceScenario:
     def schedule(self, start: int, until: int, more: Sequence[Fault] = ()) -> tuple[Fault, ...]:
         """All that happens from `start` to `until` (ms), in order; `more` faults have the times of their own. A link
         to all managers is one to each of them. Raises `Misuse` for faults that are impossible."""
-        planned = tuple(shift_fault(f, start) for f in self.faults)
-        drawn = random_faults(self.cluster, self.seed, (start, until), self.rate) if self.rate else ()
-        return self._check_faults((*drawn, *planned, *more))
+        given_faults = tuple(shift_fault(f, start) for f in self.faults)
+        random_ones = random_faults(self.cluster, self.seed, (start, until), self.rate) if self.rate else ()
+        return self._check_faults((*random_ones, *given_faults, *more))
 
     def _check_faults(self, faults: Sequence[Fault]) -> tuple[Fault, ...]:
         c = self.cluster
-        found = check_faults([*_single_links(c, faults)], (*c.managers, *c.nodes), (DATABASE, CLIENTS))
-        for f in found:
+        checked_faults = check_faults([*_single_links(c, faults)], (*c.managers, *c.nodes), (DATABASE, CLIENTS))
+        for f in checked_faults:
             if isinstance(f, Slow):
                 raise Misuse(f"{f} at {f.at} ms: mode distributed has no slow links")
             if isinstance(f, Cut) and {f.a, f.b} not in _links(c):
                 raise Misuse(f"{f} at {f.at} ms: there is no link between {f.a} and {f.b}")
-        return found
+        return checked_faults
 
 
 def _single_links(cluster: ResourceCluster, faults: Iterable[Fault]) -> Iterator[Fault]:
@@ -141,8 +141,8 @@ def _links(cluster: ResourceCluster) -> list[set[str]]:
     """The links there are, each as its two ends: clients send to receivers, and to the topics of the messaging layer,
     which is always there."""
     nodes, managers = cluster.nodes, cluster.managers
-    found = [{n, m} for n in nodes for m in managers] + [{n, DATABASE} for n in (*nodes, *managers)]
-    return found + [{n, CLIENTS} for n in cluster.receivers]
+    links = [{n, m} for n in nodes for m in managers] + [{n, DATABASE} for n in (*nodes, *managers)]
+    return links + [{n, CLIENTS} for n in cluster.receivers]
 
 
 def random_faults(cluster: ResourceCluster, seed: int, between: tuple[int, int], rate: float) -> tuple[Fault, ...]:

@@ -142,16 +142,16 @@ class PersistTimes:
     """When a node persists, while it is the active one: `every` ms, counted from its start."""
 
     node: str
-    started: int
+    start: int
     every: int
 
     def due(self, after: int, upto: int) -> int:
         """Number of times in `after` < t ≤ `upto`."""
-        return max(0, (upto - self.started) // self.every - max(0, (after - self.started) // self.every))
+        return max(0, (upto - self.start) // self.every - max(0, (after - self.start) // self.every))
 
     def last(self, upto: int) -> int:
         """The last time that is not after `upto`; the node has started by then."""
-        return self.started + (upto - self.started) // self.every * self.every
+        return self.start + (upto - self.start) // self.every * self.every
 
 
 @dataclass
@@ -164,13 +164,13 @@ class SimulatedTimeline:
     def slow_spans(self, a: str, b: str, upto: int) -> list[tuple[int, int]]:
         """From when to when (ms) the link between two ends was slow, up to `upto` (ms)."""
         out: list[tuple[int, int]] = []
-        begun: int | None = None
+        slow_since: int | None = None
         for h in self.happenings:
             if isinstance(h, Delayed) and {h.a, h.b} == {a, b}:
-                if begun is not None and not h.by:
-                    out.append((begun, h.at))
-                begun = None if not h.by else h.at if begun is None else begun
-        return out if begun is None else [*out, (begun, upto)]
+                if slow_since is not None and not h.by:
+                    out.append((slow_since, h.at))
+                slow_since = None if not h.by else h.at if slow_since is None else slow_since
+        return out if slow_since is None else [*out, (slow_since, upto)]
 
 
 class Role(Enum):

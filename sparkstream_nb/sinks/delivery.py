@@ -43,14 +43,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SinkSetup:
-    """A sink as it was deployed. `name` is unique in the app, `shown` its target without secrets, `promise` how often
-    it delivers an output. `on_error`: LOG, STORE, STREAM or WAIT. `share` picks the rows of a table of outputs that are
-    this target's; None: all are."""
+    """A sink as it was deployed. `name` is unique in the app, `target_name` its target without secrets, `promise` how
+    often it delivers an output. `on_error`: LOG, STORE, STREAM or WAIT. `share` picks the rows of a table of outputs
+    that are this target's; None: all are."""
 
     name: str
     stream: str
     type: str
-    shown: str
+    target_name: str
     promise: str
     on_error: str
     writer: MessageWriter
@@ -120,15 +120,15 @@ class Delivery:
         self.setup, self.stream, self._source, self._wait = setup, setup.stream, source, wait
         self._path = source.folder / f"{setup.name}.json"
         self._lock = threading.Lock()
-        self._moved = threading.Condition()
+        self._position_change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
         self._open, self._pauses = False, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
         self._last_error: str | None = None
-        found = read_position(self._path)
-        self.position = found or SinkPosition(begin, stream=setup.stream)
-        if found is None:
+        position = read_position(self._path)
+        self.position = position or SinkPosition(begin, stream=setup.stream)
+        if position is None:
             write_position(self._path, self.position)
 
     # --------------------------------------------------------------------------------------------- begin and end
@@ -149,8 +149,8 @@ class Delivery:
         self._ending.set()
         with self._source.progress.changed:
             self._source.progress.changed.notify_all()
-        with self._moved:
-            self._moved.notify_all()
+        with self._position_change:
+            self._position_change.notify_all()
 
     def stop(self) -> bool:
         """Ends the thread; whether it ended at once. A call that is under way has a second, and is then cut off: what
@@ -173,12 +173,12 @@ class Delivery:
     def drain(self, batch: int, deadline: float) -> bool:
         """Waits until all outputs up to micro-batch `batch` are delivered or failed, until `deadline` by the monotonic
         clock; whether they are."""
-        with self._moved:
+        with self._position_change:
             while self.position.batch <= batch and not self._ending.is_set():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     break
-                self._moved.wait(left)
+                self._position_change.wait(left)
         return self.position.batch > batch
 
     def figures(self) -> SinkFigures:
@@ -189,7 +189,7 @@ class Delivery:
                 p = self.position
             pending = source.outputs.count_after(s.stream, p.batch, p.row, source.progress.batch)
         return SinkFigures(
-            s.name, s.stream, s.type, s.shown, s.promise, p.sent, pending, p.failed, p.dropped,
+            s.name, s.stream, s.type, s.target_name, s.promise, p.sent, pending, p.failed, p.dropped,
             self._trouble or self._last_error,
         )  # fmt: skip
 
@@ -199,11 +199,11 @@ class Delivery:
             p = self.position
             if p.batch > last:
                 return
-            lost = self._source.outputs.count_after(self.stream, p.batch, p.row, last)
-            self.position = replace(p, batch=last + 1, row=0, dropped=p.dropped + lost)
+            count = self._source.outputs.count_after(self.stream, p.batch, p.row, last)
+            self.position = replace(p, batch=last + 1, row=0, dropped=p.dropped + count)
             write_position(self._path, self.position)
-        if lost:
-            self._say(f"{lost:,} outputs were dropped before they were sent: raise 'retention', or mend its target")
+        if count:
+            self._say(f"{count:,} outputs were dropped before they were sent: raise 'retention', or mend its target")
 
     # -------------------------------------------------------------------------------------------------- the thread
 
@@ -234,11 +234,11 @@ class Delivery:
 
     def _open_target(self) -> None:
         if not self._open:
-            kept = dict(self.setup.target.open(self.position.state))
+            state = dict(self.setup.target.open(self.position.state))
             self._open = True
             self._pass_warnings_on()
-            if kept != self.position.state:
-                self._save(replace(self.position, state=kept))
+            if state != self.position.state:
+                self._save(replace(self.position, state=state))
 
     def _close(self) -> None:
         self._open = False
@@ -246,24 +246,24 @@ class Delivery:
 
     def _pass(self, ending: threading.Event) -> None:
         """Delivers all that is committed by now."""
-        committed, at = self._source.progress.batch, self.position
+        last_batch, at = self._source.progress.batch, self.position
         # A micro-batch is read from its first row: a message's place is found among all events of its group.
-        for portion in self._source.outputs.after(self.stream, at.batch, 0, committed):
+        for portion in self._source.outputs.after(self.stream, at.batch, 0, last_batch):
             self._portion(portion.batch, portion.table, at.row if portion.batch == at.batch else 0, ending)
             if ending.is_set():
                 return
-        self._move(SinkPosition(committed + 1))
+        self._move(SinkPosition(last_batch + 1))
         self._well()
 
-    def _portion(self, batch: int, table: pa.Table, done: int, ending: threading.Event) -> None:
-        """Delivers a micro-batch, of which the events before place `done` are dealt with."""
+    def _portion(self, batch: int, table: pa.Table, first_row: int, ending: threading.Event) -> None:
+        """Delivers a micro-batch, of which the events before `first_row` are dealt with."""
         target, before = self.setup.target, self.position
         try:
             for start, end in windows(self.setup.writer.cuts(table)):
                 if ending.is_set():
                     return
-                if end > done:
-                    self._window(OutputPlace(batch, start), table.slice(start, end - start), done)
+                if end > first_row:
+                    self._window(OutputPlace(batch, start), table.slice(start, end - start), first_row)
             if target.by_batch:
                 target.finish(batch)
                 self._save(replace(self.position, batch=batch + 1, row=0, state=dict(target.state())))
@@ -275,8 +275,8 @@ class Delivery:
         self._move(SinkPosition(batch + 1))
         self._well()
 
-    def _window(self, place: OutputPlace, table: pa.Table, done: int) -> None:
-        """Deliver the events of a table, whole groups, except those before row `done` of the micro-batch.
+    def _window(self, place: OutputPlace, table: pa.Table, first_row: int) -> None:
+        """Deliver the events of a table, whole groups, except those before the `first_row` of the micro-batch.
 
         Events are numbered in the order of their messages, so that a message of events that are not side by side has
         a place as any other.
@@ -289,41 +289,41 @@ class Delivery:
         if not len(rows):
             return
         rows = rows + place.row
-        found = setup.writer.write(table)
-        firsts = np.append(0, np.cumsum([m.count for m in found]))
-        i = int(np.searchsorted(firsts, np.searchsorted(rows, done), side="right")) - 1
-        while i < len(found):
-            one, at = found[i], int(firsts[i])
+        messages = setup.writer.write(table)
+        firsts = np.append(0, np.cumsum([m.count for m in messages]))
+        i = int(np.searchsorted(firsts, np.searchsorted(rows, first_row), side="right")) - 1
+        while i < len(messages):
+            one, at = messages[i], int(firsts[i])
             if isinstance(one, UnwrittenEvents):
-                sent, refused = self._unwritten(one)
+                count, refusal = self._unwritten(one)
             else:
-                run = _run_of(found, i, setup.target.at_once)
-                sent, refused = self._send(run, OutputPlaces(place.batch, rows[firsts[i : i + len(run)]]))
-            if sent == 0:
+                run = _run_of(messages, i, setup.target.at_once)
+                count, refusal = self._send(run, OutputPlaces(place.batch, rows[firsts[i : i + len(run)]]))
+            if count == 0:
                 self._save(replace(self.position, state=dict(setup.target.state())))
                 continue
-            if refused is not None:
+            if refusal is not None:
                 places = OutputPlaces(place.batch, rows[at : at + one.count])
-                self._fail(places, table.take(pa.array(one.events)), refused)
-            i += sent
+                self._fail(places, table.take(pa.array(one.events)), refusal)
+            i += count
             events = int(firsts[i]) - at
             self._count(
                 OutputPlace(place.batch, int(rows[firsts[i] - 1]) + 1),
-                0 if refused else events,
-                events if refused else 0,
+                0 if refusal else events,
+                events if refusal else 0,
             )
 
     def _send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> tuple[int, str | None]:
         """(how many messages are dealt with, why the first of them was refused). Raises TargetUnavailable."""
         try:
-            sent = self.setup.target.send(messages, places)
+            count = self.setup.target.send(messages, places)
         except Undeliverable as error:
             if self.setup.on_error == "WAIT":
                 raise TargetUnavailable(str(error)) from None
             return 1, str(error)
         self._well()
         self._pass_warnings_on()
-        return sent, None
+        return count, None
 
     def _unwritten(self, events: UnwrittenEvents) -> tuple[int, str | None]:
         """`_send` for events that cannot be written as messages."""
@@ -333,10 +333,10 @@ class Delivery:
 
     # --------------------------------------------------------------------------------------------------- kept state
 
-    def _count(self, after: OutputPlace, sent: int, failed: int) -> None:
+    def _count(self, after: OutputPlace, sent_events: int, failed_events: int) -> None:
         """Events before `after` are dealt with. A target that takes micro-batches whole gets further at their ends."""
         p = self.position
-        p = replace(p, sent=p.sent + sent, failed=p.failed + failed)
+        p = replace(p, sent=p.sent + sent_events, failed=p.failed + failed_events)
         if self.setup.target.by_batch:
             self._counts(p)
         else:
@@ -352,8 +352,8 @@ class Delivery:
         with self._lock:
             self.position = _further(self.position, p)
             write_position(self._path, self.position)
-        with self._moved:
-            self._moved.notify_all()
+        with self._position_change:
+            self._position_change.notify_all()
 
     def _move(self, to: SinkPosition) -> None:
         """Goes past micro-batches of which nothing is left, without writing that down."""
@@ -361,8 +361,8 @@ class Delivery:
             p = self.position
             if (to.batch, to.row) > (p.batch, p.row):
                 self.position = replace(p, batch=to.batch, row=to.row)
-        with self._moved:
-            self._moved.notify_all()
+        with self._position_change:
+            self._position_change.notify_all()
 
     def _fail(self, places: Sequence[OutputPlace], events: pa.Table, reason: str) -> None:
         """Events cannot be delivered: keeps each as an error, sends them to the fault stream, or says so."""
@@ -406,7 +406,7 @@ class Delivery:
         target.warnings = ()
 
     def _say(self, sentence: str) -> None:
-        self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.shown}): {sentence}"))
+        self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.target_name}): {sentence}"))
 
 
 def _line(text: str) -> str:
@@ -417,18 +417,18 @@ def windows(cuts: Array) -> Iterator[tuple[int, int]]:
     """Parts of a table that may be cut at `cuts`: `CHUNK` rows at most, or one group that has more."""
     start, count = 0, int(cuts[-1]) if len(cuts) else 0
     while start < count:
-        reached = int(np.searchsorted(cuts, start + CHUNK, side="right")) - 1
-        end = int(cuts[reached]) if reached >= 0 else 0
+        cut = int(np.searchsorted(cuts, start + CHUNK, side="right")) - 1
+        end = int(cuts[cut]) if cut >= 0 else 0
         if end <= start:
-            end = int(cuts[reached + 1])
+            end = int(cuts[cut + 1])
         yield start, end
         start = end
 
 
-def _run_of(found: Sequence[Made], i: int, most: int) -> list[Message]:
+def _run_of(messages: Sequence[Made], i: int, most: int) -> list[Message]:
     """The messages from number `i` up to one that could not be made, `most` of them at most."""
     out: list[Message] = []
-    for m in found[i : i + most]:
+    for m in messages[i : i + most]:
         if not isinstance(m, Message):
             break
         out.append(m)

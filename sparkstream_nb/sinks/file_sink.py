@@ -46,11 +46,11 @@ class FilePlace:
         """Makes `folder`, if it is still below the granted one. Raises TargetUnavailable: links may have been changed
         meanwhile.
         """
-        resolved = folder.resolve()
-        if resolved != self.root and self.root not in resolved.parents:
+        real_folder = folder.resolve()
+        if real_folder != self.root and self.root not in real_folder.parents:
             raise TargetUnavailable(f"{folder} leads out of {self.root}, which is what was allowed")
-        resolved.mkdir(parents=True, exist_ok=True)
-        return resolved
+        real_folder.mkdir(parents=True, exist_ok=True)
+        return real_folder
 
 
 _TAIL = 4096
@@ -185,15 +185,15 @@ class GrowingFile(_FileTarget):
         path = self._path()
         file = _open_locked(self.place.folder(path.parent) / path.name)
         try:
-            found = os.fstat(file)
-            known = (state.get("file"), state.get("inode")) == (str(path), found.st_ino)
-            self._file, self._length = file, int(state["length"]) if known else found.st_size
-            self._tail = int(state["tail"]) if known and "tail" in state else crc32(self._read_last())
-            if known and found.st_size <= self._length:  # more is what a crash left
-                self._check_unchanged(found.st_size)
+            file_stat = os.fstat(file)
+            is_same_file = (state.get("file"), state.get("inode")) == (str(path), file_stat.st_ino)
+            self._file, self._length = file, int(state["length"]) if is_same_file else file_stat.st_size
+            self._tail = int(state["tail"]) if is_same_file and "tail" in state else crc32(self._read_last())
+            if is_same_file and file_stat.st_size <= self._length:  # more is what a crash left
+                self._check_unchanged(file_stat.st_size)
             self._last = self._read_last()
             self._tail = crc32(self._last)
-            if self._length < found.st_size:
+            if self._length < file_stat.st_size:
                 os.ftruncate(file, self._length)
                 sync(file)
         except BaseException:
@@ -225,8 +225,8 @@ class NamedFiles(_FileTarget):
         """Open files by their names, the longest unused first."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        for name, known in state.items():  # a crash may have left more in them
-            self._file(name).open(known)
+        for name, file_state in state.items():  # a crash may have left more in them
+            self._file(name).open(file_state)
         self._gather_warnings()
         return self.state()
 
@@ -245,17 +245,17 @@ class NamedFiles(_FileTarget):
             parts.setdefault(name, []).append(message)
             count += 1
         if not self._append:
-            for name, found in parts.items():
-                ReplacedFile(replace(self.place, path=self.place.path / name)).send(found, places)
+            for name, file_messages in parts.items():
+                ReplacedFile(replace(self.place, path=self.place.path / name)).send(file_messages, places)
             return count
-        anew = self._opened_anew(parts)
+        new_files = self._opened_anew(parts)
         for name in parts:
-            anew = self._files[name].renew_if_needed() or anew
-        if anew:
+            new_files = self._files[name].renew_if_needed() or new_files
+        if new_files:
             return 0  # their lengths have to be kept first
-        for name, found in parts.items():
+        for name, file_messages in parts.items():
             self._files[name] = file = self._files.pop(name)  # used last
-            file.add(found)
+            file.add(file_messages)
         self._gather_warnings()
         return count
 
@@ -275,8 +275,8 @@ class NamedFiles(_FileTarget):
         """Open the files of `names` that are not open, in place of the longest unused; true if there were any."""
         missing = [name for name in names if name not in self._files]
         for name in missing:
-            for unused in [n for n in self._files if n not in names][: len(self._files) + 1 - MOST_OPEN]:
-                self._files.pop(unused).close()
+            for other in [n for n in self._files if n not in names][: len(self._files) + 1 - MOST_OPEN]:
+                self._files.pop(other).close()
             self._file(name).open({})
         return bool(missing)
 
@@ -363,8 +363,8 @@ class BatchFiles(_FileTarget):
             return  # nothing of it could be written
         try:
             sync(self._file)
-            done = self._folder / f"{self._prefix}-{batch:012d}.{self._extension}"
-            put_in_place(self._new(batch), done)
+            path = self._folder / f"{self._prefix}-{batch:012d}.{self._extension}"
+            put_in_place(self._new(batch), path)
             to_disk(self._folder)
         except OSError as error:
             raise TargetUnavailable(f"{self._folder}: {error.strerror}") from None
@@ -409,8 +409,8 @@ def _open_locked(path: Path) -> int:
 def _write(file: int, data: bytes, at: int) -> None:
     view = memoryview(data)
     while view:
-        done = write_at(file, view, at)
-        view, at = view[done:], at + done
+        count = write_at(file, view, at)
+        view, at = view[count:], at + count
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -35,13 +35,13 @@ class HttpServer:
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer, and the kept part of its body; `whole`: that is all of it."""
+    """An answer, and the part of its body that was read; `is_complete`: that is all of it."""
 
     status: int
     reason: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
-    whole: bool = True
+    is_complete: bool = True
 
     def __str__(self) -> str:
         return f"{self.status} {self.reason[:60]}".rstrip()
@@ -59,12 +59,12 @@ class HttpClient:
         """The answer to a request. A connection that the server has closed since is opened again. Raises
         TargetUnavailable.
         """
-        reused = self._used
+        was_used = self._used
         try:
             return self._ask(method, path, body, headers)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
             self.close()
-            if not reused:
+            if not was_used:
                 raise TargetUnavailable(f"{self.server} cannot be reached: {_why(error)}") from None
         except (OSError, http.client.HTTPException) as error:
             self.close()
@@ -85,10 +85,10 @@ class HttpClient:
     def cancel(self) -> None:
         """Ends a request that is under way, from another thread."""
         connection = self._connection
-        found = None if connection is None else connection.sock
-        if found is not None:
+        open_socket = None if connection is None else connection.sock
+        if open_socket is not None:
             with contextlib.suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         s = self.server
@@ -102,12 +102,14 @@ class HttpClient:
         connection = self._connection
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
-        found = answer.read(max(_LEAST_READ, s.keeps + 1))
+        body_start = answer.read(max(_LEAST_READ, s.keeps + 1))
         self._used = True
-        whole = len(found) <= s.keeps and answer.isclosed()
+        is_complete = len(body_start) <= s.keeps and answer.isclosed()
         if not answer.isclosed():  # the rest of the body is not read
             self.close()
-        return HttpAnswer(answer.status, answer.reason or "", dict(answer.getheaders()), found[: s.keeps], whole)
+        return HttpAnswer(
+            answer.status, answer.reason or "", dict(answer.getheaders()), body_start[: s.keeps], is_complete
+        )
 
 
 def _why(error: Exception) -> str:

@@ -79,7 +79,7 @@ class HttpTarget:
     def __init__(self, place: HttpPlace, calls: Calls | None = None) -> None:
         """With `calls`, a message is delivered when its response is on the disk."""
         self.place, self._calls = place, calls
-        self._cancelled = threading.Event()
+        self._cancel_event = threading.Event()
         method = {"method": place.method} if template_attributes(place.method) else {}
         self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
         if calls is not None:
@@ -90,7 +90,7 @@ class HttpTarget:
         self._tokens = None if place.oauth is None else TokenSource(place.oauth)
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._cancelled.clear()
+        self._cancel_event.clear()
         return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
@@ -109,15 +109,15 @@ class HttpTarget:
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
         answer = self._request_with_token(method, message.body, headers)
-        status, said = answer.status, f"the server answered {answer}"
+        status, reason = answer.status, f"the server answered {answer}"
         if self._calls is not None and (taker := self._calls.desk.taker(status)) is not None:
             self._hand_over(taker, answer, message)
             return 1
         if 200 <= status < 300:
             return 1
         if status >= 500 or status in _LATER:
-            raise TargetUnavailable(said)
-        raise Undeliverable(f"{said}; redirects are not followed" if 300 <= status < 400 else said)
+            raise TargetUnavailable(reason)
+        raise Undeliverable(f"{reason}; redirects are not followed" if 300 <= status < 400 else reason)
 
     def _request_with_token(self, method: str, body: bytes, headers: dict[str, str]) -> HttpAnswer:
         """The answer to a request, with an access token if one is needed: a new one, if it is not accepted."""
@@ -127,7 +127,7 @@ class HttpTarget:
         answer = self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
         if answer.status != HTTPStatus.UNAUTHORIZED:
             return answer
-        token = self._tokens.token(refused=token)
+        token = self._tokens.token(refused_token=token)
         return self._client.ask(method, self.place.path, body, {**headers, "Authorization": f"Bearer {token}"})
 
     def _hand_over(self, taker: str, answer: HttpAnswer, message: Message) -> None:
@@ -135,16 +135,16 @@ class HttpTarget:
         one that is too long.
         """
         assert self._calls is not None
-        if not answer.whole:
+        if not answer.is_complete:
             raise Undeliverable(f"its response has more than {MOST_RESPONSE:,} bytes")
         headers = {**answer.headers, **{k.lower(): v for k, v in answer.headers.items()}}
         event = {a: message.properties[f"event {a}"] for a in self._calls.attributes}
         response = Response(answer.body, {**headers, **event})
         self._calls.desk.leave(taker, response)
-        while not response.kept.wait(POLL):
-            if self._cancelled.is_set():
+        while not response.on_disk.wait(POLL):
+            if self._cancel_event.is_set():
                 raise TargetUnavailable("the app stops")
-        if response.lost:
+        if response.is_lost:
             raise TargetUnavailable("the source of its responses stopped")
 
     def finish(self, batch: int) -> None:
@@ -159,7 +159,7 @@ class HttpTarget:
             self._tokens.close()
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
         self._client.cancel()
         if self._tokens is not None:
             self._tokens.cancel()

@@ -74,17 +74,17 @@ class KafkaTarget:
 
     def __init__(self, place: KafkaSinkPlace, clock: Callable[[], float] = time.monotonic) -> None:
         self.place, self._clock = place, clock
-        given = {"topic": place.topic, "partition": place.partition, "key": place.record_key}
-        self.templates: Mapping[str, str] = {k: v for k, v in given.items() if v and template_attributes(v)} | {
+        options = {"topic": place.topic, "partition": place.partition, "key": place.record_key}
+        self.templates: Mapping[str, str] = {k: v for k, v in options.items() if v and template_attributes(v)} | {
             f"header {name}": value for name, value in place.templates
         }
         self._producer: Any = None
-        self._cancelled = threading.Event()
+        self._cancel_event = threading.Event()
         self._missing: dict[str, float] = {}
-        self._taken: set[str] = set()  # records after one that was not taken
+        self._delivered_ids: set[str] = set()  # records after one that was not taken
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        self._cancelled.clear()
+        self._cancel_event.clear()
         return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
@@ -92,14 +92,14 @@ class KafkaTarget:
         for message, place in zip(messages, places, strict=True):
             try:
                 record = self._record(message, f"{self.place.key}-{place.batch}-{place.row}")
-                if record.id not in self._taken:
+                if record.id not in self._delivered_ids:
                     self._check(record)
             except (Undeliverable, TargetUnavailable):
                 if not records:
                     raise
                 break  # records before it are sent first
             records.append(record)
-        return self._sent(records)
+        return self._count_delivered(records)
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""
@@ -117,22 +117,22 @@ class KafkaTarget:
                 producer.close(timeout=0)
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
 
     # ---------------------------------------------------------------------------------------------------- one record
 
     def _record(self, message: Message, id: str) -> _KafkaMessage:
         """Raises Undeliverable if the filled-in topic or partition is not valid."""
-        found = message.properties
-        topic = found.get("topic", self.place.topic)
+        properties = message.properties
+        topic = properties.get("topic", self.place.topic)
         if not TOPIC.fullmatch(topic):
             raise Undeliverable(f"'{printable(topic[:60])}' is not the name of a topic")
-        partition = found.get("partition", self.place.partition)
+        partition = properties.get("partition", self.place.partition)
         if partition is not None and not _NUMBER.fullmatch(partition):
             raise Undeliverable(f"'{printable(partition[:20])}' is not the number of a partition")
-        key = found.get("key", self.place.record_key)
+        key = properties.get("key", self.place.record_key)
         number = None if partition is None else int(partition)
-        headers = [*self.place.headers, *((name, found[f"header {name}"]) for name, _ in self.place.templates)]
+        headers = [*self.place.headers, *((name, properties[f"header {name}"]) for name, _ in self.place.templates)]
         return _KafkaMessage(
             id, topic, number, None if key is None else _bytes(key), message.body,
             tuple((name, _bytes(value)) for name, value in headers),
@@ -182,26 +182,26 @@ class KafkaTarget:
 
     # -------------------------------------------------------------------------------------------------------- sending
 
-    def _sent(self, records: Sequence[_KafkaMessage]) -> int:
+    def _count_delivered(self, records: Sequence[_KafkaMessage]) -> int:
         """Number of the records that Kafka has, counted from the first. Raises Undeliverable or TargetUnavailable if it
         has not accepted the next one.
         """
-        failed = self._send_records([r for r in records if r.id not in self._taken])
-        too_large = [i for i, e in failed.items() if _is_too_large(e)]
+        errors = self._send_records([r for r in records if r.id not in self._delivered_ids])
+        too_large = [i for i, e in errors.items() if _is_too_large(e)]
         if len(records) > 1 and too_large:
             # Kafka refuses the batch that a large record is in: the others in it are taken when they come alone.
             for record in records:
                 if record.id in too_large:
-                    del failed[record.id]
-                    failed |= self._send_records([record])
-                if record.id in failed:
+                    del errors[record.id]
+                    errors |= self._send_records([record])
+                if record.id in errors:
                     break
         for count, record in enumerate(records):
-            if record.id not in self._taken:
+            if record.id not in self._delivered_ids:
                 if count:
                     return count
-                raise self._classify_error(failed[record.id])
-        self._taken.clear()
+                raise self._classify_error(errors[record.id])
+        self._delivered_ids.clear()
         return len(records)
 
     def _send_records(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
@@ -210,22 +210,22 @@ class KafkaTarget:
 
         producer = self._open_producer()
         waiting: dict[str, Any] = {}
-        failed: dict[str, Exception] = {}
+        errors: dict[str, Exception] = {}
         for r in records:
             headers = [*r.headers, (KEY_HEADER, r.id.encode())]
             try:
                 waiting[r.id] = producer.send(r.topic, r.body, key=r.key, headers=headers, partition=r.partition)
             except (KafkaError, ValueError) as error:
-                failed[r.id] = error
+                errors[r.id] = error
         for id, future in waiting.items():
             outcome = self._outcome(future)
             if outcome is None:
-                self._taken.add(id)
+                self._delivered_ids.add(id)
             else:
-                failed[id] = outcome
-        if any(id in waiting for id in failed):
+                errors[id] = outcome
+        if any(id in waiting for id in errors):
             self.close()  # an idempotent producer of kafka-python does not go on after one of its records has failed
-        return failed
+        return errors
 
     def _outcome(self, future: Any) -> Exception | None:
         """Error of a record; None if Kafka has it. Raises TargetUnavailable if the app stops meanwhile."""
@@ -238,7 +238,7 @@ class KafkaTarget:
             except KafkaError as error:
                 if future.is_done:
                     return error
-                if self._cancelled.is_set():
+                if self._cancel_event.is_set():
                     self.close()
                     raise TargetUnavailable("the app stops") from None
 

@@ -80,7 +80,7 @@ class MailTarget:
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         mail, recipients = self._mail(messages[0], places[0])
         try:
-            left = self._sent(mail, recipients)
+            left = self._send_to_all(mail, recipients)
         except smtplib.SMTPRecipientsRefused as error:
             raise self._classify_error(*next(iter(error.recipients.values()))) from None
         except smtplib.SMTPResponseException as error:
@@ -92,8 +92,8 @@ class MailTarget:
             why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
             raise TargetUnavailable(f"{self.place} cannot be reached: {printable(why)[:200]}") from None
         if left:
-            who, (code, said) = next(iter(left.items()))
-            raise Undeliverable(f"it was sent, but not to {shown(who)}: the server answered {_words(code, said)}")
+            who, (code, answer) = next(iter(left.items()))
+            raise Undeliverable(f"it was sent, but not to {shown(who)}: the server answered {_words(code, answer)}")
         return 1
 
     def finish(self, batch: int) -> None:
@@ -115,7 +115,7 @@ class MailTarget:
 
     # ------------------------------------------------------------------------------------------------------ the rest
 
-    def _sent(self, mail: EmailMessage, recipients: list[str]) -> dict[str, tuple[int, bytes]]:
+    def _send_to_all(self, mail: EmailMessage, recipients: list[str]) -> dict[str, tuple[int, bytes]]:
         """Sends a mail; the recipients that the server does not take, of several. A connection that the server has
         closed since is opened again."""
         if self._server is not None:
@@ -136,13 +136,13 @@ class MailTarget:
             server = smtplib.SMTP(p.host, p.port, timeout=p.timeout)
         try:
             server.ehlo()
-            encrypted = p.tls
-            if not encrypted and p.starttls and server.has_extn("starttls"):
+            is_encrypted = p.tls
+            if not is_encrypted and p.starttls and server.has_extn("starttls"):
                 server.starttls(context=ssl.create_default_context())
                 server.ehlo()
-                encrypted = True
+                is_encrypted = True
             if p.user is not None:
-                if not encrypted and not p.is_here:
+                if not is_encrypted and not p.is_here:
                     raise TargetUnavailable(
                         f"{p} offers no TLS, and the password is not sent without: write ssl.enable='true'"
                     )
@@ -152,9 +152,9 @@ class MailTarget:
             raise
         return server
 
-    def _classify_error(self, code: int, said: bytes | str) -> TargetUnavailable | Undeliverable:
+    def _classify_error(self, code: int, answer: bytes | str) -> TargetUnavailable | Undeliverable:
         """True if the server may take a mail later (4xx, and wrong passwords, which may be mended), or never."""
-        words = f"{self.place} answered {_words(code, said)}"
+        words = f"{self.place} answered {_words(code, answer)}"
         if code in (421, 530, 534, 535):
             self.close()
         elif self._server is not None:
@@ -173,15 +173,17 @@ class MailTarget:
             if _ENCODED_WORD.search(text):
                 raise Undeliverable(f"{name} has an encoded word (=?...?=) in it, which mail programs would decode")
         addresses = {n: addresses_of(n, t) for n, t in texts.items() if n != "subject"}
-        recipients = list(dict.fromkeys(a.addr_spec for found in addresses.values() for a in found))
+        recipients = list(
+            dict.fromkeys(a.addr_spec for parsed_addresses in addresses.values() for a in parsed_addresses)
+        )
         if not 0 < len(recipients) <= MOST_RECIPIENTS:
             raise Undeliverable(f"a mail has 1 to {MOST_RECIPIENTS} recipients, and this one {len(recipients)}")
         mail = EmailMessage(policy=SMTP)
         try:
             mail["From"] = self.place.sender
-            for name, found in addresses.items():
-                if name != "bcc" and found:
-                    mail[name.capitalize()] = found
+            for name, parsed_addresses in addresses.items():
+                if name != "bcc" and parsed_addresses:
+                    mail[name.capitalize()] = parsed_addresses
             mail["Subject"] = texts.get("subject", "")
             mail["Message-ID"] = f"<{self.place.key}-{place.batch}-{place.row}@sparkstream>"
             subtype = self.place.content_type.partition("/")[2]
@@ -206,6 +208,6 @@ def addresses_of(name: str, text: str) -> list[Address]:
     return out
 
 
-def _words(code: int, said: bytes | str) -> str:
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+def _words(code: int, answer: bytes | str) -> str:
+    text = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
     return printable(f"{code} {' '.join(text.split())[:120]}".rstrip())

@@ -51,21 +51,21 @@ class NatsTarget:
         return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
-        found: list[tuple[str, bytes, Mapping[str, str]]] = []
+        records: list[tuple[str, bytes, Mapping[str, str]]] = []
         for message, place in zip(messages, places, strict=True):
             try:
                 subject = self._subject(message)
             except Undeliverable:
-                if not found:
+                if not records:
                     raise
                 break  # messages before it are sent first
-            found.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
+            records.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
         try:
-            self._ensure_connection().publish(found)
+            self._ensure_connection().publish(records)
         except NatsFailed as error:
             self.close()
             raise TargetUnavailable(str(error)) from None
-        return len(found)
+        return len(records)
 
     def finish(self, batch: int) -> None:
         """Nothing is left to do."""

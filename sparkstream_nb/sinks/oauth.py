@@ -49,9 +49,9 @@ class TokenSource:
         self._token = ""
         self._ends = 0.0
 
-    def token(self, refused: str = "") -> str:
-        """An access token, another one than that which was `refused`. Raises TargetUnavailable if none is given."""
-        if not self._token or self._token == refused or self._now() >= self._ends:
+    def token(self, refused_token: str = "") -> str:
+        """An access token, another one than the `refused_token`. Raises TargetUnavailable if none is given."""
+        if not self._token or self._token == refused_token or self._now() >= self._ends:
             self._renew()
         return self._token
 
@@ -76,8 +76,8 @@ class TokenSource:
                 answer = self._ask({"grant_type": "client_credentials"})
         if answer.status != 200:
             raise TargetUnavailable(f"the token server {self._place.server} answered {answer}{_error_of(answer)}")
-        found = _object(answer)
-        token, seconds, refresh = (found.get(k) for k in ("access_token", "expires_in", "refresh_token"))
+        members = _object(answer)
+        token, seconds, refresh = (members.get(k) for k in ("access_token", "expires_in", "refresh_token"))
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable() or " " in token:
             raise TargetUnavailable(f"the token server {self._place.server} gave no access_token")
         self._token = token
@@ -101,10 +101,10 @@ class TokenSource:
 
 def _object(answer: HttpAnswer) -> Mapping[str, object]:
     try:
-        found = json.loads(answer.body)
+        members = json.loads(answer.body)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return members if isinstance(members, dict) else {}
 
 
 def _error_of(answer: HttpAnswer) -> str:

@@ -36,8 +36,8 @@ class SinkPosition:
 def read_position(path: Path) -> SinkPosition | None:
     """The position in a file; None if there is none yet. Raises SparkStreamError for a file that cannot be read."""
     try:
-        found = from_json(path.read_text(encoding="utf-8"))
-        return SinkPosition(**{f.name: found[f.name] for f in fields(SinkPosition)})
+        members = from_json(path.read_text(encoding="utf-8"))
+        return SinkPosition(**{f.name: members[f.name] for f in fields(SinkPosition)})
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -47,12 +47,12 @@ def read_position(path: Path) -> SinkPosition | None:
         ) from None
 
 
-def unsent(life: Path, streams: Collection[str] | None = None) -> int:
+def count_unsent(run_folder: Path, streams: Collection[str] | None = None) -> int:
     """Number of outputs in the folder of an app's run that its sinks have not dealt with, of these streams (None: of
     all); a sink whose position cannot be read is left out.
     """
-    outputs, out = OutputFiles(life / "outputs", ()), 0
-    for file in (life / "sinks").glob("*.json"):
+    outputs, out = OutputFiles(run_folder / "outputs", ()), 0
+    for file in (run_folder / "sinks").glob("*.json"):
         with contextlib.suppress(SparkStreamError, OSError):
             p = read_position(file)
             if p is not None and (streams is None or p.stream in streams):

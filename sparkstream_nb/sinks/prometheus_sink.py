@@ -57,16 +57,16 @@ class PrometheusTarget:
         self.metric, self._place = metric, (host, port)
         self._series: dict[tuple[str, ...], list[float]] = {}
         self._lock = threading.Lock()
-        self._served = False
+        self._is_served = False
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         if state.get("of") == self._kind():
             self._series = {tuple(labels): list(numbers) for labels, numbers in state["series"]}
         else:
             self._series = {}
-        if not self._served:
+        if not self._is_served:
             _serve(self, *self._place)
-            self._served = True
+            self._is_served = True
         return self.state()
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
@@ -86,8 +86,8 @@ class PrometheusTarget:
         return {"of": self._kind(), "series": [[list(k), list(v)] for k, v in self._series.items()]}
 
     def close(self) -> None:
-        if self._served:
-            self._served = False
+        if self._is_served:
+            self._is_served = False
             _withdraw(self, *self._place)
 
     def cancel(self) -> None:
@@ -98,8 +98,8 @@ class PrometheusTarget:
         m = self.metric
         lines = [f"# HELP {m.name} {_escape_text(m.help)}", f"# TYPE {m.name} {m.type}"]
         with self._lock:
-            found = [(labels, list(numbers)) for labels, numbers in self._series.items()]
-        for values, numbers in found:
+            series = [(labels, list(numbers)) for labels, numbers in self._series.items()]
+        for values, numbers in series:
             labels = [f'{n}="{_quote_label(v)}"' for n, v in zip(m.labels, values, strict=True)]
             if m.type in ("counter", "gauge"):
                 lines.append(_line(m.name, labels, numbers[0]))
@@ -171,21 +171,21 @@ class _MetricsSite:
 
     def __init__(self, host: str) -> None:
         self.targets: list[PrometheusTarget] = []
-        self._own = {host, "localhost", "127.0.0.1"}
+        self._hosts = {host, "localhost", "127.0.0.1"}
 
     def check(self, request: Request) -> Answer | None:
         # A page in a browser can reach this machine by a name of its own in DNS; Prometheus uses the server's.
         host = request.headers.get("Host", "").rsplit(":", 1)[0].strip("[]").lower()
-        known = request.target.partition("?")[0] in ("/metrics", "/") and host in self._own
-        if not known or request.method not in ("GET", "HEAD"):
+        is_metrics_request = request.target.partition("?")[0] in ("/metrics", "/") and host in self._hosts
+        if not is_metrics_request or request.method not in ("GET", "HEAD"):
             return self.refusal(request, HTTPStatus.NOT_FOUND, "")
         return None
 
     def answer(self, request: Request) -> Answer:
         return Answer(HTTPStatus.OK, "".join(t.text() for t in list(self.targets)).encode(), _CONTENT_TYPE)
 
-    def refusal(self, request: Request | None, status: HTTPStatus, said: str) -> Answer:
-        return Answer(status, said.encode(), _CONTENT_TYPE)
+    def refusal(self, request: Request | None, status: HTTPStatus, text: str) -> Answer:
+        return Answer(status, text.encode(), _CONTENT_TYPE)
 
 
 @dataclass(frozen=True)
@@ -202,25 +202,25 @@ def _serve(target: PrometheusTarget, host: str, port: int) -> None:
     """Raises TargetUnavailable if the port is another program's, or the name another sink's."""
     name = target.metric.name
     with _serving:
-        served = _servers.get((host, port))
-        if served is None:
+        server = _servers.get((host, port))
+        if server is None:
             site = _MetricsSite(host)
             try:
                 listener = Listener(site, "127.0.0.1" if host == "localhost" else host, port, _LIMITS)
             except OSError as error:
                 raise TargetUnavailable(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
-            served = _servers[host, port] = _Served(site, listener)
+            server = _servers[host, port] = _Served(site, listener)
             listener.start()
-        if any(t.metric.name == name for t in served.site.targets):
+        if any(t.metric.name == name for t in server.site.targets):
             raise TargetUnavailable(f"another sink serves a metric {name} at http://{host}:{port}")
-        served.site.targets.append(target)
+        server.site.targets.append(target)
 
 
 def _withdraw(target: PrometheusTarget, host: str, port: int) -> None:
     with _serving:
-        served = _servers[host, port]
-        served.site.targets.remove(target)
-        if served.site.targets:
+        server = _servers[host, port]
+        server.site.targets.remove(target)
+        if server.site.targets:
             return
         del _servers[host, port]
-    served.listener.close()
+    server.listener.close()

@@ -118,9 +118,9 @@ class MessageWriter:
             return self._encode_rows(table, columns, np.arange(table.num_rows))
         left = np.setdiff1d(np.arange(table.num_rows), np.fromiter(odd, np.int64))
         rest = table.take(pa.array(left))
-        found = self._encode_rows(rest, attribute_columns(rest), left)
-        found += [UnwrittenEvents((i,), reason) for i, reason in odd.items()]
-        return sorted(found, key=lambda m: m.first)
+        messages = self._encode_rows(rest, attribute_columns(rest), left)
+        messages += [UnwrittenEvents((i,), reason) for i, reason in odd.items()]
+        return sorted(messages, key=lambda m: m.first)
 
     def _encode_rows(self, table: pa.Table, columns: Sequence[Values], numbers: Array) -> list[Made]:
         """The messages of a table whose rows have these `numbers`."""
@@ -129,14 +129,16 @@ class MessageWriter:
         groups = np.zeros(len(numbers), np.int64)
         if self.mapping.grouped:
             groups[_changes(table)] = 1
-        dropped: list[DroppedMessage] = []
+        dropped_messages: list[DroppedMessage] = []
         times = table.column(2).to_numpy().astype(np.int64)
-        made = self._encoder.encode(columns, times, np.cumsum(groups), dropped, CHUNK)
+        encoded = self._encoder.encode(columns, times, np.cumsum(groups), dropped_messages, CHUNK)
         plain = bool(numbers[-1] == len(numbers) - 1)
         out: list[Made] = (
-            list(made) if plain else [Message(m.body, numbers[list(m.events)].tolist(), m.properties) for m in made]
+            list(encoded)
+            if plain
+            else [Message(m.body, numbers[list(m.events)].tolist(), m.properties) for m in encoded]
         )
-        for d in dropped:
+        for d in dropped_messages:
             events = numbers[list(d.message.events)].tolist()
             out.append(UnwrittenEvents(events, f"the event cannot be written: {d.reason}"))
         return sorted(out, key=lambda m: m.first)

@@ -69,15 +69,15 @@ class TcpTarget:
         return {}
 
     def close(self) -> None:
-        found, self._socket = self._socket, None
-        if found is not None:
-            found.close()
+        open_socket, self._socket = self._socket, None
+        if open_socket is not None:
+            open_socket.close()
 
     def cancel(self) -> None:
-        found = self._socket
-        if found is not None:
+        open_socket = self._socket
+        if open_socket is not None:
             with contextlib.suppress(OSError):
-                found.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
 
     def _ensure_connection(self) -> socket.socket:
         """The connection, another one where the server has ended it."""

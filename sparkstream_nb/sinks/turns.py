@@ -49,7 +49,7 @@ class Turns:
         for i, message in enumerate(messages):
             turn = self._next
             try:
-                if self._sent(message, places[i]) == 0:
+                if self._send_in_turn(message, places[i]) == 0:
                     return i
             except (TargetUnavailable, Undeliverable):
                 if i == 0:
@@ -58,7 +58,7 @@ class Turns:
                 return i
         return len(messages)
 
-    def _sent(self, message: Message, place: OutputPlace) -> int:
+    def _send_in_turn(self, message: Message, place: OutputPlace) -> int:
         """Number of events sent of one message."""
         count, why = len(self._targets), ""
         order = [(self._next + i) % count for i in range(count)]
@@ -66,14 +66,14 @@ class Turns:
         # Those that were away a moment ago come last: all others may be away by now.
         for number in sorted(order, key=lambda n: self._until[n] > now):
             try:
-                sent = self._targets[number].send([self._own(number, message)], [place])
+                sent_events = self._targets[number].send([self._own(number, message)], [place])
             except TargetUnavailable as error:
                 self._until[number], why = self._clock() + LEFT_ALONE, str(error)
                 continue
             finally:
                 self._next = (number + 1) % count
             self._until[number] = 0.0
-            return sent
+            return sent_events
         raise TargetUnavailable(f"all {count} destinations are away; {why}")
 
     def _own(self, number: int, message: Message) -> Message:

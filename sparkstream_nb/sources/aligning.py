@@ -50,37 +50,37 @@ class PartitionPortion:
 class Aligned:
     """Messages in their order over all partitions, and by partition the next offset."""
 
-    decoded: Decoded
-    received: int
-    reached: Mapping[str, int]
+    events: Decoded
+    messages: int
+    next_offsets: Mapping[str, int]
 
 
 @dataclass
 class _WaitingPartition:
     """Waiting messages of a partition. `time`: the latest that was read; `more`: whether there is more to read, if that
-    was `told`; `waited` (s) for that.
+    was `more_is_known`; `waited_seconds` (s) for that.
     """
 
     waiting: deque[PartitionPortion] = field(default_factory=deque)
     time: int = NO_TIME
     more: bool = True
-    told: bool = False
-    waited: float = 0.0
-    held: bool = False
+    more_is_known: bool = False
+    waited_seconds: float = 0.0
+    is_paused: bool = False
 
     @property
     def messages(self) -> int:
         return sum(len(p.offsets) for p in self.waiting)
 
 
-def times_of(decoded: Decoded, messages: int, attribute: int) -> Array:
+def times_of(events: Decoded, messages: int, attribute: int) -> Array:
     """By message the latest time (int64 ms) of its events, which are in an attribute; `NO_TIME` without one."""
-    times, bad = event_times(decoded.columns[attribute], None)
+    times, bad = event_times(events.columns[attribute], None)
     if bad:
         times = times.copy()
         times[list(bad)] = NO_TIME
     out = np.full(messages, NO_TIME, np.int64)
-    np.maximum.at(out, decoded.message, times)
+    np.maximum.at(out, events.message, times)
     return out
 
 
@@ -96,7 +96,7 @@ class Alignment:
     def put(self, portion: PartitionPortion) -> None:
         """Messages that were read."""
         part = self._parts[portion.part]
-        part.waited = 0.0
+        part.waited_seconds = 0.0
         latest = self._latest()
         times = portion.times if latest is None else np.where(portion.times > latest, NO_TIME, portion.times)
         if len(times):
@@ -104,38 +104,39 @@ class Alignment:
             part.time = int(times[-1])
             part.waiting.append(replace(portion, times=times))
 
-    def behind(self, parts: Mapping[str, int]) -> None:
+    def set_backlogs(self, parts: Mapping[str, int]) -> None:
         """Set the number of available messages that were not put in yet, by partition."""
         for name, messages in parts.items():
             part = self._parts[name]
             if messages and not part.more:
-                part.waited = 0.0
-            part.more, part.told = messages > 0, True
+                part.waited_seconds = 0.0
+            part.more, part.more_is_known = messages > 0, True
 
-    def away(self, parts: Collection[str]) -> None:
+    def mark_unavailable(self, parts: Collection[str]) -> None:
         """These cannot be read now: they are waited for as those that bring nothing."""
         for name in parts:
-            self._parts[name].told = True
+            self._parts[name].more_is_known = True
 
     def note_wait(self, seconds: float) -> None:
         """Note `seconds` without a message."""
         for part in self._parts.values():
-            if part.more and part.told and not part.held:  # the process that reads it may still be starting
-                part.waited += seconds
+            # Where it is not known whether there is more, the process that reads it may still be starting.
+            if part.more and part.more_is_known and not part.is_paused:
+                part.waited_seconds += seconds
 
     def waiting_by_partition(self) -> dict[str, int]:
         """Messages that wait, by partition."""
         return {name: part.messages for name, part in self._parts.items()}
 
-    def held(self) -> frozenset[str]:
+    def paused_partitions(self) -> frozenset[str]:
         """The partitions that are not to be read now, because too many of their messages wait."""
         for part in self._parts.values():
             count = part.messages
-            if part.held and count <= self._most // 2:
-                part.held, part.waited = False, 0.0
+            if part.is_paused and count <= self._most // 2:
+                part.is_paused, part.waited_seconds = False, 0.0
             elif count >= self._most:
-                part.held = True
-        return frozenset(name for name, part in self._parts.items() if part.held)
+                part.is_paused = True
+        return frozenset(name for name, part in self._parts.items() if part.is_paused)
 
     def take(self) -> Aligned | None:
         """Messages that need not wait any more; None if there are none."""
@@ -145,7 +146,7 @@ class Alignment:
 
     def _bound(self) -> tuple[int, int] | None:
         """The last (time, rank of the partition) that no message to come can be before; None if none can come."""
-        ends = [(p.time, i) for i, p in enumerate(self._parts.values()) if p.more and p.waited < PATIENCE]
+        ends = [(p.time, i) for i, p in enumerate(self._parts.values()) if p.more and p.waited_seconds < PATIENCE]
         return min(ends, default=None)
 
 
@@ -168,17 +169,17 @@ def _ready(waiting: deque[PartitionPortion], rank: int, bound: tuple[int, int] |
 
 def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, PartitionPortion]:
     """The first `count` messages, and the others."""
-    decoded = portion.decoded
-    events = int(np.searchsorted(decoded.message, count))
+    all_events = portion.decoded
+    events = int(np.searchsorted(all_events.message, count))
     first = Decoded(
-        [c[:events] for c in decoded.columns],
-        decoded.message[:events],
-        tuple(r for r in decoded.rejected if r.message < count),
+        [c[:events] for c in all_events.columns],
+        all_events.message[:events],
+        tuple(r for r in all_events.rejected if r.message < count),
     )
     second = Decoded(
-        [c[events:] for c in decoded.columns],
-        decoded.message[events:] - count,
-        tuple(replace(r, message=r.message - count) for r in decoded.rejected if r.message >= count),
+        [c[events:] for c in all_events.columns],
+        all_events.message[events:] - count,
+        tuple(replace(r, message=r.message - count) for r in all_events.rejected if r.message >= count),
     )
     return (
         replace(portion, decoded=first, offsets=portion.offsets[:count], times=portion.times[:count]),
@@ -199,11 +200,11 @@ def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
         columns, message = [taken(c, rows) for c in columns], message[rows]
-    rejected = [
+    rejects = [
         replace(r, message=int(number[r.message + begin]))
         for p, begin in zip(portions, begins, strict=False)
         for r in p.decoded.rejected
     ]
-    rejected.sort(key=lambda r: r.message)
-    reached = {p.part: int(p.offsets[-1]) + 1 for p in portions}
-    return Aligned(Decoded(columns, message, tuple(rejected)), int(begins[-1]), reached)
+    rejects.sort(key=lambda r: r.message)
+    next_offsets = {p.part: int(p.offsets[-1]) + 1 for p in portions}
+    return Aligned(Decoded(columns, message, tuple(rejects)), int(begins[-1]), next_offsets)

@@ -59,51 +59,51 @@ class CdcReader:
         self._part = f"{table.name}.{table.column}"
         self._endless = f"{self._part}@endless"
         self._last: Any = None
-        self._told: tuple[str, ...] = ()
-        self._begun: ReadMessages | None = None
+        self._reported_digests: tuple[str, ...] = ()
+        self._first_messages: ReadMessages | None = None
         self._more = False
-        self._began = self._entered = _LONG_AGO
+        self._began = self._last_journaled_poll = _LONG_AGO
         """When the last poll began that was answered, and the last one of which all is in the inbox (s of the monotonic
         clock)."""
         self._due = _LONG_AGO
-        self._cancelled = threading.Event()
+        self._cancel_event = threading.Event()
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
-        self._cancelled.clear()
-        self._begun, self._more, self._entered, self._due = None, False, _LONG_AGO, _LONG_AGO
+    def open(self, positions: Mapping[str, Any]) -> str | None:
+        self._cancel_event.clear()
+        self._first_messages, self._more, self._last_journaled_poll, self._due = None, False, _LONG_AGO, _LONG_AGO
         try:
             self._table.open(self._rows.keys, all_needed=self._rows.fails_on_null)
             greatest = self._table.greatest()
             endless = _digests(self._table.endless(MOST_ENDLESS))
         except StoreError as error:
             raise SourceUnavailable(str(error)) from None
-        here, former = str(self._table.database), reached.get(PLACE)
-        elsewhere = former is not None and former != here
-        kept = None if elsewhere else reached.get(self._part)
-        if kept is None:
-            self._last, self._told = greatest, endless
+        here, previous_place = str(self._table.database), positions.get(PLACE)
+        elsewhere = previous_place is not None and previous_place != here
+        stored_position = None if elsewhere else positions.get(self._part)
+        if stored_position is None:
+            self._last, self._reported_digests = greatest, endless
             # Another table or column that was polled before has no place any more.
-            begins = {**dict.fromkeys(reached), PLACE: here, self._part: position(greatest)}
+            begins = {**dict.fromkeys(positions), PLACE: here, self._part: position(greatest)}
             if endless:
                 begins[self._endless] = list(endless)
-            self._begun = ReadMessages(self._rows.empty(), 0, begins, lasting=True)
-            return f"it has read from {former} until now: {_anew(self._table, greatest)}" if elsewhere else None
-        self._last, self._told = value_at(kept), tuple(reached.get(self._endless) or ())
-        said: str | None = None
-        moved: dict[str, Any] = {} if former == here else {PLACE: here}
+            self._first_messages = ReadMessages(self._rows.empty(), 0, begins, lasting=True)
+            return f"it has read from {previous_place} until now: {_anew(self._table, greatest)}" if elsewhere else None
+        self._last, self._reported_digests = value_at(stored_position), tuple(positions.get(self._endless) or ())
+        note: str | None = None
+        changes: dict[str, Any] = {} if previous_place == here else {PLACE: here}
         if self._last is not None and greatest is not None and not _comparable(self._last, greatest):
-            said = (
+            note = (
                 f"{self._part} had values such as {self._last} and now has {greatest}: it is read from behind that one"
             )
             self._last = greatest
-            moved[self._part] = position(greatest)
-        self._begun = ReadMessages(self._rows.empty(), 0, moved, lasting=True) if moved else None
-        return said
+            changes[self._part] = position(greatest)
+        self._first_messages = ReadMessages(self._rows.empty(), 0, changes, lasting=True) if changes else None
+        return note
 
     def read(self, seconds: float) -> ReadMessages | None:
-        if self._begun is not None:
-            begun, self._begun = self._begun, None
-            return begun
+        if self._first_messages is not None:
+            first, self._first_messages = self._first_messages, None
+            return first
         end = time.monotonic() + seconds
         while True:
             if time.monotonic() >= self._due:
@@ -116,17 +116,17 @@ class CdcReader:
                         {self._part: position(last)},
                         token=rows[-1],
                     )
-                if not self._more and (told := self._endless_rows()) is not None:
-                    return told
+                if not self._more and (endless_rows := self._endless_rows()) is not None:
+                    return endless_rows
             now = time.monotonic()
-            if now >= end or self._cancelled.wait(max(min(end, self._due) - now, 0.0)):
+            if now >= end or self._cancel_event.wait(max(min(end, self._due) - now, 0.0)):
                 return None
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        if isinstance(taken.token, PolledRow):
-            self._last, self._entered = taken.token.at, self._began
-        elif isinstance(taken.token, _ReportedRows):
-            self._told = taken.token.digests
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        if isinstance(messages.token, PolledRow):
+            self._last, self._last_journaled_poll = messages.token.at, self._began
+        elif isinstance(messages.token, _ReportedRows):
+            self._reported_digests = messages.token.digests
 
     def busy(self, *, full: bool) -> None:
         pass
@@ -134,13 +134,17 @@ class CdcReader:
     def behind(self) -> Behind | None:
         """Nothing where the last poll found all; how many rows there are more is not asked for, as it would be counted
         row by row."""
-        return None if self._more or self._entered == _LONG_AGO else Behind(self._entered, {self._part: 0})
+        return (
+            None
+            if self._more or self._last_journaled_poll == _LONG_AGO
+            else Behind(self._last_journaled_poll, {self._part: 0})
+        )
 
     def close(self) -> None:
         self._table.close()
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
         self._table.cancel()
 
     def _poll(self) -> list[PolledRow]:
@@ -151,7 +155,7 @@ class CdcReader:
             raise SourceUnavailable(str(error)) from None
         self._began = began
         if not rows:
-            self._entered = began
+            self._last_journaled_poll = began
         self._due = _LONG_AGO if self._more else began + self._every
         return rows
 
@@ -163,23 +167,23 @@ class CdcReader:
             raise SourceUnavailable(str(error)) from None
         digests = _digests(rows)
         new = Counter(digests)
-        new.subtract(self._told)
+        new.subtract(self._reported_digests)
         fresh = []
         for row, digest in zip(rows, digests, strict=True):
             if new[digest] > 0:
                 new[digest] -= 1
                 fresh.append(row)
         if not fresh:
-            self._told = digests
+            self._reported_digests = digests
             return None
         why = f"{self._table.column} is {{}}, which no row can come after: rows are read in the order of that column"
-        rejected = tuple(
+        rejects = tuple(
             RejectedMessage(i, why.format(shown(str(row.at))), cut(self._rows.text(row.values)))
             for i, row in enumerate(fresh)
         )
-        found = Decoded(self._rows.empty().columns, np.empty(0, np.int64), rejected)
+        events = Decoded(self._rows.empty().columns, np.empty(0, np.int64), rejects)
         return ReadMessages(
-            found, len(fresh), {self._endless: list(digests)}, lasting=True, token=_ReportedRows(digests)
+            events, len(fresh), {self._endless: list(digests)}, lasting=True, token=_ReportedRows(digests)
         )
 
 
@@ -210,8 +214,8 @@ def _anew(table: PolledTable, greatest: Any) -> str:
     """Message that a table is read from behind its greatest value."""
     if greatest is None:
         return f"at {table.database} it begins anew, with its table, which is empty"
-    behind = f"behind {table.column} {greatest}, and the entries up to that one are not read"
-    return f"at {table.database} it begins anew, {behind}"
+    start = f"behind {table.column} {greatest}, and the entries up to that one are not read"
+    return f"at {table.database} it begins anew, {start}"
 
 
 def position(value: Any) -> list[str]:
@@ -223,15 +227,15 @@ def position(value: Any) -> list[str]:
     return [kind_of(value), value.isoformat() if isinstance(value, dt.date) else str(value)]
 
 
-def value_at(kept: Sequence[str]) -> Any:
+def value_at(position: Sequence[str]) -> Any:
     """The value that `position` made plain data of."""
-    kind, text = kept
+    kind, text = position
     match kind:
         case "none":
             return None
         case "number":
-            whole = text.lstrip("-").isdecimal() and len(text) < _MOST_DIGITS
-            return int(text) if whole else Decimal(text)
+            is_integer = text.lstrip("-").isdecimal() and len(text) < _MOST_DIGITS
+            return int(text) if is_integer else Decimal(text)
         case "unread":
             return UnreadValue(text)
         case "time":

@@ -55,8 +55,8 @@ class Disorder:
             argument_checks.require_int(name, getattr(self, name), 0, LONGEST)
         argument_checks.require_int("seed", self.seed, 0, LARGEST_SEED)
         if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
-            said = f"distribution is one of {', '.join(DISTRIBUTIONS)}, not {shown(self.distribution)}"
-            raise Misuse(said)
+            message = f"distribution is one of {', '.join(DISTRIBUTIONS)}, not {shown(self.distribution)}"
+            raise Misuse(message)
         if self.held_for > self.held_every:
             raise Misuse("held_for is at most held_every: in each held_every ms, events of held_for ms are held back")
         if not isinstance(self.skew, Mapping):
@@ -85,7 +85,7 @@ class Disorder:
         names than the fields are shard ids of `skew`. Raises `Misuse` for anything else."""
         shares = {"late", "swapped", "duplicated", "dropped"}
         times = {"delay", "held_every", "held_for"}
-        found: dict[str, object] = {}
+        values: dict[str, object] = {}
         skew: dict[str, int] = {}
         for word in filter(None, (w.strip() for w in text.split(","))):
             name, equals, value = (part.strip() for part in word.partition("="))
@@ -93,22 +93,22 @@ class Disorder:
             if not equals or not value:
                 raise Misuse(f"disorder: '{word}' is not NAME=VALUE, such as late=5%")
             if name in shares:
-                found[name] = share(value, f"disorder: {name}")
+                values[name] = share(value, f"disorder: {name}")
             elif name in times:
-                found[name] = duration_ms(value, f"disorder: {name}")
+                values[name] = duration_ms(value, f"disorder: {name}")
             elif name == "seed":
                 if not value.isdecimal() or len(value) > 20:
                     raise Misuse(f"disorder: seed is a whole number from 0 to {LARGEST_SEED:,}, not {shown(value)}")
-                found[name] = int(value)
+                values[name] = int(value)
             elif name == "distribution":
-                found[name] = value
+                values[name] = value
             elif value[0] in "+-":
                 skew[name] = (-1 if value[0] == "-" else 1) * duration_ms(value[1:], f"disorder: {name}")
             else:
-                known = [f.name for f in fields(Disorder) if f.name != "skew"]
+                names = [f.name for f in fields(Disorder) if f.name != "skew"]
                 hint = "a node's clock is written with its sign, such as node-2=+3 sec"
-                raise Misuse(f"{nearest(f'disorder has no {name}', name, known)} ({hint})")
-        return Disorder(**found, skew=skew)  # type: ignore[arg-type]
+                raise Misuse(f"{nearest(f'disorder has no {name}', name, names)} ({hint})")
+        return Disorder(**values, skew=skew)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -140,14 +140,14 @@ class DisorderCounts:
 @dataclass(frozen=True)
 class Ranked:
     """A source in the order in which its events come: `ranks` are their places among the events of all sources,
-    `clocks` the times (ms) at which they come, neither decreasing. `chunked`: rows of equal rank come at once, as one
-    chunk."""
+    `clocks` the times (ms) at which they come, neither decreasing. `is_chunked`: rows of equal rank come at once, as
+    one chunk."""
 
-    typed: FeedOnDisk
+    feed: FeedOnDisk
     shape: Shape
     ranks: Array
     clocks: Array
-    chunked: bool = False
+    is_chunked: bool = False
 
 
 def disarrange(
@@ -160,16 +160,16 @@ def disarrange(
     in_order = np.argsort(ts, kind="stable")
     rows, comes, counts = _arrivals(ts[in_order], disorder)
     order = np.argsort(comes, kind="stable")
-    order, swapped = _swap(order, uniforms(disorder.seed, "swapped", len(order)) < disorder.swapped)
+    order, swaps = _swap(order, uniforms(disorder.seed, "swapped", len(order)) < disorder.swapped)
     row, clock = in_order[rows[order]], np.maximum.accumulate(comes[order]) if len(order) else comes
     lateness = np.maximum.accumulate(ts[row]) - ts[row] if len(row) else np.empty(0, np.int64)
     counts = replace(
-        counts, swapped=swapped, late=int(np.count_nonzero(lateness)), latest=int(lateness.max(initial=0))
+        counts, swapped=swaps, late=int(np.count_nonzero(lateness)), latest=int(lateness.max(initial=0))
     )
     out = []
-    for k, (typed, shape) in enumerate(sources):
-        own = np.flatnonzero((row >= ends[k]) & (row < ends[k + 1]))
-        out.append(Ranked(rewrite(typed, folder, row[own] - ends[k]), shape, own, clock[own]))
+    for k, (feed, shape) in enumerate(sources):
+        ranks = np.flatnonzero((row >= ends[k]) & (row < ends[k + 1]))
+        out.append(Ranked(rewrite(feed, folder, row[ranks] - ends[k]), shape, ranks, clock[ranks]))
     return out, counts
 
 
@@ -179,11 +179,11 @@ def _arrivals(ts: Array, disorder: Disorder) -> tuple[Array, Array, DisorderCoun
     late = uniforms(seed, "late", n) < disorder.late
     comes = ts + np.where(late, _delays(seed, "delay", n, disorder), 0)
     rows = np.arange(n)
-    kept = uniforms(seed, "dropped", n) >= disorder.dropped
-    twice = kept & (uniforms(seed, "duplicated", n) < disorder.duplicated)
+    keep = uniforms(seed, "dropped", n) >= disorder.dropped
+    twice = keep & (uniforms(seed, "duplicated", n) < disorder.duplicated)
     again = (ts + _delays(seed, "again", n, disorder))[twice]
-    rows, comes = np.concatenate([rows[kept], rows[twice]]), np.concatenate([comes[kept], again])
-    held = 0
+    rows, comes = np.concatenate([rows[keep], rows[twice]]), np.concatenate([comes[keep], again])
+    held_back = 0
     if disorder.held_for:
         period = comes // disorder.held_every
         offsets = uniforms_at(seed, "held", period - period.min(initial=0))
@@ -191,27 +191,27 @@ def _arrivals(ts: Array, disorder: Disorder) -> tuple[Array, Array, DisorderCoun
         begins = period * disorder.held_every + (offsets * span).astype(np.int64)
         inside = (comes >= begins) & (comes < begins + disorder.held_for)
         comes = np.where(inside, begins + disorder.held_for, comes)
-        held = int(np.count_nonzero(inside))
-    return rows, comes, DisorderCounts(duplicated=len(again), dropped=n - int(np.count_nonzero(kept)), held=held)
+        held_back = int(np.count_nonzero(inside))
+    return rows, comes, DisorderCounts(duplicated=len(again), dropped=n - int(np.count_nonzero(keep)), held=held_back)
 
 
 def _delays(seed: int, name: str, n: int, disorder: Disorder) -> Array:
     """Delays in whole ms, at least 1."""
     u = uniforms(seed, name, n)
     if disorder.distribution == "exponential":
-        found = -np.log1p(-u)
+        factors = -np.log1p(-u)
     elif disorder.distribution == "uniform":
-        found = 2 * u
+        factors = 2 * u
     else:
-        found = np.ones(n)
-    return np.maximum(1, np.rint(found * disorder.delay)).astype(np.int64)
+        factors = np.ones(n)
+    return np.maximum(1, np.rint(factors * disorder.delay)).astype(np.int64)
 
 
-def _swap(order: Array, chosen: Array) -> tuple[Array, int]:
+def _swap(order: Array, first_of_pair: Array) -> tuple[Array, int]:
     """The order with each chosen one and the next exchanged, unless one of them was already."""
     out = order.copy()
     count, last = 0, -1
-    for i in np.flatnonzero(chosen[:-1]).tolist():
+    for i in np.flatnonzero(first_of_pair[:-1]).tolist():
         if i > last:
             out[i], out[i + 1] = order[i + 1], order[i]
             count, last = count + 1, i + 1

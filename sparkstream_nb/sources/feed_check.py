@@ -32,12 +32,12 @@ def check_source(source: Any, shape: Shape) -> Shape:
     shape = shape.fit_columns(columns)
     if shape.time is not None:
         _check_column(name, columns, shape.time, "of event times")
-    wanted = {a.name: shape.columns.get(a.name, a.name) for a in shape.schema}
-    missing = {a: column for a, column in wanted.items() if column not in columns and column != NO_COLUMN}
+    columns_by_attribute = {a.name: shape.columns.get(a.name, a.name) for a in shape.schema}
+    missing = {a: column for a, column in columns_by_attribute.items() if column not in columns and column != NO_COLUMN}
     probable = {a: _find_probable(a, column, columns, shape) for a, column in missing.items()}
     if len(missing) > 1 and len(set(columns)) == len(columns) and any(probable.values()):
         raise SparkStreamError(_describe_several(name, columns, missing, probable, shape.stream))
-    for attribute, column in wanted.items():
+    for attribute, column in columns_by_attribute.items():
         if column != NO_COLUMN:
             if attribute in columns and column not in columns and attribute in shape.columns:
                 raise SparkStreamError(_describe_other_stream(name, columns, attribute, column, shape.stream))
@@ -47,20 +47,20 @@ def check_source(source: Any, shape: Shape) -> Shape:
 
 def _find_probable(attribute: str, column: str, columns: Sequence[str], shape: Shape) -> str | None:
     """The column that a missing one probably is: of a near name, or for a long that of event times."""
-    used = [c for a in shape.schema if (c := shape.columns.get(a.name, a.name)) in columns]
-    near = near_to(column, [c for c in columns if c not in used])
+    used_columns = [c for a in shape.schema if (c := shape.columns.get(a.name, a.name)) in columns]
+    near = near_to(column, [c for c in columns if c not in used_columns])
     if near:
         return near[0]
     is_long = any(a.name == attribute and a.type is Type.LONG for a in shape.schema)
-    return shape.time if is_long and shape.time in columns and shape.time not in used else None
+    return shape.time if is_long and shape.time in columns and shape.time not in used_columns else None
 
 
-def columns_of_source(source: Any, wanted: Sequence[str] = ()) -> list[str]:
-    """The column names of a frame or file; `wanted` are the relevant ones. Raises SparkStreamError if there are none
-    to read.
+def columns_of_source(source: Any, relevant: Sequence[str] = ()) -> list[str]:
+    """The column names of a frame or file, of which the `relevant` ones are enough. Raises SparkStreamError if
+    there are none to read.
     """
     if isinstance(source, str | Path):
-        return columns_of_file(Path(source), wanted)
+        return columns_of_file(Path(source), relevant)
     if isinstance(source, pa.Table | pa.RecordBatch):
         return list(source.schema.names)
     if isinstance(source, pd.DataFrame) or hasattr(source, "mapInArrow"):
@@ -75,8 +75,8 @@ def _describe_mapping(attribute: str, column: str | None) -> str:
     null = choose_words(f"--map {attribute}= (without a column)", f"columns={{{attribute!r}: None}}")
     if column is None:
         return f"To feed null: {null}."
-    given = choose_words(f'--map {attribute}="{column}"', f"columns={{{attribute!r}: {column!r}}}")
-    return f"Write {given}; {null} feeds null."
+    mapping = choose_words(f'--map {attribute}="{column}"', f"columns={{{attribute!r}: {column!r}}}")
+    return f"Write {mapping}; {null} feeds null."
 
 
 def _describe_other_stream(source: str, columns: list[str], attribute: str, column: str, stream: str) -> str:
@@ -92,12 +92,12 @@ def _describe_several(
     source: str, columns: list[str], missing: Mapping[str, str], probable: Mapping[str, str | None], stream: str
 ) -> str:
     """The message for several columns of a stream's attributes that a source lacks, with the probable ones."""
-    named = ", ".join(f"'{column}'" for column in missing.values())
+    names = ", ".join(f"'{column}'" for column in missing.values())
     maps = " ".join(f'--map {a}="{c}"' if c else f"--map {a}=COLUMN" for a, c in probable.items())
     pairs = ", ".join(f"{a!r}: {c!r}" if c else f"{a!r}: COLUMN" for a, c in probable.items())
     null = choose_words("--map ATTRIBUTE= (without a column)", "None in place of a column")
     return (
-        f"{source} has no columns {named} for stream {stream}. {columns_for('', columns)} Write "
+        f"{source} has no columns {names} for stream {stream}. {columns_for('', columns)} Write "
         f"{choose_words(maps, f'columns={{{pairs}}}')}; {null} feeds null."
     )
 
@@ -110,5 +110,5 @@ def _check_column(
     if name not in columns:
         hint = "" if attribute is None else f" {_describe_mapping(attribute, probable)}"
         nearest_first = name if probable is None or near_to(name, columns)[:1] == [probable] else probable
-        listed = columns_for(nearest_first, columns)
-        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {listed}{hint}")
+        candidates = columns_for(nearest_first, columns)
+        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {candidates}{hint}")

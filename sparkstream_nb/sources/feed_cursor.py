@@ -50,18 +50,18 @@ class Skew:
 @dataclass(eq=False)
 class _CursorSource:
     """A source and the place in it: row `row` of chunk number `chunk`. A source whose rows do not come in the order of
-    their event times is `ranked`."""
+    their event times is `order`."""
 
-    typed: FeedOnDisk
+    feed: FeedOnDisk
     shape: Shape
-    ranked: Ranked | None = None
+    order: Ranked | None = None
     chunk: int = 0
     row: int = 0
     _times: Array | None = field(default=None, repr=False)
 
     @property
     def here(self) -> Chunk | None:
-        return self.typed.chunks[self.chunk] if self.chunk < len(self.typed.chunks) else None
+        return self.feed.chunks[self.chunk] if self.chunk < len(self.feed.chunks) else None
 
     def times(self, folder: Path) -> Array:
         """The event times (ms) of the chunk's rows from the place on."""
@@ -72,14 +72,14 @@ class _CursorSource:
 
     def ranks(self, folder: Path) -> Array:
         """The order of the chunk's rows from the place on, among the rows of all sources."""
-        return self.times(folder) if self.ranked is None else self._own(self.ranked.ranks)
+        return self.times(folder) if self.order is None else self._own(self.order.ranks)
 
     def clocks(self, folder: Path) -> Array:
         """The times (ms) at which the chunk's rows come, from the place on."""
-        return self.times(folder) if self.ranked is None else self._own(self.ranked.clocks)
+        return self.times(folder) if self.order is None else self._own(self.order.clocks)
 
     def _own(self, of_all: Array) -> Array:
-        before = sum(c.rows for c in self.typed.chunks[: self.chunk])
+        before = sum(c.rows for c in self.feed.chunks[: self.chunk])
         return of_all[before + self.row : before + self.row + self.left()]
 
     def left(self) -> int:
@@ -104,7 +104,7 @@ class _Part:
     rows: FileRows
     latest: int | None
     ranks: Array | None
-    whole: bool
+    all_of_chunk: bool
 
 
 @dataclass(frozen=True)
@@ -123,21 +123,21 @@ class FeedCursor:
 
     def __init__(self, folder: Path, skew: Skew | None = None) -> None:
         self.folder, self.skew = folder, skew
-        self.done = self.rows = 0
-        self.reached: int | None = None
+        self.rows_done = self.rows = 0
+        self.last_time: int | None = None
         """The event time (ms) of the last row that was handed out."""
         self._sources: list[_CursorSource] = []
         self._links = 0
 
-    def add(self, typed: FeedOnDisk, shape: Shape) -> None:
+    def add(self, feed: FeedOnDisk, shape: Shape) -> None:
         """Adds a source, in order of event time. Its first rows may lie before those that were handed out."""
-        self._sources.append(_CursorSource(typed, shape))
-        self.rows += typed.rows
+        self._sources.append(_CursorSource(feed, shape))
+        self.rows += feed.rows
 
     def add_ranked(self, source: Ranked) -> None:
         """Adds a source whose rows come in the order of their ranks. All sources of a cursor are ranked, or none is."""
-        self._sources.append(_CursorSource(source.typed, source.shape, source))
-        self.rows += source.typed.rows
+        self._sources.append(_CursorSource(source.feed, source.shape, source))
+        self.rows += source.feed.rows
 
     @property
     def has_times(self) -> bool:
@@ -147,7 +147,7 @@ class FeedCursor:
     @property
     def left(self) -> int:
         """Number of rows that were not handed out."""
-        return self.rows - self.done
+        return self.rows - self.rows_done
 
     def next_time(self) -> int | None:
         """The time (ms) at which the next row comes: its event time, if rows come in that order. None if there is no
@@ -160,12 +160,12 @@ class FeedCursor:
         """Returns to the first row."""
         for source in self._sources:
             source.rewind()
-        self.done, self.reached = 0, None
+        self.rows_done, self.last_time = 0, None
 
     def discard(self) -> None:
         """Removes the files. Entries that were made have their own names for them."""
         for source in self._sources:
-            for name in {c.file for c in source.typed.chunks}:
+            for name in {c.file for c in source.feed.chunks}:
                 (self.folder / name).unlink(missing_ok=True)
 
     # ------------------------------------------------------------------------------------------------------- entries
@@ -176,7 +176,7 @@ class FeedCursor:
         """Hands out the next rows as entries for the inbox: `most` of them, and those that come up to the time `until`
         (ms, inclusive). Raises SparkStreamError if the disk is full; the place stays where it was then.
         """
-        before = [(s.chunk, s.row, s._times) for s in self._sources], self.done, self.reached
+        before = [(s.chunk, s.row, s._times) for s in self._sources], self.rows_done, self.last_time
         out: list[Entry] = []
         left = self.left if most is None else min(most, self.left)
         apart = spacing.apart
@@ -186,15 +186,15 @@ class FeedCursor:
                 rows = sum(p.rows.rows for p in parts)
                 request = inbox.position.request + sum(e.requests for e in out)
                 out.append(self._entry(parts, inbox, _Routing(route, request), Spacing(now, apart)))
-                self.done, left, now = self.done + rows, left - rows, now + apart * rows
-                self.reached = out[-1].clock
+                self.rows_done, left, now = self.rows_done + rows, left - rows, now + apart * rows
+                self.last_time = out[-1].clock
         except BaseException:
             for entry in out:
                 for name in entry.files:
                     (self.folder / name).unlink(missing_ok=True)
             for source, place in zip(self._sources, before[0], strict=True):
                 source.chunk, source.row, source._times = place
-            self.done, self.reached = before[1:]
+            self.rows_done, self.last_time = before[1:]
             raise
         return out
 
@@ -203,10 +203,10 @@ class FeedCursor:
         until there are enough."""
         parts: list[_Part] = []
         rows = 0
-        while rows < min(most, feeds.CHUNK_ROWS) and (found := self._next_parts(most - rows, until)):
-            parts += found
-            rows += sum(p.rows.rows for p in found)
-            for part in found:
+        while rows < min(most, feeds.CHUNK_ROWS) and (next_parts := self._next_parts(most - rows, until)):
+            parts += next_parts
+            rows += sum(p.rows.rows for p in next_parts)
+            for part in next_parts:
                 part.source.pass_rows(part.rows.rows)
             if len(parts) == 1 and len(self._sources) == 1:
                 break
@@ -224,35 +224,39 @@ class FeedCursor:
         ranks = [s.ranks(self.folder) for s in here]
         ending = min(range(len(here)), key=lambda i: (int(ranks[i][-1]), i), default=0)
         counts = []
-        for i, own in enumerate(ranks):
+        for i, source_ranks in enumerate(ranks):
             last = ranks[ending][-1]
-            count = len(own) if i == ending else int(np.searchsorted(own, last, "right" if i < ending else "left"))
+            count = (
+                len(source_ranks)
+                if i == ending
+                else int(np.searchsorted(source_ranks, last, "right" if i < ending else "left"))
+            )
             if until is not None:
                 count = min(count, int(np.searchsorted(here[i].clocks(self.folder), until, "right")))
             counts.append(min(count, most))
         if sum(counts) > most:
-            counts = _first_of(most, [own[:n] for own, n in zip(ranks, counts, strict=True)])
+            counts = _first_of(most, [source_ranks[:n] for source_ranks, n in zip(ranks, counts, strict=True)])
         return [self._part(s, n) for s, n in zip(here, counts, strict=True) if n]
 
     def _part(self, source: _CursorSource, rows: int) -> _Part:
-        whole = source.here is not None and rows == source.here.rows
+        all_of_chunk = source.here is not None and rows == source.here.rows
         if source.shape.time is None:
-            return _Part(source, _rows_of(source, rows), None, None, whole)
-        ranks = None if source.ranked is None else source.ranks(self.folder)[:rows]
-        return _Part(source, _rows_of(source, rows), int(source.times(self.folder)[:rows].max()), ranks, whole)
+            return _Part(source, _rows_of(source, rows), None, None, all_of_chunk)
+        ranks = None if source.order is None else source.ranks(self.folder)[:rows]
+        return _Part(source, _rows_of(source, rows), int(source.times(self.folder)[:rows].max()), ranks, all_of_chunk)
 
     def _entry(self, parts: Sequence[_Part], inbox: Inbox, routing: _Routing, spacing: Spacing) -> EventsEntry:
         rows, route = sum(p.rows.rows for p in parts), routing.route
-        small = rows < SMALL_ROWS and not all(p.whole for p in parts)
-        ranked = parts[0].source.ranked
-        if small or self.skew is not None or (ranked is not None and (len(parts) > 1 or ranked.chunked)):
+        small = rows < SMALL_ROWS and not all(p.all_of_chunk for p in parts)
+        order = parts[0].source.order
+        if small or self.skew is not None or (order is not None and (len(parts) > 1 or order.is_chunked)):
             batch = self._batch(parts, spacing)
             return inbox.batch(batch if self.skew is None else self._skew_times(batch, routing), route)
-        own = [self._with_own_name(p.rows) for p in parts]
-        if len(own) > 1:
+        file_rows = [self._with_own_name(p.rows) for p in parts]
+        if len(file_rows) > 1:
             clock = max(p.latest or 0 for p in parts)
-            return MergedEntry(steps=rows, requests=rows, clock=clock, route=route, parts=tuple(own))
-        (latest, part), given = (parts[0].latest, own[0]), parts[0].source.shape.time is not None
+            return MergedEntry(steps=rows, requests=rows, clock=clock, route=route, parts=tuple(file_rows))
+        (latest, part), has_times = (parts[0].latest, file_rows[0]), parts[0].source.shape.time is not None
         return RowsEntry(
             steps=rows,
             requests=rows,
@@ -264,30 +268,32 @@ class FeedCursor:
             groups=part.groups,
             columns=part.columns,
             time=part.time,
-            start=None if given else spacing.now,
+            start=None if has_times else spacing.now,
             apart=spacing.apart,
         )
 
     def _batch(self, parts: Sequence[_Part], spacing: Spacing) -> InputBatch:
-        found = []
+        rows_by_part = []
         for part in parts:
             schema, stream = part.source.shape.schema, part.rows.stream
             rows = read_rows(self.folder, part.rows, schema, range(len(schema)))
             if part.source.shape.time is None:
                 ts = spacing.now + spacing.apart * np.arange(part.rows.rows, dtype=np.int64)
                 return InputBatch(ts, {stream: StreamRows(rows.step, ts, rows.columns)})
-            found.append((stream, rows))
-        ranked = parts[0].source.ranked
-        if ranked is None:
-            return merge(found)
-        return merge(found, [p.ranks for p in parts if p.ranks is not None], chunked=ranked.chunked)
+            rows_by_part.append((stream, rows))
+        order = parts[0].source.order
+        if order is None:
+            return merge(rows_by_part)
+        return merge(
+            rows_by_part, [p.ranks for p in parts if p.ranks is not None], equal_ranks_together=order.is_chunked
+        )
 
     def _skew_times(self, batch: InputBatch, routing: _Routing) -> InputBatch:
         """The batch with the event times of those whose node's clock is off."""
         assert self.skew is not None
         schemas = {s.shape.stream: s.shape.schema for s in self._sources}
-        parsed = Route.parse(routing.route, self.skew.nodes)
-        places = assign(batch, parsed, schemas, self.skew.nodes, routing.request)
+        route = Route.parse(routing.route, self.skew.nodes)
+        places = assign(batch, route, schemas, self.skew.nodes, routing.request)
         shifts = np.array([self.skew.by_node.get(k, 0) for k in range(self.skew.nodes)], np.int64)
         clock = batch.clock.copy()
         for stream, rows in batch.rows.items():
@@ -335,18 +341,18 @@ def _rows_of(source: _CursorSource, rows: int) -> FileRows:
 def _first_of(most: int, times: Sequence[Array]) -> list[int]:
     """Numbers of rows that each source has among the first `most` in merged order."""
     order = np.argsort(np.concatenate(times), kind="stable")[:most]
-    ends = np.cumsum([len(own) for own in times])
+    ends = np.cumsum([len(source_times) for source_times in times])
     return np.bincount(np.searchsorted(ends, order, side="right"), minlength=len(times)).tolist()
 
 
 def _times_of(file: Path, chunk: Chunk, shape: Shape) -> Array:
     """The event times (ms) of a chunk's rows."""
-    found: Any
+    values: Any
     if chunk.groups:
         with pa.memory_map(str(file)) as source:
             table = pq.ParquetFile(source).read_row_groups(list(chunk.groups), columns=[shape.time])
-        found = ingest.times(ingest.one(table.column(0)))[0]
+        values = ingest.times(ingest.one(table.column(0)))[0]
     else:
         with pa.memory_map(str(file)) as source:
-            found = ingest.one(pa.ipc.open_file(source).read_all()["ts"]).to_numpy(zero_copy_only=False)
-    return np.asarray(found, np.int64)
+            values = ingest.one(pa.ipc.open_file(source).read_all()["ts"]).to_numpy(zero_copy_only=False)
+    return np.asarray(values, np.int64)

@@ -59,29 +59,29 @@ class Shape:
     """Schema and parameters of a feed: `columns` maps attributes to source columns, `time` names the column of event
     times.
 
-    `written` is the format of these times, `values` the format of other texts. `offered` are all columns of the source,
-    for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use. `kept`:
-    maximum number of rejected rows that are kept (None: all). `guesses`: the columns that were found by a name that
-    differs in case or separators, by attribute; the one of event times by "".
+    `time_format` is the format of these times, `values` the format of other texts. `source_columns` are all columns of
+    the source, for hints. Events after `latest` (ms) are rejected. `limits`: bounds on what one event may use.
+    `most_rejects`: maximum number of rejected rows that are kept (None: all). `guesses`: the columns that were found by
+    a name that differs in case or separators, by attribute; the one of event times by "".
     """
 
     stream: str
     schema: Schema
     time: str | None
     columns: Mapping[str, str]
-    offered: tuple[str, ...] = ()
+    source_columns: tuple[str, ...] = ()
     latest: int | None = None
     limits: Limits = field(default_factory=Limits)
-    written: TimeFormat = BY_DEFAULT
+    time_format: TimeFormat = BY_DEFAULT
     values: ValueFormat = AS_WRITTEN
-    kept: int | None = REJECTS_KEPT
+    most_rejects: int | None = REJECTS_KEPT
     guesses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """The source columns that matter."""
-        wanted = [self.columns.get(a.name, a.name) for a in self.schema]
-        return [n for n in dict.fromkeys([*wanted, *([self.time] if self.time else [])]) if n != NO_COLUMN]
+        columns = [self.columns.get(a.name, a.name) for a in self.schema]
+        return [n for n in dict.fromkeys([*columns, *([self.time] if self.time else [])]) if n != NO_COLUMN]
 
 
     def fit_columns(self, columns: Sequence[str]) -> Shape:
@@ -91,16 +91,18 @@ class Shape:
         time = None if self.time is None else match_column(self.time, columns)
         if time is not None and time != self.time:
             guesses[""] = time
-        fitted = {a: column for a, column in guesses.items() if a}
-        return replace(self, time=time, columns={**self.columns, **fitted}, guesses=guesses) if guesses else self
+        if not guesses:
+            return self
+        columns_by_attribute = {a: column for a, column in guesses.items() if a}
+        return replace(self, time=time, columns={**self.columns, **columns_by_attribute}, guesses=guesses)
 
     def describe_guesses(self) -> list[str]:
         """The note on columns that were guessed; none where none was."""
         if not self.guesses:
             return []
-        named = ", ".join(f"{a or 'event times'} from '{column}'" for a, column in self.guesses.items())
+        pairs = ", ".join(f"{a or 'event times'} from '{column}'" for a, column in self.guesses.items())
         otherwise = choose_words("--map ATTRIBUTE=COLUMN says otherwise", "columns={ATTRIBUTE: COLUMN} says otherwise")
-        return [f"{self.stream}: columns by names that differ in case or separators: {named}; {otherwise}."]
+        return [f"{self.stream}: columns by names that differ in case or separators: {pairs}; {otherwise}."]
 
 
 @dataclass
@@ -157,7 +159,7 @@ def read_feed(
     with _whole(inbox, feed):
         if hasattr(source, "columns"):
             names = source.column_names if isinstance(source, pa.Table) else source.columns
-            shape = replace(shape, offered=tuple(map(str, names)))
+            shape = replace(shape, source_columns=tuple(map(str, names)))
         if isinstance(source, pd.DataFrame):
             keep = [c for c in shape.names if c in source.columns]
             source = _arrow_of(source[keep], shape.limits)
@@ -166,9 +168,9 @@ def read_feed(
         if isinstance(source, pa.Table):
             return _read_arrow(source if limit is None else source.slice(0, limit), shape, inbox, feed)
         if isinstance(source, str | Path):
-            found = _take_parquet(Path(source), shape, inbox, feed) if as_it_is and limit is None else None
-            if found is not None:
-                return found
+            parquet_feed = _take_parquet(Path(source), shape, inbox, feed) if as_it_is and limit is None else None
+            if parquet_feed is not None:
+                return parquet_feed
             return _read_file(Path(source), shape, inbox, feed, None if shared else tasks, limit)
         if not hasattr(source, "mapInArrow"):
             raise SparkStreamError(
@@ -198,7 +200,7 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     become texts, and a row with a value that Arrow does not know is malformed.
     """
     arrays: dict[str, Any] = {}
-    malformed: list[str | None] = [None] * len(frame)
+    reasons: list[str | None] = [None] * len(frame)
     for name in frame.columns:
         column = frame[name]
         kind = pd.api.types.infer_dtype(column, skipna=True)
@@ -210,9 +212,9 @@ def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
                 continue
             except (pa.ArrowException, UnicodeError, OverflowError):
                 pass
-        arrays[name] = _each_value(name, column, malformed, limits)
-    if any(why is not None for why in malformed):
-        arrays[MALFORMED] = pa.array(malformed, pa.string())
+        arrays[name] = _each_value(name, column, reasons, limits)
+    if any(why is not None for why in reasons):
+        arrays[MALFORMED] = pa.array(reasons, pa.string())
     return pa.table(arrays)
 
 
@@ -221,15 +223,15 @@ def _unfed_error(name: str, column: pd.Series, hint: str) -> SparkStreamError:
     return SparkStreamError(f"Column '{name}' of the frame has values of type {type_}, which no attribute takes{hint}.")
 
 
-def _each_value(name: str, column: pd.Series, malformed: list[str | None], limits: Limits) -> pa.Array:
-    mixed = pd.api.types.infer_dtype(column, skipna=True).startswith("mixed")
+def _each_value(name: str, column: pd.Series, reasons: list[str | None], limits: Limits) -> pa.Array:
+    is_mixed = pd.api.types.infer_dtype(column, skipna=True).startswith("mixed")
     values: list[Any] = []
-    nested = False
+    is_nested = False
     for i, value in enumerate(column):
         try:
             if isinstance(value, list | tuple | dict | set | np.ndarray):
                 check_object(value, name, limits)
-                nested = True
+                is_nested = True
             elif isinstance(value, str):
                 value.encode()
             elif isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -239,11 +241,11 @@ def _each_value(name: str, column: pd.Series, malformed: list[str | None], limit
             values.append(value)
         except (ValueError, SparkStreamError) as e:
             values.append(None)
-            malformed[i] = str(e) if isinstance(e, SparkStreamError) else f"{name}: {shown(value)} is no value"
+            reasons[i] = str(e) if isinstance(e, SparkStreamError) else f"{name}: {shown(value)} is no value"
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, UnicodeError):
-        if not mixed and not nested:
+        if not is_mixed and not is_nested:
             raise _unfed_error(name, column, "") from None
         return pa.array([None if pd.api.types.is_scalar(v) and pd.isna(v) else str(v) for v in values], pa.string())
 
@@ -257,23 +259,23 @@ def _read_arrow(table: pa.Table, shape: Shape, inbox: Path, feed: str) -> FeedOn
 
 def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDisk | None:
     """A parquet file as it is; None for any other file, and for one whose rows must be looked at one by one."""
-    if path.suffix != ".parquet" or not path.is_file() or not (shape.written.plain and shape.values.plain):
+    if path.suffix != ".parquet" or not path.is_file() or not (shape.time_format.plain and shape.values.plain):
         return None
     try:
-        found = pq.read_schema(path)
+        file_schema = pq.read_schema(path)
     except pa.ArrowInvalid:
         return None  # Spark reports the error
     for attribute in shape.schema:
-        place = found.get_field_index(shape.columns.get(attribute.name, attribute.name))  # NO_COLUMN is none
-        if place < 0 or not fits(found.field(place).type, attribute.type):
+        place = file_schema.get_field_index(shape.columns.get(attribute.name, attribute.name))  # NO_COLUMN is none
+        if place < 0 or not fits(file_schema.field(place).type, attribute.type):
             return None
     if shape.time is not None:
-        place = found.get_field_index(shape.time)
-        if place < 0 or not fits_time(found.field(place).type):
+        place = file_schema.get_field_index(shape.time)
+        if place < 0 or not fits_time(file_schema.field(place).type):
             return None
     with checked_write(inbox):
         shutil.copyfile(path, private_file(inbox / feed))
-    texts = [n for n in shape.names if n != shape.time and _is_text(found.field(n).type)]
+    texts = [n for n in shape.names if n != shape.time and _is_text(file_schema.field(n).type)]
     out = _row_groups(inbox / feed, shape, texts)
     if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
@@ -302,14 +304,14 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
         if shape.time is not None:
             at: int | None = None
             for i in range(len(sizes)):
-                found, bad = times(one(parquet.read_row_group(i, columns=[shape.time]).column(0)))
+                group_times, bad = times(one(parquet.read_row_group(i, columns=[shape.time]).column(0)))
                 if (
                     bad is not None
-                    or (found[1:] < found[:-1]).any()
-                    or (at is not None and len(found) and found[0] < at)
+                    or (group_times[1:] < group_times[:-1]).any()
+                    or (at is not None and len(group_times) and group_times[0] < at)
                 ):
                     return None
-                at = int(found[-1]) if len(found) else at
+                at = int(group_times[-1]) if len(group_times) else at
                 highest[i] = at or 0
     groups: list[int] = []
     rows = 0
@@ -325,7 +327,7 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
 
 def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | None, limit: int | None) -> FeedOnDisk:
     """A file's parts, each read by a task; with `limit` all by one, and without tasks here."""
-    shape = replace(shape, offered=tuple(columns_of_file(path, shape.names)))
+    shape = replace(shape, source_columns=tuple(columns_of_file(path, shape.names)))
     path = path.absolute()
     parts = parts_of(path) if limit is None else [FilePart()]
     if not parts:
@@ -341,7 +343,7 @@ def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | 
         yield from writing(_first(tables, limit), min(numbers, default=None))
 
     with _report_read_errors(shape.stream):
-        return _done(tasks.each(write, len(parts), _INFO))
+        return _feed_of(tasks.each(write, len(parts), _INFO))
 
 
 def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
@@ -357,20 +359,20 @@ def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
 
 def _read_spark(frame: Any, shape: Shape, writing: _FeedTask, tasks: Tasks) -> FeedOnDisk:
     columns = [n for n in shape.names if n in frame.columns]
-    writing = replace(writing, shape=replace(shape, offered=tuple(frame.columns)))
+    writing = replace(writing, shape=replace(shape, source_columns=tuple(frame.columns)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from writing(pa.Table.from_batches([b]) for b in batches)
 
     with _report_read_errors(shape.stream):
-        chosen = frame.select(*(frame[f"`{c}`"] for c in columns)) if columns else frame
-        typed = _done(tasks.over(chosen, write, _INFO))
+        selection = frame.select(*(frame[f"`{c}`"] for c in columns)) if columns else frame
+        feed = _feed_of(tasks.over(selection, write, _INFO))
     if writing.shared is not None:
-        names = [*(c.file for c in typed.chunks), *typed.rejects]
+        names = [*(c.file for c in feed.chunks), *feed.rejects]
         for name in names:
             writing.shared.get_file(f"feeds/{name}", Path(writing.folder) / name)
         writing.shared.remove(*(f"feeds/{name}" for name in names))
-    return typed
+    return feed
 
 
 @contextlib.contextmanager
@@ -382,9 +384,9 @@ def _report_read_errors(stream: str) -> Iterator[None]:
         raise SparkStreamError(f"The feed of {stream} could not be read: {error}") from error
 
 
-def _done(found: pa.Table) -> FeedOnDisk:
+def _feed_of(info: pa.Table) -> FeedOnDisk:
     """The chunks that tasks have written, from the rows that describe them."""
-    rows = list(zip(*(found[c].to_pylist() for c in _INFO_NAMES), strict=True))
+    rows = list(zip(*(info[c].to_pylist() for c in _INFO_NAMES), strict=True))
     return _gather(sorted(rows, key=lambda r: (r[0], r[1])))
 
 
@@ -440,13 +442,13 @@ _Info = tuple[int, int, str, int, int, int, int]
 
 def _gather(info: Sequence[_Info]) -> FeedOnDisk:
     out = FeedOnDisk()
-    for _, _, file, rows, rejected, twice, skipped in info:
-        out.doubts += DoubtCounts(twice, skipped)
+    for _, _, file, rows, reject_count, twice, ambiguous in info:
+        out.doubts += DoubtCounts(twice, ambiguous)
         if rows:
             out.chunks.append(Chunk(file, rows))
-        elif rejected:
+        elif reject_count:
             out.rejects.append(file)
-            out.rejected += rejected
+            out.rejected += reject_count
     return out
 
 
@@ -466,28 +468,29 @@ class _ChunkWriter:
         if table.num_rows == 0:
             return
         keep = max(0, self._most - len(self.errors))
-        typed = type_rows(
+        typed_rows = type_rows(
             table,
             self.shape.schema,
             time=self.shape.time,
-            written=self.shape.written,
+            time_format=self.shape.time_format,
             values=self.shape.values,
             columns=self.shape.columns,
-            offered=self.shape.offered,
+            source_columns=self.shape.source_columns,
             latest=self.shape.latest,
             keep=keep,
         )
-        self.rejected += len(typed.rejected)
-        self.doubts += typed.doubts
-        for at, values, reason in typed.rejected[:keep]:
+        self.rejected += len(typed_rows.rejected)
+        self.doubts += typed_rows.doubts
+        for at, values, reason in typed_rows.rejected[:keep]:
             self.errors.append([self.shape.stream, at, values, reason])
-        n = len(typed)
+        n = len(typed_rows)
         if n == 0:
             return
         # Without event times the clock advances by 1 ms an event from where the inbox then stands.
-        ts = np.zeros(n, np.int64) if typed.ts is None else typed.ts
+        ts = np.zeros(n, np.int64) if typed_rows.ts is None else typed_rows.ts
+        columns = typed_rows.columns
         self.waiting.append(
-            pa.record_batch([pa.array(ts), *typed.columns], schema=chunk_schema(self.shape.schema, typed.columns))
+            pa.record_batch([pa.array(ts), *columns], schema=chunk_schema(self.shape.schema, columns))
         )
         self.rows += n
         if self.rows >= CHUNK_ROWS:
@@ -495,7 +498,7 @@ class _ChunkWriter:
 
     @property
     def _most(self) -> int:
-        return sys.maxsize if self.shape.kept is None else self.shape.kept
+        return sys.maxsize if self.shape.most_rejects is None else self.shape.most_rejects
 
     def _flush(self) -> None:
         if not self.rows:
@@ -509,9 +512,9 @@ class _ChunkWriter:
         self._flush()
         if self.rejected > len(self.errors):
             del self.errors[max(1, self._most - 1) :]  # the error that stands for the others is one of the `most`
-            gone = self.rejected - len(self.errors)
-            said = "1 more row did not fit, and is" if gone == 1 else f"{gone:,} more rows did not fit, and are"
-            self.errors.append([self.shape.stream, None, {NOT_KEPT: gone}, f"{said} not kept: feed them again"])
+            count = self.rejected - len(self.errors)
+            sentence = "1 more row did not fit, and is" if count == 1 else f"{count:,} more rows did not fit, and are"
+            self.errors.append([self.shape.stream, None, {NOT_KEPT: count}, f"{sentence} not kept: feed them again"])
         if self.rejected:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with checked_write(self.folder):
@@ -562,18 +565,18 @@ def in_order(feed: FeedOnDisk, inbox: Path) -> tuple[FeedOnDisk, Array]:
     """
     if any(c.groups for c in feed.chunks):
         return feed, np.array([c.highest for c in feed.chunks])
-    found = []
+    times_by_chunk = []
     for chunk in feed.chunks:
         with pa.memory_map(str(inbox / chunk.file)) as source:
-            found.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
-    if not found:
+            times_by_chunk.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
+    if not times_by_chunk:
         return feed, np.empty(0, np.int64)
-    whole = np.concatenate(found)
-    if (whole[1:] >= whole[:-1]).all():
-        return feed, np.array([t.max() for t in found])
-    order = np.argsort(whole, kind="stable")
+    all_times = np.concatenate(times_by_chunk)
+    if (all_times[1:] >= all_times[:-1]).all():
+        return feed, np.array([t.max() for t in times_by_chunk])
+    order = np.argsort(all_times, kind="stable")
     ends = [*range(CHUNK_ROWS, len(order), CHUNK_ROWS), len(order)]
-    return rewrite(feed, inbox, order), whole[order[np.array(ends) - 1]]
+    return rewrite(feed, inbox, order), all_times[order[np.array(ends) - 1]]
 
 
 def rewrite(feed: FeedOnDisk, inbox: Path, index: Array) -> FeedOnDisk:
@@ -600,17 +603,17 @@ def rows_before(feed: FeedOnDisk, inbox: Path, highest: Array, time: int) -> int
     """Number of rows of a feed in order that are before a time (ms); for a parquet file that enters unchanged, the rows
     of row groups that lie before it as a whole.
     """
-    found = 0
+    count = 0
     for chunk, last in zip(feed.chunks, highest.tolist(), strict=True):
         if last < time:
-            found += chunk.rows
+            count += chunk.rows
             continue
         if not chunk.groups:
             with pa.memory_map(str(inbox / chunk.file)) as source:
                 times = pa.ipc.open_file(source).read_all()["ts"].to_numpy()
-                found += int(np.searchsorted(times, time))
+                count += int(np.searchsorted(times, time))
         break
-    return found
+    return count
 
 
 def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
@@ -618,19 +621,19 @@ def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
     owner = np.searchsorted(starts, index, side="right") - 1
     parts, places = [], []
     for k in np.unique(owner).tolist():
-        own = np.flatnonzero(owner == k)
-        parts.append(tables[k].take(pa.array(index[own] - starts[k])))
-        places.append(own)
-    joined = pa.concat_tables(parts, promote_options="permissive")
+        positions = np.flatnonzero(owner == k)
+        parts.append(tables[k].take(pa.array(index[positions] - starts[k])))
+        places.append(positions)
+    rows = pa.concat_tables(parts, promote_options="permissive")
     back = np.empty(len(index), np.int64)
     back[np.concatenate(places)] = np.arange(len(index))
-    return joined.take(pa.array(back))
+    return rows.take(pa.array(back))
 
 
 def reasons(feed: FeedOnDisk, inbox: Path) -> dict[str, int]:
     """Rejected rows that are kept, counted by reason, the most frequent first."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for file in feed.rejects:
         errors = result_codec.errors_of((inbox / file).read_bytes())
-        found.update(str(reason) for _, _, values, reason in errors if NOT_KEPT not in values)
-    return dict(sorted(found.items(), key=lambda kv: (-kv[1], kv[0])))
+        counts.update(str(reason) for _, _, values, reason in errors if NOT_KEPT not in values)
+    return dict(sorted(counts.items(), key=lambda kv: (-kv[1], kv[0])))

@@ -73,7 +73,7 @@ class _Done:
     """Token of the messages read: a file that is read to its end, with its progress at that time."""
 
     name: str
-    reached: FileProgress
+    progress: FileProgress
 
 
 class FilesReader:
@@ -88,10 +88,10 @@ class FilesReader:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.place, self.schema, self._decoder, self._now = place, schema, decoder, now
-        self._reached: dict[str, FileProgress] = {}
+        self._progress: dict[str, FileProgress] = {}
         self._changes: dict[str, list[int | str] | None] = {}
         """Changes of the position without an event: they go with the next one."""
-        self._behind: dict[str, int] = {}
+        self._unread_bytes: dict[str, int] = {}
         self._left: deque[str] = deque()
         """Files left from the last look at the folder."""
         self._here: Folder
@@ -100,14 +100,14 @@ class FilesReader:
         """By name, why a file cannot be read or put away."""
         self._inodes: dict[int, str] = {}
         """The names of the files that were read by their inodes, at the last look at the folder."""
-        self._scanned = self._seen = _LONG_AGO
-        self._looked = _LONG_AGO
-        self._cancelled = threading.Event()
+        self._scan_start = self._last_full_scan = _LONG_AGO
+        self._last_look = _LONG_AGO
+        self._cancel_event = threading.Event()
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
-        self._cancelled.clear()
-        self._reached = {name: FileProgress.of(at) for name, at in reached.items()}
-        self._looked, self._changes = _LONG_AGO, {}
+    def open(self, positions: Mapping[str, Any]) -> str | None:
+        self._cancel_event.clear()
+        self._progress = {name: FileProgress.of(at) for name, at in positions.items()}
+        self._last_look, self._changes = _LONG_AGO, {}
         self._left.clear()
         with self._open_folder():
             return None
@@ -121,57 +121,57 @@ class FilesReader:
     def read(self, seconds: float) -> ReadMessages | None:
         end = time.monotonic() + seconds
         while True:
-            if time.monotonic() >= self._looked + self.place.every:
-                taken = self._look()
-                if taken is not None:
-                    self._looked = _LONG_AGO  # there may be more
-                    return taken
+            if time.monotonic() >= self._last_look + self.place.every:
+                messages = self._look()
+                if messages is not None:
+                    self._last_look = _LONG_AGO  # there may be more
+                    return messages
             now = time.monotonic()
-            if now >= end or self._cancelled.wait(min(end, self._looked + self.place.every) - now):
+            if now >= end or self._cancel_event.wait(min(end, self._last_look + self.place.every) - now):
                 return None
 
     def _look(self) -> ReadMessages | None:
         """The next that is there to be taken. Raises SourceUnavailable if nothing is, and a file is in the way."""
-        self._looked = time.monotonic()
+        self._last_look = time.monotonic()
         with self._open_folder() as self._here:
             return self._look_here()
 
     def _look_here(self) -> ReadMessages | None:
         if not self._left:
-            self._wrong, self._scanned = {}, self._looked
-            self._inodes = {r.inode: name for name, r in self._reached.items()}
+            self._wrong, self._scan_start = {}, self._last_look
+            self._inodes = {r.inode: name for name, r in self._progress.items()}
             self._left.extend(self._files())
         while self._left:
-            taken = self._next(self._left[0])
-            if taken is not None:
-                return taken
+            messages = self._next(self._left[0])
+            if messages is not None:
+                return messages
             self._left.popleft()
         self._forget_vanished()
-        self._seen = self._scanned
+        self._last_full_scan = self._scan_start
         if self._wrong:
             raise SourceUnavailable("; ".join(list(self._wrong.values())[:3]))
         return None
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        for part, at in taken.reached.items():
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        for part, at in messages.reached.items():
             if at is not None:
-                self._reached[part] = FileProgress.of(at)
-        if isinstance(taken.token, _Done):
+                self._progress[part] = FileProgress.of(at)
+        if isinstance(messages.token, _Done):
             with self._open_folder() as self._here:
-                self._put_away(taken.token.name, taken.token.reached)
+                self._put_away(messages.token.name, messages.token.progress)
 
     def busy(self, *, full: bool) -> None:
         pass
 
     def behind(self) -> Behind | None:
-        known = self._behind or self._seen > _LONG_AGO
-        return Behind(self._seen, dict(self._behind)) if known else None
+        is_known = self._unread_bytes or self._last_full_scan > _LONG_AGO
+        return Behind(self._last_full_scan, dict(self._unread_bytes)) if is_known else None
 
     def close(self) -> None:
         pass
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
 
     # ------------------------------------------------------------------------------------------------ files present
 
@@ -187,12 +187,12 @@ class FilesReader:
                 self._wrong[name] = str(error)
                 return []
             return [name]
-        found = []
+        names_by_time = []
         for e in self._here.entries():
             if self._is_wanted(e.name) and e.is_file(follow_symlinks=False):
                 with contextlib.suppress(FileNotFoundError):
-                    found.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
-        return [name for _, name in sorted(found)]
+                    names_by_time.append((e.stat(follow_symlinks=False).st_mtime_ns, e.name))
+        return [name for _, name in sorted(names_by_time)]
 
     def _is_wanted(self, name: str) -> bool:
         return not name.startswith(_HIDDEN) and self.place.pattern.fullmatch(name) is not None
@@ -200,7 +200,7 @@ class FilesReader:
     def _forget_vanished(self) -> None:
         """Forgets the files that are not there any more."""
         if self.place.folder:
-            for name in list(self._reached):
+            for name in list(self._progress):
                 try:
                     self._here.stat(name)
                 except FileNotFoundError:
@@ -209,13 +209,13 @@ class FilesReader:
                     pass  # there is something else by this name, for now
 
     def _forget(self, name: str) -> None:
-        del self._reached[name]
-        self._behind.pop(name, None)
+        del self._progress[name]
+        self._unread_bytes.pop(name, None)
         self._changes[name] = None
 
-    def _is_settled(self, changed: int) -> bool:
+    def _is_settled(self, change_ns: int) -> bool:
         """True if a file that was changed then (ns) is probably no longer being written."""
-        return self._now() - changed / 1e9 >= SETTLED_SECONDS
+        return self._now() - change_ns / 1e9 >= SETTLED_SECONDS
 
     # --------------------------------------------------------------------------------------------------- one file
 
@@ -233,46 +233,48 @@ class FilesReader:
 
     def _next_of(self, name: str) -> ReadMessages | None:
         s = Stretch.of(self._here.stat(name))
-        known = self._reached.get(name) or self._find_renamed(name, s)
-        if known is not None and known.inode != s.inode:
-            former = self._former(known)
-            if former is not None and self.place.folder and self._is_wanted(former):
-                self._call(former, known)
-            elif former is not None and (taken := self._rest_of(former, name, known)) is not None:
-                return taken
-            elif (missed := self._read_missed(name, s, known, former)) is not None:
-                return missed
-            known = None
-        if known is not None and not self._same(name, s, known):
-            known = None
-        if known is not None and known.through:
-            self._behind[name] = 0
-            self._put_away(name, known)  # a crash came before
+        progress = self._progress.get(name) or self._find_renamed(name, s)
+        if progress is not None and progress.inode != s.inode:
+            previous_name = self._former(progress)
+            if previous_name is not None and self.place.folder and self._is_wanted(previous_name):
+                self._call(previous_name, progress)
+            elif previous_name is not None and (rest := self._rest_of(previous_name, name, progress)) is not None:
+                return rest
+            elif (rotated_messages := self._read_missed(name, s, progress, previous_name)) is not None:
+                return rotated_messages
+            progress = None
+        if progress is not None and not self._same(name, s, progress):
+            progress = None
+        if progress is not None and progress.through:
+            self._unread_bytes[name] = 0
+            self._put_away(name, progress)  # a crash came before
             return None
-        s = replace(s, at=0 if known is None else known.at)
-        self._behind[name] = s.size - s.at if self.place.mode == "line" else s.size
+        s = replace(s, at=0 if progress is None else progress.at)
+        self._unread_bytes[name] = s.size - s.at if self.place.mode == "line" else s.size
         if self.place.mode == "line":
             return self._lines(name, name, s)
-        if not self._is_settled(s.changed):
+        if not self._is_settled(s.modified_ns):
             return None
-        return self._groups(name, s, known) if self.place.mode == "parquet" else self._whole(name, s)
+        return self._groups(name, s, progress) if self.place.mode == "parquet" else self._whole(name, s)
 
     def _path(self, name: str) -> Path:
         return self._here.path / name
 
-    def _same(self, name: str, s: Stretch, known: FileProgress) -> bool:
+    def _same(self, name: str, s: Stretch, progress: FileProgress) -> bool:
         """True if a file with the same name and inode is the one that was read. One that was to be put away, and was
         changed since, is another one."""
         keeps = self.place.after == "keep"
-        if known.is_unchanged(s) or (known.changed == s.changed and not keeps):
+        if progress.is_unchanged(s) or (progress.modified_ns == s.modified_ns and not keeps):
             return True
         if self.place.mode == "line":
-            written_anew = known.through and not keeps
-            return not written_anew and s.size >= known.at and self._has_mark(name, known.at, known.mark)
-        if not keeps or not self._has_mark(name, s.size, known.mark):
+            written_anew = progress.through and not keeps
+            return not written_anew and s.size >= progress.at and self._has_mark(name, progress.at, progress.mark)
+        if not keeps or not self._has_mark(name, s.size, progress.mark):
             return False
-        self._reached[name] = known = replace(known, changed=s.changed, touched=s.touched)
-        self._changes[name] = known.data()  # it is not compared at each look
+        self._progress[name] = progress = replace(
+            progress, modified_ns=s.modified_ns, entry_changed_ns=s.entry_changed_ns
+        )
+        self._changes[name] = progress.data()  # it is not compared at each look
         return True
 
     @property
@@ -288,75 +290,79 @@ class FilesReader:
         with self._here.open(name) as source:
             return has_mark(source, at, mark, self._compared_bytes, grows=self.place.mode == "line")
 
-    def _former(self, known: FileProgress) -> str | None:
+    def _former(self, progress: FileProgress) -> str | None:
         """The name of the file that was read before, if it is in the same folder (`x.log` as `x.log.1`); or None."""
         if self.place.mode != "line" or not self.place.tailing:
             return None
         for e in self._here.entries():
-            if e.inode() == known.inode and e.is_file(follow_symlinks=False):
-                return e.name if self._has_mark(e.name, known.at, known.mark) else None
+            if e.inode() == progress.inode and e.is_file(follow_symlinks=False):
+                return e.name if self._has_mark(e.name, progress.at, progress.mark) else None
         return None
 
     def _find_renamed(self, name: str, s: Stretch) -> FileProgress | None:
         """Progress of a file that was read under another name."""
-        known = self._reached.get(self._inodes.get(s.inode, ""))
-        if known is None or self.place.mode != "line" or not self._has_mark(name, known.at, known.mark):
+        progress = self._progress.get(self._inodes.get(s.inode, ""))
+        if progress is None or self.place.mode != "line" or not self._has_mark(name, progress.at, progress.mark):
             return None
-        self._call(name, known)
-        return known
+        self._call(name, progress)
+        return progress
 
-    def _call(self, name: str, known: FileProgress) -> None:
+    def _call(self, name: str, progress: FileProgress) -> None:
         """A file that was read is known by this name as well."""
-        if name not in self._reached:
-            self._reached[name] = known
-            self._changes[name] = known.data()
+        if name not in self._progress:
+            self._progress[name] = progress
+            self._changes[name] = progress.data()
 
-    def _rest_of(self, former: str, name: str, known: FileProgress) -> ReadMessages | None:
+    def _rest_of(self, previous_name: str, name: str, progress: FileProgress) -> ReadMessages | None:
         """Remaining messages of a renamed file; also its last line without a line break, if it is no longer being
         written.
         """
-        s = Stretch.of(self._here.stat(former), known.at)
-        return None if s.at >= s.size else self._lines(former, name, s, ended=self._is_settled(s.changed))
+        s = Stretch.of(self._here.stat(previous_name), progress.at)
+        return (
+            None if s.at >= s.size else self._lines(previous_name, name, s, is_complete=self._is_settled(s.modified_ns))
+        )
 
-    def _read_missed(self, name: str, s: Stretch, known: FileProgress, former: str | None) -> ReadMessages | None:
+    def _read_missed(
+        self, name: str, s: Stretch, progress: FileProgress, previous_name: str | None
+    ) -> ReadMessages | None:
         """Contents of `name` between the file that was read and the present one: each was put aside under its name
         and a number or date (`x.log.1`, `x.log-20261125`), and is newer than the file read. The oldest comes first.
         """
         if self.place.folder or self.place.mode != "line" or not self.place.tailing:
             return None
-        after = known.changed if former is None else self._here.stat(former).st_mtime_ns
-        found = []
+        after = progress.modified_ns if previous_name is None else self._here.stat(previous_name).st_mtime_ns
+        rotated_files = []
         for e in self._here.entries():
             suffix = _ROTATED.fullmatch(e.name.removeprefix(name))
             if e.name.startswith(name) and suffix is not None and e.is_file(follow_symlinks=False):
                 stretch = Stretch.of(self._here.stat(e.name))
-                if after < stretch.changed and stretch.inode not in (s.inode, known.inode) and stretch.size:
-                    found.append((stretch.changed, e.name, stretch, suffix["packed"] is not None))
-        for changed, other, stretch, packed in sorted(found, key=lambda f: f[:2]):
-            if packed:
-                refused = self._decode_refused(other, "it was compressed before all of it was read, and is not read")
-                return self._take(other, name, stretch, refused, end=stretch.size, through=False, received=1)
-            if (taken := self._lines(other, name, stretch, ended=self._is_settled(changed))) is not None:
-                return taken
+                if after < stretch.modified_ns and stretch.inode not in (s.inode, progress.inode) and stretch.size:
+                    rotated_files.append((stretch.modified_ns, e.name, stretch, suffix["packed"] is not None))
+        for change_ns, other, stretch, is_compressed in sorted(rotated_files, key=lambda f: f[:2]):
+            if is_compressed:
+                refusal = self._decode_refused(other, "it was compressed before all of it was read, and is not read")
+                return self._take(other, name, stretch, refusal, end=stretch.size, through=False, message_count=1)
+            if (messages := self._lines(other, name, stretch, is_complete=self._is_settled(change_ns))) is not None:
+                return messages
         return None
 
-    def _lines(self, file: str, name: str, s: Stretch, *, ended: bool = False) -> ReadMessages | None:
-        """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where it has
-        `ended`."""
-        ended = ended or (not self.place.tailing and self._is_settled(s.changed))
+    def _lines(self, file: str, name: str, s: Stretch, *, is_complete: bool = False) -> ReadMessages | None:
+        """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where the file
+        `is_complete`."""
+        is_complete = is_complete or (not self.place.tailing and self._is_settled(s.modified_ns))
         if s.at == s.size:
-            if self.place.tailing or not ended:
+            if self.place.tailing or not is_complete:
                 return None
-            return self._take(file, name, s, self._decode_none(), end=s.size, through=True, received=0)
+            return self._take(file, name, s, self._decode_none(), end=s.size, through=True, message_count=0)
         with self._here.open(file) as source:
             source.seek(s.at)
             block = source.read(min(BLOCK, s.size - s.at))
             while b"\n" not in block and len(block) < min(LONGEST_LINE, s.size - s.at):
                 block += source.read(BLOCK)
         cut = block.rfind(b"\n") + 1
-        whole = s.at + len(block) == s.size and ended
-        if not cut or (whole and cut < len(block)):
-            if len(block) < LONGEST_LINE and not whole:
+        reads_to_end = s.at + len(block) == s.size and is_complete
+        if not cut or (reads_to_end and cut < len(block)):
+            if len(block) < LONGEST_LINE and not reads_to_end:
                 return None
             cut = len(block)
         lines = [line.removesuffix(b"\r") for line in block[:cut].split(b"\n")]
@@ -365,27 +371,31 @@ class FilesReader:
         lines = [line for line in lines if line]
         assert self._decoder is not None
         end = s.at + cut
-        through = end == s.size and ended and not self.place.tailing
-        return self._take(file, name, s, self._decoder.decode(lines), end=end, through=through, received=len(lines))
+        through = end == s.size and is_complete and not self.place.tailing
+        return self._take(
+            file, name, s, self._decoder.decode(lines), end=end, through=through, message_count=len(lines)
+        )
 
     def _take(
         self,
         file: str,
         name: str,
         s: Stretch,
-        decoded: Decoded,
+        events: Decoded,
         *,
         end: int,
         through: bool,
-        received: int,
+        message_count: int,
         mark: int | str | None = None,
     ) -> ReadMessages:
         """Messages read from a file, up to `end`. `mark`: the file's mark, if it is known."""
         if mark is None:
             mark = self._mark(file, end if self.place.mode == "line" else s.size)
-        reached = FileProgress(s.inode, end, through, mark, s.changed, s.touched)
-        changes, self._changes = {**self._changes, name: reached.data()}, {}
-        return ReadMessages(decoded, received, changes, lasting=True, token=_Done(file, reached) if through else None)
+        progress = FileProgress(s.inode, end, through, mark, s.modified_ns, s.entry_changed_ns)
+        changes, self._changes = {**self._changes, name: progress.data()}, {}
+        return ReadMessages(
+            events, message_count, changes, lasting=True, token=_Done(file, progress) if through else None
+        )
 
     def _whole(self, file: str, s: Stretch) -> ReadMessages:
         """A file as one message."""
@@ -393,14 +403,14 @@ class FilesReader:
         mark = None
         if s.size > MOST_TEXT:
             reason = f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most"
-            found = self._decode_refused(file, reason)
+            events = self._decode_refused(file, reason)
         else:
             with self._here.open(file) as source:
                 text = source.read(s.size)
-            found, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
-        return self._take(file, file, s, found, end=s.size, through=True, received=1, mark=mark)
+            events, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
+        return self._take(file, file, s, events, end=s.size, through=True, message_count=1, mark=mark)
 
-    def _groups(self, file: str, s: Stretch, known: FileProgress | None) -> ReadMessages:
+    def _groups(self, file: str, s: Stretch, progress: FileProgress | None) -> ReadMessages:
         """The next row group of a parquet file; `s.at` row groups were read."""
         at = s.at
         try:
@@ -408,18 +418,18 @@ class FilesReader:
                 last = max(parquet.num_row_groups - 1, 0)
                 wrong = _wrong_columns(self.schema.names, parquet.schema_arrow.names)
                 if wrong is not None:
-                    found, at = self._decode_refused(file, wrong), last
+                    events, at = self._decode_refused(file, wrong), last
                 else:
                     groups = [at] if at < parquet.num_row_groups else []
-                    found = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
+                    events = self._rows(parquet.read_row_groups(groups, columns=list(self.schema.names)))
         except Exception as error:  # pyarrow raises several kinds of errors, also OSError, for a broken file
             if isinstance(error, OSError) and (error.errno is not None or isinstance(error, Linked)):
                 raise  # of the file system
-            broken = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
-            why = "it is no parquet file" if broken else f"it cannot be read: {type(error).__name__}"
-            found, last = self._decode_refused(file, f"{why}: {' '.join(str(error).split())}"), at
-        mark = None if known is None else known.mark
-        return self._take(file, file, s, found, end=at + 1, through=at >= last, received=1, mark=mark)
+            is_damaged = isinstance(error, pa.ArrowInvalid | pa.ArrowNotImplementedError | OSError)
+            why = "it is no parquet file" if is_damaged else f"it cannot be read: {type(error).__name__}"
+            events, last = self._decode_refused(file, f"{why}: {' '.join(str(error).split())}"), at
+        mark = None if progress is None else progress.mark
+        return self._take(file, file, s, events, end=at + 1, through=at >= last, message_count=1, mark=mark)
 
     def _rows(self, table: pa.Table) -> Decoded:
         """Rows as events; those that do not fit the stream are rejected."""
@@ -428,23 +438,23 @@ class FilesReader:
         wrong: dict[int, tuple[Attribute, bool]] = {}
         for attribute in self.schema:
             source, spoilt, _ = ingest.readable(ingest.one(table.column(attribute.name)), attribute.type)
-            typed, failed = ingest.convert(source, attribute.type)
-            columns.append(typed)
-            for mask, no_text in ((spoilt, True), (failed, False)):
+            values, misfits = ingest.convert(source, attribute.type)
+            columns.append(values)
+            for mask, no_text in ((spoilt, True), (misfits, False)):
                 if mask is not None:
                     bad |= mask
                     for i in np.flatnonzero(mask).tolist():
                         wrong.setdefault(i, (attribute, no_text))
-        rejected: tuple[RejectedMessage, ...] = ()
+        rejects: tuple[RejectedMessage, ...] = ()
         if bad.any():
             rows = _plain_rows(table.filter(pa.array(bad)))
-            rejected = tuple(_reject_row(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
+            rejects = tuple(_reject_row(*wrong[i], row) for i, row in zip(sorted(wrong), rows, strict=True))
             columns = [c.filter(pa.array(~bad)) for c in columns]
-        return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejected)
+        return Decoded(columns, np.arange(len(columns[0]), dtype=np.int64), rejects)
 
     def _decode_refused(self, file: str, reason: str) -> Decoded:
-        found = self._decode_none()
-        return Decoded(found.columns, found.message, (RejectedMessage(0, reason, str(self._path(file))),))
+        nothing = self._decode_none()
+        return Decoded(nothing.columns, nothing.message, (RejectedMessage(0, reason, str(self._path(file))),))
 
     def _decode_none(self) -> Decoded:
         if self._decoder is not None:
@@ -452,13 +462,13 @@ class FilesReader:
         columns = [ingest.convert(pa.nulls(0), a.type)[0] for a in self.schema]
         return Decoded(columns, np.empty(0, np.int64), ())
 
-    def _put_away(self, name: str, reached: FileProgress) -> None:
+    def _put_away(self, name: str, progress: FileProgress) -> None:
         """Delete, move or keep a file that is in the inbox, if it is still the one that was read."""
         if self.place.after == "keep":
             return
         try:
-            found = Stretch.of(self._here.stat(name))
-            if (found.inode, found.changed) != (reached.inode, reached.changed):
+            stretch = Stretch.of(self._here.stat(name))
+            if (stretch.inode, stretch.modified_ns) != (progress.inode, progress.modified_ns):
                 return
             if self.place.after == "delete":
                 self._here.unlink(name)
@@ -471,17 +481,17 @@ class FilesReader:
             why = (error.strerror if isinstance(error, OSError) else None) or error
             self._wrong[name] = f"{self._path(name)} was read and cannot be put away: {why}"
             return
-        if name in self._reached:
+        if name in self._progress:
             self._forget(name)
 
 
-def _wrong_columns(wanted: Sequence[str], found: Sequence[str]) -> str | None:
-    """Why a file with the columns `found` has not each of those `wanted`; None if it has."""
-    missing = next((n for n in wanted if n not in found), None)
+def _wrong_columns(needed_columns: Sequence[str], file_columns: Sequence[str]) -> str | None:
+    """Why a file with `file_columns` lacks one of the `needed_columns`; None if it has all."""
+    missing = next((n for n in needed_columns if n not in file_columns), None)
     if missing is not None:
-        return f"it has no column {missing}; it has {', '.join(found)}"
-    twice = next((n for n in wanted if found.count(n) > 1), None)
-    return None if twice is None else f"it has {found.count(twice)} columns called {twice}"
+        return f"it has no column {missing}; it has {', '.join(file_columns)}"
+    twice = next((n for n in needed_columns if file_columns.count(n) > 1), None)
+    return None if twice is None else f"it has {file_columns.count(twice)} columns called {twice}"
 
 
 def _plain_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -57,10 +57,10 @@ class _SinkFolder:
 
     def logs(self) -> dict[int, Path]:
         """The files of the log, by the number of their micro-batch."""
-        found = {}
+        files = {}
         for file in (self.path / "_spark_metadata").glob("[0-9]*"):
-            found[int(file.name.partition(".")[0])] = file
-        return found
+            files[int(file.name.partition(".")[0])] = file
+        return files
 
     def data(self, log: Path) -> Iterator[Path]:
         """The data files that a file of the log names, and that are still there: one that is compacted names the files
@@ -86,13 +86,13 @@ class FrameStreamReader:
         self._frame, self._folder, self._shape, self._latest = frame, folder, shape, latest
         self._sink = _SinkFolder(folder / "rows")
         self._query: Any = None
-        self._taken = -1
-        self._behind: Behind | None = None
+        self._last_batch = -1
+        self._backlog: Behind | None = None
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         """See `SourceReader`."""
-        self._taken = int(reached.get(BATCH, -1))
-        self._sink.remove_until(self._taken)  # a crash may have left them
+        self._last_batch = int(positions.get(BATCH, -1))
+        self._sink.remove_until(self._last_batch)  # a crash may have left them
         self._start()
         return None
 
@@ -111,10 +111,10 @@ class FrameStreamReader:
         end = clock.monotonic() + seconds
         while True:
             began, idle = clock.monotonic(), self._is_idle()
-            if waiting := sorted(n for n in self._sink.logs() if n > self._taken):
+            if waiting := sorted(n for n in self._sink.logs() if n > self._last_batch):
                 break
             if idle:  # all that there was is in micro-batches that were taken
-                self._behind = Behind(began, {BATCH: 0})
+                self._backlog = Behind(began, {BATCH: 0})
             self._check_query()
             if clock.monotonic() >= end:
                 return None
@@ -127,30 +127,30 @@ class FrameStreamReader:
             if log is None:  # compacted meanwhile: a later one has its files
                 continue
             tables += [pq.read_table(file) for file in self._sink.data(log)]
-            self._taken = number
+            self._last_batch = number
             if sum(t.num_rows for t in tables) >= ROWS:
                 break
-        left = sum(1 for n in waiting if n > self._taken)
-        self._behind = Behind(clock.monotonic(), {BATCH: left})
-        decoded = self._decode(tables)
-        received = len(decoded) + len(decoded.refused)
-        return ReadMessages(decoded, received, {BATCH: self._taken}, lasting=True)
+        left = sum(1 for n in waiting if n > self._last_batch)
+        self._backlog = Behind(clock.monotonic(), {BATCH: left})
+        events = self._decode(tables)
+        row_count = len(events) + len(events.refused)
+        return ReadMessages(events, row_count, {BATCH: self._last_batch}, lasting=True)
 
     def _decode(self, tables: Sequence[pa.Table]) -> Decoded:
         """The rows as events, in the order of their times."""
         s = self._shape
         table = pa.concat_tables(tables) if tables else pa.table({name: pa.nulls(0) for name in s.names})
-        typed = type_rows(
-            table, s.schema, time=s.time, written=s.written, values=s.values, columns=s.columns, latest=self._latest(),
-            keep=table.num_rows,
+        typed_rows = type_rows(
+            table, s.schema, time=s.time, time_format=s.time_format, values=s.values, columns=s.columns,
+            latest=self._latest(), keep=table.num_rows,
         )  # fmt: skip
         order: Array | None = None
-        if typed.ts is not None and not bool(np.all(typed.ts[1:] >= typed.ts[:-1])):
-            order = np.argsort(typed.ts, kind="stable")
-        columns, ts = list(typed.columns), typed.ts
+        if typed_rows.ts is not None and not bool(np.all(typed_rows.ts[1:] >= typed_rows.ts[:-1])):
+            order = np.argsort(typed_rows.ts, kind="stable")
+        columns, ts = list(typed_rows.columns), typed_rows.ts
         if order is not None and ts is not None:
             columns, ts = [c.take(pa.array(order)) for c in columns], ts[order]
-        return Decoded(columns, np.arange(len(typed)), (), ts, tuple(typed.rejected))
+        return Decoded(columns, np.arange(len(typed_rows)), (), ts, tuple(typed_rows.rejected))
 
     def _is_idle(self) -> bool:
         """True if Spark has taken all rows that there are."""
@@ -167,9 +167,9 @@ class FrameStreamReader:
             raise SourceUnavailable(_first_line(error))
         self._start()
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         """See `SourceReader`."""
-        self._sink.remove_until(int(taken.reached[BATCH]))
+        self._sink.remove_until(int(messages.reached[BATCH]))
 
     def busy(self, *, full: bool) -> None:
         """See `SourceReader`."""
@@ -178,7 +178,7 @@ class FrameStreamReader:
 
     def behind(self) -> Behind | None:
         """See `SourceReader`."""
-        return self._behind
+        return self._backlog
 
     def close(self) -> None:
         """See `SourceReader`."""

@@ -59,10 +59,10 @@ class _WaitingRequest:
     """Held by the first of those who enter it and those who give it up."""
     answered: threading.Event = field(default_factory=threading.Event)
     status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
-    said: str = "the app was stopped"
+    text: str = "the app was stopped"
 
-    def answer(self, status: HTTPStatus, said: str = "") -> None:
-        self.status, self.said = status, said
+    def answer(self, status: HTTPStatus, text: str = "") -> None:
+        self.status, self.text = status, text
         self.answered.set()
 
 
@@ -74,9 +74,9 @@ class HttpReader:
         self._waiting: queue.Queue[_WaitingRequest] = queue.Queue(MOST_REQUESTS)
         self._listens = False
         self._full = False
-        self._taken: list[_WaitingRequest] = []
+        self._unanswered: list[_WaitingRequest] = []
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         _listen(_SourceSite(self, self.place.token().encode()))
         self._listens = True
@@ -94,13 +94,13 @@ class HttpReader:
         requests = [r for r in requests if r.claim.acquire(blocking=False)]
         if not requests:
             return None
-        self._taken = requests
-        found = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
-        return ReadMessages(found, len(requests))
+        self._unanswered = requests
+        events = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
+        return ReadMessages(events, len(requests))
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        requests, self._taken = self._taken, []
-        reasons = {**refused, **{r.message: r.reason for r in taken.decoded.rejected}}
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        requests, self._unanswered = self._unanswered, []
+        reasons = {**refusals, **{r.message: r.reason for r in messages.decoded.rejected}}
         for i, request in enumerate(requests):
             if i in reasons:
                 request.answer(HTTPStatus.BAD_REQUEST, reasons[i])
@@ -116,21 +116,21 @@ class HttpReader:
         return Behind(time.monotonic(), {"requests": self._waiting.qsize()}) if self._listens else None
 
     def close(self) -> None:
-        listened, self._listens = self._listens, False
-        left, self._taken = self._taken, []
-        for request in left:
+        was_listening, self._listens = self._listens, False
+        requests, self._unanswered = self._unanswered, []
+        for request in requests:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
         self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
-        if listened:
+        if was_listening:
             _leave(self)
 
-    def _refuse(self, status: HTTPStatus, said: str) -> None:
+    def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Answers all that wait."""
         with contextlib.suppress(queue.Empty):
             while True:
                 request = self._waiting.get_nowait()
                 if request.claim.acquire(blocking=False):
-                    request.answer(status, said)
+                    request.answer(status, text)
 
     def cancel(self) -> None:
         pass
@@ -152,7 +152,7 @@ class HttpReader:
         while not request.answered.wait(_POLL):
             late = not self._listens or time.monotonic() > end
             if late and request.claim.acquire(blocking=False):
-                request.status, request.said = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED
+                request.status, request.text = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED
                 return
 
 
@@ -169,13 +169,13 @@ class _SourceSite:
         host = re.sub(r":\d*$", "", request.headers.get("Host", "")).lower()
         if host not in _LOCAL:
             return self.refusal(request, HTTPStatus.FORBIDDEN, "this is not the host that was asked for")
-        given = request.headers.get("Authorization")
-        if place.logins is not None and not place.logins.fit(given):
-            said = "user name or password is missing or wrong"
-            return _answer(HTTPStatus.UNAUTHORIZED, said, {"WWW-Authenticate": 'Basic realm="sparkstream"'})
-        if place.logins is None and not self._has_token(given or ""):
-            said = "the token is missing or wrong: Authorization: Bearer TOKEN"
-            return _answer(HTTPStatus.UNAUTHORIZED, said, {"WWW-Authenticate": "Bearer"})
+        authorization = request.headers.get("Authorization")
+        if place.logins is not None and not place.logins.fit(authorization):
+            text = "user name or password is missing or wrong"
+            return _answer(HTTPStatus.UNAUTHORIZED, text, {"WWW-Authenticate": 'Basic realm="sparkstream"'})
+        if place.logins is None and not self._has_token(authorization or ""):
+            text = "the token is missing or wrong: Authorization: Bearer TOKEN"
+            return _answer(HTTPStatus.UNAUTHORIZED, text, {"WWW-Authenticate": "Bearer"})
         if request.method not in ("POST", "PUT"):
             return _answer(HTTPStatus.METHOD_NOT_ALLOWED, "events are posted", {"Allow": "POST, PUT"})
         if _path_of(request.target) != _path_of(place.path):
@@ -191,10 +191,10 @@ class _SourceSite:
         # Another start of the app may be the one that answers.
         closes = waiting.status is HTTPStatus.SERVICE_UNAVAILABLE
         more = {"Retry-After": "1"} if waiting.status is HTTPStatus.TOO_MANY_REQUESTS else {}
-        return replace(_answer(waiting.status, waiting.said, more), closes=closes)
+        return replace(_answer(waiting.status, waiting.text, more), closes=closes)
 
-    def refusal(self, request: HttpRequest | None, status: HTTPStatus, said: str) -> Answer:
-        return _answer(status, said, {})
+    def refusal(self, request: HttpRequest | None, status: HTTPStatus, text: str) -> Answer:
+        return _answer(status, text, {})
 
     def _has_token(self, header: str) -> bool:
         scheme, _, token = header.partition(" ")
@@ -219,15 +219,15 @@ class _SharedSite:
         if site is not None:
             return site.check(request)
         refusals = [s.check(request) for s in sites.values()]
-        known = (r for r in refusals if r is not None and r.status != HTTPStatus.UNAUTHORIZED)
-        return next(known, refusals[0]) if refusals else self._refuse_late()
+        answers = (r for r in refusals if r is not None and r.status != HTTPStatus.UNAUTHORIZED)
+        return next(answers, refusals[0]) if refusals else self._refuse_late()
 
     def answer(self, request: HttpRequest) -> Answer:
         site = self.sites.get(_path_of(request.target))
         return self._refuse_late() if site is None else site.answer(request)  # it may stop while the body comes in
 
-    def refusal(self, request: HttpRequest | None, status: HTTPStatus, said: str) -> Answer:
-        return _answer(status, said, {})
+    def refusal(self, request: HttpRequest | None, status: HTTPStatus, text: str) -> Answer:
+        return _answer(status, text, {})
 
     def _refuse_late(self) -> Answer:
         return replace(_answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED, {}), closes=True)
@@ -248,11 +248,11 @@ def _listen(site: _SourceSite) -> None:
     first decides the time for a request to come in."""
     place = site.reader.place
     with _listening:
-        found = _listeners.get((place.host, place.port))
-        if found is not None:
-            if _path_of(place.path) in found.site.sites:
+        listener = _listeners.get((place.host, place.port))
+        if listener is not None:
+            if _path_of(place.path) in listener.site.sites:
                 raise SourceUnavailable(f"another source listens at port {place.port}, path {place.path}")
-            found.site.sites[_path_of(place.path)] = site
+            listener.site.sites[_path_of(place.path)] = site
             return
         shared, limits = _SharedSite(site), ServerLimits(MOST_CONNECTIONS, place.seconds, MOST_BYTES)
         try:
@@ -268,13 +268,13 @@ def _listen(site: _SourceSite) -> None:
 def _leave(reader: HttpReader) -> None:
     place = reader.place
     with _listening:
-        found = _listeners[place.host, place.port]
-        del found.site.sites[_path_of(place.path)]
-        if found.site.sites:
+        listener = _listeners[place.host, place.port]
+        del listener.site.sites[_path_of(place.path)]
+        if listener.site.sites:
             return
         del _listeners[place.host, place.port]
-    found.server.close(LEAVE_SECONDS)
+    listener.server.close(LEAVE_SECONDS)
 
 
-def _answer(status: HTTPStatus, said: str, headers: Mapping[str, str]) -> Answer:
-    return Answer(status, f"{said}\n".encode() if said else b"", headers=headers)
+def _answer(status: HTTPStatus, text: str, headers: Mapping[str, str]) -> Answer:
+    return Answer(status, f"{text}\n".encode() if text else b"", headers=headers)

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class IntakeSetup:
-    """A source as it was deployed. `name` is unique in the app, `shown` is where it reads, without secrets, `time` the
+    """A source as it was deployed. `name` is unique in the app, `origin` is where it reads, without secrets, `time` the
     position of the attribute with an event's time; None: the time at which it is received. `together`: the events of
     one message are one chunk. `keeps_errors`: unreadable messages become errors of the app; else a line of its log.
     """
@@ -53,7 +53,7 @@ class IntakeSetup:
     name: str
     stream: str
     type: str
-    shown: str
+    origin: str
     schema: Schema
     reader: SourceReader
     time: int | None = None
@@ -132,7 +132,7 @@ class SourceThread:
         self._trouble: str | None = None
         self.paused = False
         """True if the source stays away until it is resumed, also if the app starts."""
-        self.tried = threading.Event()
+        self.first_attempt = threading.Event()
         """Set when the source was opened, or was found to be away."""
         self._counts = _Counts()
         self._nothing: tuple[float, Behind | None] = float("-inf"), None
@@ -140,18 +140,21 @@ class SourceThread:
         read before is in the inbox.
         """
         self._waiting: deque[tuple[int, int]] = deque()
-        self._moved: dict[str, Any] = {}
+        self._position_changes: dict[str, Any] = {}
         """Changes of the position without an event."""
 
     # ---------------------------------------------------------------------------------------------- begin and end
 
     def start(self) -> None:
         """Starts the thread, if it does not run. One that is still ending is waited for by the new one."""
-        former = self._thread if self._thread is not None and self._thread.is_alive() else None
-        if former is None or self._ending.is_set():
+        previous_thread = self._thread if self._thread is not None and self._thread.is_alive() else None
+        if previous_thread is None or self._ending.is_set():
             self._ending = threading.Event()
             self._thread = threading.Thread(
-                target=self._run, args=(self._ending, former), name=f"sparkstream-source-{self.setup.name}", daemon=True
+                target=self._run,
+                args=(self._ending, previous_thread),
+                name=f"sparkstream-source-{self.setup.name}",
+                daemon=True,
             )
             self._thread.start()
 
@@ -174,20 +177,20 @@ class SourceThread:
 
     def figures(self) -> SourceFigures:
         """Figures of the source."""
-        s, c, behind = self.setup, self._counts, self.setup.reader.behind()
-        parts = None if behind is None else behind.parts
-        return SourceFigures(s.name, s.stream, s.type, s.shown, c.received, c.events, c.rejected, parts, self._trouble)
+        s, c, backlog = self.setup, self._counts, self.setup.reader.behind()
+        parts = None if backlog is None else backlog.parts
+        return SourceFigures(s.name, s.stream, s.type, s.origin, c.received, c.events, c.rejected, parts, self._trouble)
 
     def caught_up(self, since: float) -> bool:
         """True if all was in the inbox that was there at a time (s of the monotonic clock), or later."""
-        began, behind = self._nothing
-        return began >= since and behind is not None and behind.at >= since and not any(behind.parts.values())
+        began, backlog = self._nothing
+        return began >= since and backlog is not None and backlog.at >= since and not any(backlog.parts.values())
 
     # -------------------------------------------------------------------------------------------------- the thread
 
-    def _run(self, ending: threading.Event, former: threading.Thread | None) -> None:
-        if former is not None:
-            former.join()
+    def _run(self, ending: threading.Event, previous_thread: threading.Thread | None) -> None:
+        if previous_thread is not None:
+            previous_thread.join()
         while not ending.is_set():
             try:
                 self._follow(ending)
@@ -202,18 +205,18 @@ class SourceThread:
 
     def _follow(self, ending: threading.Event) -> None:
         """Read and enter messages until the intake ends. Raises the reader's errors."""
-        reader, self._moved = self.setup.reader, {}
+        reader, self._position_changes = self.setup.reader, {}
         if not self._take_lock(ending):
             return
         try:
-            reached = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
+            positions = dict(self._entrance.inbox.position.sources.get(self.setup.name, {}))
             self._waiting.clear()  # an interrupt gives other numbers to what waits
         finally:
             self._entrance.lock.release()
-        said = reader.open(reached)
-        self.tried.set()
-        if said is not None:
-            self._say(said)
+        note = reader.open(positions)
+        self.first_attempt.set()
+        if note is not None:
+            self._say(note)
         while not ending.is_set():
             if self._full():
                 reader.busy(full=True)
@@ -221,11 +224,11 @@ class SourceThread:
                 continue
             reader.busy(full=False)
             began = time.monotonic()
-            taken = reader.read(_WAIT)
-            if taken is None:
+            messages = reader.read(_WAIT)
+            if messages is None:
                 self._nothing = began, reader.behind()
-            elif (found := self._enter(taken, ending)) is not None:
-                reader.kept(taken, found.refused)
+            elif (new := self._enter(messages, ending)) is not None:
+                reader.confirm(messages, new.refused)
             else:
                 return
             self._pauses.reset()
@@ -239,37 +242,37 @@ class SourceThread:
         return sum(n for _, n in self._waiting) > MOST_WAITING
 
     def _wait_for_commit(self) -> None:
-        changed = self._entrance.progress.changed
-        with changed:
-            changed.wait(_WAIT)
+        condition = self._entrance.progress.changed
+        with condition:
+            condition.wait(_WAIT)
 
-    def _enter(self, taken: ReadMessages, ending: threading.Event) -> Entered | None:
+    def _enter(self, messages: ReadMessages, ending: threading.Event) -> Entered | None:
         """Put the messages read into the inbox; None if the intake ends before it could."""
         entrance, name = self._entrance, self.setup.name
-        self._moved.update(taken.reached)
+        self._position_changes.update(messages.reached)
         if not self._take_lock(ending):
             return None
         try:
             if ending.is_set() or not entrance.open():
                 return None
-            found = make_entries(self.setup, taken.decoded, entrance)
-            lasting = taken.lasting or found.rejected
-            entries = found.entries or ([SourceEntry()] if lasting and self._moved else [])
+            new = make_entries(self.setup, messages.decoded, entrance)
+            lasting = messages.lasting or new.rejected
+            entries = new.entries or ([SourceEntry()] if lasting and self._position_changes else [])
             if entries:
                 entries = [replace(e, source=name) for e in entries]
-                entries[-1] = replace(entries[-1], reached=self._moved or None)
+                entries[-1] = replace(entries[-1], reached=self._position_changes or None)
                 self._append(entries)
-                self._moved = {}
-                self._waiting.append((entrance.inbox.position.seq - 1, found.events))
+                self._position_changes = {}
+                self._waiting.append((entrance.inbox.position.seq - 1, new.events))
         finally:
             entrance.lock.release()
         c = self._counts
         c.received, c.events, c.rejected = (
-            c.received + taken.received, c.events + found.events, c.rejected + len(found.rejected)
+            c.received + messages.received, c.events + new.events, c.rejected + len(new.rejected)
         )  # fmt: skip
         if not self.setup.keeps_errors:
-            self._log_errors(found.rejected)
-        return found
+            self._log_errors(new.rejected)
+        return new
 
     def _log_errors(self, errors: Sequence[Sequence[Any]]) -> None:
         for _, _, values, reason in errors[:_LOGGED]:
@@ -304,28 +307,28 @@ class SourceThread:
         if self._trouble is None:
             self._say(f"{line}. It is tried again")
         self._trouble = line
-        self.tried.set()
+        self.first_attempt.set()
         (self._wait or ending.wait)(self._pauses.next())
 
     def _say(self, sentence: str) -> None:
-        self._entrance.progress.say(f"source {self.setup.name} ({self.setup.shown}): {sentence}")
+        self._entrance.progress.say(f"source {self.setup.name} ({self.setup.origin}): {sentence}")
 
 
-def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> Entered:
+def make_entries(setup: IntakeSetup, messages: Decoded, entrance: Entrance) -> Entered:
     """The entries of decoded messages: rejected ones, then the events, in their order. With the app's lock held."""
     now, latest = entrance.now(), entrance.latest()
-    errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in decoded.rejected]
-    errors += [[setup.stream, at, values, reason] for at, values, reason in decoded.refused]
-    refused: dict[int, str] = {}
-    columns, message = decoded.columns, decoded.message
-    ts = np.full(len(decoded), now, np.int64) if decoded.ts is None else decoded.ts
+    errors: list[list[Any]] = [[setup.stream, now, _message(setup, r), r.reason] for r in messages.rejected]
+    errors += [[setup.stream, at, values, reason] for at, values, reason in messages.refused]
+    reasons: dict[int, str] = {}
+    columns, message = messages.columns, messages.message
+    ts = np.full(len(messages), now, np.int64) if messages.ts is None else messages.ts
     if setup.time is not None:
         ts, bad = ingest.event_times(columns[setup.time], latest)
         if bad:
             for i, reason in bad.items():
                 values = [_value(c, i) for c in columns]
                 errors.append([setup.stream, None, values, reason])
-                refused.setdefault(int(message[i]), reason)
+                reasons.setdefault(int(message[i]), reason)
             left = np.setdiff1d(np.arange(len(ts)), np.fromiter(bad, np.int64))
             columns, message, ts = [rows_of(c, left) for c in columns], message[left], ts[left]
     entries: list[Entry] = []
@@ -342,17 +345,17 @@ def make_entries(setup: IntakeSetup, decoded: Decoded, entrance: Entrance) -> En
             step, clock = np.arange(len(ts), dtype=np.int64), ts
         batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
         entries.append(inbox.batch(batch, entrance.route))
-    return Entered(entries, len(ts), errors, refused)
+    return Entered(entries, len(ts), errors, reasons)
 
 
 def _line(text: str) -> str:
     return mask_passwords(printable(" ".join(text.split())))
 
 
-def _message(setup: IntakeSetup, rejected: RejectedMessage) -> dict[str, Any]:
+def _message(setup: IntakeSetup, message: RejectedMessage) -> dict[str, Any]:
     """A message as the values of an error, from which it can be read again (`app.results.rejected`)."""
-    properties = {"properties": dict(rejected.properties)} if rejected.properties else {}
-    return {"source": setup.name, "message": rejected.text, **properties}
+    properties = {"properties": dict(message.properties)} if message.properties else {}
+    return {"source": setup.name, "message": message.text, **properties}
 
 
 def _value(column: Any, i: int) -> Any:
@@ -375,9 +378,9 @@ class Intakes:
     def add(self, setup: IntakeSetup) -> SourceThread:
         """Adds a source, in place of one of its name, which ends first."""
         self.remove(setup.name)
-        added = SourceThread(setup, self._entrance)
-        self._all.append(added)
-        return added
+        thread = SourceThread(setup, self._entrance)
+        self._all.append(thread)
+        return thread
 
     def remove(self, name: str) -> None:
         """Ends a source, and forgets it."""
@@ -396,7 +399,7 @@ class Intakes:
         """Wait for `seconds` at most until it is known of each whether it is unavailable."""
         end = time.monotonic() + seconds
         for intake in self._all:
-            intake.tried.wait(max(0.0, end - time.monotonic()))
+            intake.first_attempt.wait(max(0.0, end - time.monotonic()))
 
     def caught_up(self, since: float) -> bool:
         """True if all was in the inbox that was there at a time (s of the monotonic clock), or later."""

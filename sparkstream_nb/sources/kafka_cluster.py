@@ -12,16 +12,16 @@ _NO_LEADER = -1
 
 def cluster_id(consumer: KafkaConsumer) -> str | None:
     """The id of the cluster, the same at all its brokers; None if they do not say (before Kafka 0.10.1)."""
-    found = consumer._cluster.cluster_id
-    return str(found) if found else None
+    id = consumer._cluster.cluster_id
+    return str(id) if id else None
 
 
 def topic_ids(consumer: KafkaConsumer, topics: Iterable[str]) -> dict[str, str]:
     """The ids of topics: one that is deleted and made again has another (KIP-516). Topics whose id the brokers do not
     tell (before Kafka 2.8) are left out.
     """
-    found = {topic: consumer._cluster.topic_id(topic) for topic in topics}
-    return {topic: str(id) for topic, id in found.items() if id is not None}
+    ids = {topic: consumer._cluster.topic_id(topic) for topic in topics}
+    return {topic: str(id) for topic, id in ids.items() if id is not None}
 
 
 def without_leader(consumer: KafkaConsumer, places: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
@@ -33,8 +33,8 @@ def offsets_of(
     ask: Callable[[list[TopicPartition]], dict[TopicPartition, int]], places: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
     """Result of `ask`, the consumer's `beginning_offsets` or `end_offsets`, for partitions. Raises KafkaError."""
-    wanted = list(places)
+    partitions = list(places)
     try:
-        return ask(wanted)
+        return ask(partitions)
     except KeyError:  # it leaves out a partition without a leader, and misses it then
         raise LeaderNotAvailableError("a partition lost its leader meanwhile") from None

@@ -21,11 +21,11 @@ _LENGTH = struct.Struct("<Q")
 
 @dataclass(frozen=True)
 class Begin:
-    """Order to read: partitions (topic, number) from their offsets, with the `options` of the consumer. `known`: number
-    of partitions of each topic of the source; with more, it is opened again. None: it reads those that it names.
-    `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the id of the offsets'
-    cluster; None: not known. `ids`: ids of the topics, if known. `away`: partitions of the source that
-    have no leader, and are not read; when one has a leader again, the source is opened again.
+    """Order to read: partitions (topic, number) from their offsets, with the `options` of the consumer.
+    `partition_counts`: number of partitions of each topic of the source; with more, it is opened again. None: it reads
+    those that it names. `time`: the attribute by whose times partitions are aligned; None: they are not. `cluster`: the
+    id of the offsets' cluster; None: not known. `ids`: ids of the topics, if known. `leaderless`: partitions of the
+    source that have no leader, and are not read; when one has a leader again, the source is opened again.
     """
 
     options: dict[str, Any] = field(repr=False)
@@ -34,11 +34,11 @@ class Begin:
     places: Mapping[tuple[str, int], int]
     mapping: SourceMapping
     schema: Schema
-    known: Mapping[str, int] | None
+    partition_counts: Mapping[str, int] | None
     time: int | None
     cluster: str | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
-    away: frozenset[tuple[str, int]] = frozenset()
+    leaderless: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -46,19 +46,19 @@ class Read:
     """Messages that were read and decoded; by partition the next offset, and how many were there beyond it `at` a time
     (s of the monotonic clock, which all processes of a machine share)."""
 
-    decoded: Decoded
+    events: Decoded
     received: int
-    reached: Mapping[str, int]
-    behind: Mapping[str, int]
+    next_offsets: Mapping[str, int]
+    backlogs: Mapping[str, int]
     at: float
 
 
 @dataclass(frozen=True)
 class ReadPart:
-    """Messages of one partition, where they are aligned with others; None: none. `behind` and `at` as in `Read`."""
+    """Messages of one partition, where they are aligned with others; None: none. `backlogs` and `at` as in `Read`."""
 
     portion: PartitionPortion | None
-    behind: Mapping[str, int]
+    backlogs: Mapping[str, int]
     at: float
 
 
@@ -73,7 +73,7 @@ class ReaderFailed:
 class JournaledOffsets:
     """The app has all before these offsets."""
 
-    reached: Mapping[str, int]
+    next_offsets: Mapping[str, int]
 
 
 @dataclass(frozen=True)

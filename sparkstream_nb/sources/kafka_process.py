@@ -75,120 +75,123 @@ class Process:
         self._consumer.assign(list(self._places))
         for place, offset in self._places.items():
             self._consumer.seek(place, offset)
-        self._checked = self._committed = time.monotonic()
-        self._kept: dict[str, int] = {}
+        self._last_check = self._last_commit = time.monotonic()
+        self._journaled_offsets: dict[str, int] = {}
         self._stands: dict[TopicPartition, tuple[int, int]] = {}
-        self._polls, self._polled = 0, self._checked
+        self._polls, self._last_poll = 0, self._last_check
 
     def run(self) -> None:
         """Reads until the pipe is closed or the broker fails. Raises KafkaError and OSError."""
         self._tell_of_silence()
         while True:
-            found = self.read()
+            read_any = self.read()
             self._commit()
-            if time.monotonic() - self._checked > CHECK_SECONDS:
-                self._check(silent=not found)
+            if time.monotonic() - self._last_check > CHECK_SECONDS:
+                self._check(silent=not read_any)
 
     def read(self) -> bool:
         """Pass on messages that come within a moment, and then carry out the orders; true if any message came."""
-        found = self._poll(200)
-        if found:
-            self._gather(found)
-            self._tell(found)
+        records = self._poll(200)
+        if records:
+            self._gather(records)
+            self._tell(records)
         self._obey()
-        return bool(found)
+        return bool(records)
 
     def _poll(self, milliseconds: int) -> dict[TopicPartition, list[Any]]:
-        if self.begin.ids and time.monotonic() - self._polled > CHECK_SECONDS:
+        if self.begin.ids and time.monotonic() - self._last_poll > CHECK_SECONDS:
             # While the app takes its time nothing is asked, and a topic is fetched by its name.
             self._consumer.topics()
             self._check_cluster()
-        self._polled = time.monotonic()
+        self._last_poll = time.monotonic()
         unpark(self._consumer)
         self._polls += 1
-        found: dict[TopicPartition, list[Any]] = self._consumer.poll(milliseconds, max_records=MESSAGES)
-        return found
+        records: dict[TopicPartition, list[Any]] = self._consumer.poll(milliseconds, max_records=MESSAGES)
+        return records
 
-    def _gather(self, found: dict[TopicPartition, list[Any]]) -> None:
+    def _gather(self, records_by_partition: dict[TopicPartition, list[Any]]) -> None:
         """Waits a little for more messages, where few came."""
         end = time.monotonic() + GATHER_SECONDS
-        while sum(map(count_of, found.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
+        while sum(map(count_of, records_by_partition.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
             for place, records in self._poll(int(1000 * left)).items():
-                found.setdefault(place, []).extend(records)
+                records_by_partition.setdefault(place, []).extend(records)
 
-    def _tell(self, found: Mapping[TopicPartition, Sequence[Any]]) -> None:
+    def _tell(self, records_by_partition: Mapping[TopicPartition, Sequence[Any]]) -> None:
         at = time.monotonic()
         self._check_cluster()
-        behind = {}
+        backlogs = {}
         for place in self._places:
             high = self._consumer.highwater(place)
             if high is not None:
-                behind[part_of(*place)] = max(0, high - self._consumer.position(place))
-        parts = [(place, messages_of(found[place])) for place in sorted(found) if found[place]]
+                backlogs[part_of(*place)] = max(0, high - self._consumer.position(place))
+        parts = [(place, messages_of(records)) for place, records in sorted(records_by_partition.items()) if records]
         if self.begin.time is not None:
-            self._tell_parts(parts, behind, at)
+            self._tell_parts(parts, backlogs, at)
             return
-        decoded = self._decode_messages(parts)
-        reached = {part_of(*place): int(messages.offsets[-1]) + 1 for place, messages in parts}
-        write_frame(self._out, Read(decoded, sum(len(m) for _, m in parts), reached, behind, at))
+        events = self._decode_messages(parts)
+        next_offsets = {part_of(*place): int(messages.offsets[-1]) + 1 for place, messages in parts}
+        write_frame(self._out, Read(events, sum(len(m) for _, m in parts), next_offsets, backlogs, at))
 
-    def _tell_parts(self, parts: list[tuple[TopicPartition, Messages]], behind: dict[str, int], at: float) -> None:
+    def _tell_parts(self, parts: list[tuple[TopicPartition, Messages]], backlogs: dict[str, int], at: float) -> None:
         """Writes partition by partition. How much is behind one is said with its messages: no sooner."""
         assert self.begin.time is not None
-        idle = {part: n for part, n in behind.items() if part not in {part_of(*place) for place, _ in parts}}
+        idle = {part: n for part, n in backlogs.items() if part not in {part_of(*place) for place, _ in parts}}
         for place, messages in parts:
             part = part_of(*place)
-            decoded = self._decode_messages([(place, messages)])
-            times = times_of(decoded, len(messages), self.begin.time)
-            told = idle | {part: behind[part]} if part in behind else idle
-            write_frame(self._out, ReadPart(PartitionPortion(part, decoded, messages.offsets, times), told, at))
+            events = self._decode_messages([(place, messages)])
+            times = times_of(events, len(messages), self.begin.time)
+            known_backlogs = idle | {part: backlogs[part]} if part in backlogs else idle
+            portion = PartitionPortion(part, events, messages.offsets, times)
+            write_frame(self._out, ReadPart(portion, known_backlogs, at))
             idle = {}
 
     def _decode_messages(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
         """The events of messages; one without a value, or with a property that is not UTF-8, is rejected."""
         messages = [v for _, m in parts for v in m.values]
-        own = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
-        if own is None and None not in messages:
+        all_properties = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
+        if all_properties is None and None not in messages:
             return self._decoder.decode(cast(list[bytes], messages))
         unread: dict[int, RejectedMessage] = {}
         for i, message in enumerate(messages):
-            properties = None if own is None else own[i]
+            properties = None if all_properties is None else all_properties[i]
             if message is None:
                 unread[i] = RejectedMessage(i, "it has no value (a tombstone)", "")
             elif isinstance(properties, _UnreadProperty):
                 unread[i] = replace(self._decoder.reject(i, properties.reason, message), properties=properties.others)
         full = [i for i in range(len(messages)) if i not in unread]
-        headers = None if own is None else [p for i in full if not isinstance(p := own[i], _UnreadProperty)]
-        found = self._decoder.decode([m for i in full if (m := messages[i]) is not None], headers)
+        headers = None
+        if all_properties is not None:
+            headers = [p for i in full if not isinstance(p := all_properties[i], _UnreadProperty)]
+        events = self._decoder.decode([m for i in full if (m := messages[i]) is not None], headers)
         if not unread:
-            return found
+            return events
         number = np.array(full, np.int64)
-        rejected = [*unread.values(), *(replace(r, message=full[r.message]) for r in found.rejected)]
-        return Decoded(found.columns, number[found.message], tuple(sorted(rejected, key=lambda r: r.message)))
+        rejects = [*unread.values(), *(replace(r, message=full[r.message]) for r in events.rejected)]
+        return Decoded(events.columns, number[events.message], tuple(sorted(rejects, key=lambda r: r.message)))
 
     def _properties_of(self, place: TopicPartition, messages: Messages) -> list[dict[str, str] | _UnreadProperty]:
         """By message the transport properties of siddhi-io-kafka that the mapping names, and such headers."""
-        wanted = self._properties
+        names = self._properties
         out: list[dict[str, str] | _UnreadProperty] = []
         same = {"topic": place.topic, "partition": str(place.partition)}
-        same = {name: value for name, value in same.items() if name in wanted}
-        own = messages.properties or [(None, ())] * len(messages)
+        same = {name: value for name, value in same.items() if name in names}
+        keys_and_headers = messages.properties or [(None, ())] * len(messages)
         for (key, headers), offset, at in zip(
-            own, messages.offsets.tolist(), messages.timestamps.tolist(), strict=True
+            keys_and_headers, messages.offsets.tolist(), messages.timestamps.tolist(), strict=True
         ):
-            raw = {k: v or b"" for k, v in headers if k in wanted and k not in same}
-            if key is not None and "key" in wanted:
+            raw = {k: v or b"" for k, v in headers if k in names and k not in same}
+            if key is not None and "key" in names:
                 raw["key"] = key
             try:
-                found = {k: v.decode() for k, v in raw.items()} | same
+                properties = {k: v.decode() for k, v in raw.items()} | same
             except UnicodeDecodeError:
                 out.append(_UnreadProperty.of(raw, same))
                 continue
-            if "offSet" in wanted:
-                found["offSet"] = str(offset)
-            for name in _TIMES & wanted:
-                found[name] = str(at)
-            out.append(found)
+            if "offSet" in names:
+                properties["offSet"] = str(offset)
+            for name in _TIMES & names:
+                properties[name] = str(at)
+            out.append(properties)
         return out
 
     def _obey(self) -> None:
@@ -197,21 +200,21 @@ class Process:
             while True:
                 order = self._orders.get_nowait()
                 if isinstance(order, JournaledOffsets):
-                    self._kept.update(order.reached)
+                    self._journaled_offsets.update(order.next_offsets)
                     continue
-                held = [p for p in self._places if part_of(*p) in order.parts]
-                self._consumer.resume(*(p for p in self._places if p not in held))
-                self._consumer.pause(*held)
+                partitions = [p for p in self._places if part_of(*p) in order.parts]
+                self._consumer.resume(*(p for p in self._places if p not in partitions))
+                self._consumer.pause(*partitions)
 
     def _commit(self) -> None:
         """Commit the group's offsets at the broker, now and then. They are for its tools: the inbox is authoritative.
         """
-        if not self._kept or time.monotonic() - self._committed < COMMIT_SECONDS:
+        if not self._journaled_offsets or time.monotonic() - self._last_commit < COMMIT_SECONDS:
             return
-        self._committed = time.monotonic()
-        offsets = {p: OffsetAndMetadata(self._kept[part_of(*p)], "", -1)
-                   for p in self._places if part_of(*p) in self._kept}  # fmt: skip
-        self._kept = {}
+        self._last_commit = time.monotonic()
+        offsets = {p: OffsetAndMetadata(self._journaled_offsets[part_of(*p)], "", -1)
+                   for p in self._places if part_of(*p) in self._journaled_offsets}  # fmt: skip
+        self._journaled_offsets = {}
         with contextlib.suppress(KafkaError):
             self._consumer.commit_async(offsets)
 
@@ -220,40 +223,40 @@ class Process:
         at = time.monotonic()
         ends = offsets_of(self._consumer.end_offsets, self._places)
         self._check_cluster()
-        behind = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
-        aligned = self.begin.time is not None
-        nothing = ReadPart(None, behind, at) if aligned else Read(self._decoder.decode([]), 0, {}, behind, at)
+        backlogs = {part_of(*p): max(0, ends[p] - self._consumer.position(p)) for p in self._places}
+        aligns = self.begin.time is not None
+        nothing = ReadPart(None, backlogs, at) if aligns else Read(self._decoder.decode([]), 0, {}, backlogs, at)
         write_frame(self._out, nothing)
 
     def _check(self, *, silent: bool) -> None:
         """Raises KafkaError if the broker is gone or has further partitions, or some with a leader no more or
         again, and where nothing comes of one: the source is opened again then."""
-        self._checked = time.monotonic()
+        self._last_check = time.monotonic()
         self._check_leaders()
         self._check_movement()
         if silent:
             self._tell_of_silence()
-        for topic, count in (self.begin.known or {}).items():
+        for topic, count in (self.begin.partition_counts or {}).items():
             if len(self._consumer.partitions_for_topic(topic) or ()) != count:
                 raise KafkaError(f"topic '{topic}' has other partitions than before")
 
     def _check_leaders(self) -> None:
-        if lost := without_leader(self._consumer, self._places):
-            raise LeaderNotAvailableError(f"no leader for {', '.join(part_of(*p) for p in sorted(lost))}")
-        if self.begin.away:
+        if leaderless := without_leader(self._consumer, self._places):
+            raise LeaderNotAvailableError(f"no leader for {', '.join(part_of(*p) for p in sorted(leaderless))}")
+        if self.begin.leaderless:
             self._consumer.topics()  # metadata of an unread partition is not requested otherwise
-            away = {TopicPartition(*p) for p in self.begin.away}
-            if back := away - without_leader(self._consumer, away):
+            former_leaderless = {TopicPartition(*p) for p in self.begin.leaderless}
+            if back := former_leaderless - without_leader(self._consumer, former_leaderless):
                 raise KafkaError(f"there is a leader again for {', '.join(part_of(*p) for p in sorted(back))}")
 
     def _check_movement(self) -> None:
-        paused = self._consumer.paused()
+        paused_partitions = self._consumer.paused()
         for place in self._places:
             at, high = self._consumer.position(place), self._consumer.highwater(place)
-            known, since = self._stands.get(place, (None, 0))
-            if place in paused or not high or high <= at:
+            last_position, since = self._stands.get(place, (None, 0))
+            if place in paused_partitions or not high or high <= at:
                 self._stands.pop(place, None)
-            elif at != known:
+            elif at != last_position:
                 self._stands[place] = at, self._polls
             elif self._polls - since > MOST_IN_VAIN:
                 raise KafkaError(f"nothing comes of {part_of(*place)}, where {high - at:,} messages are")

@@ -50,19 +50,19 @@ class Messages:
     def since(self, offset: int) -> Messages:
         """The messages from an offset on."""
         skip = int(np.searchsorted(self.offsets, offset))
-        own = None if self.properties is None else self.properties[skip:]
-        return Messages(self.offsets[skip:], self.timestamps[skip:], self.values[skip:], own)
+        properties = None if self.properties is None else self.properties[skip:]
+        return Messages(self.offsets[skip:], self.timestamps[skip:], self.values[skip:], properties)
 
 
 def read_batches(consumer: Any, *, properties: bool = False) -> bool:
     """Makes a consumer return a record for each batch, if its kafka-python is as it should be; whether it does.
     `properties`: with keys and headers."""
     try:
-        found = consumer._fetcher.PartitionRecords
-        known = list(inspect.signature(found._unpack_records).parameters)
+        records_class = consumer._fetcher.PartitionRecords
+        parameters = list(inspect.signature(records_class._unpack_records).parameters)
     except (AttributeError, TypeError, ValueError):
         return False
-    if found is not fetcher.Fetcher.PartitionRecords or known != _UNPACKED:
+    if records_class is not fetcher.Fetcher.PartitionRecords or parameters != _UNPACKED:
         return False
     consumer._fetcher.PartitionRecords = _BatchesWithProperties if properties else _Batches
     return True
@@ -85,12 +85,12 @@ def messages_of(records: Sequence[Any]) -> Messages:
     parts = [r.value if isinstance(r.value, Messages) else _alone(r) for r in records]
     if len(parts) == 1:
         return parts[0]
-    own = [p for part in parts for p in part.properties or ()]
+    properties = [p for part in parts for p in part.properties or ()]
     return Messages(
         np.concatenate([_NONE, *(p.offsets for p in parts)]),
         np.concatenate([_NONE, *(p.timestamps for p in parts)]),
         [v for part in parts for v in part.values],
-        own if parts and all(p.properties is not None for p in parts) else None,
+        properties if parts and all(p.properties is not None for p in parts) else None,
     )
 
 
@@ -118,23 +118,23 @@ class _Batches(fetcher.Fetcher.PartitionRecords):
     properties = False
 
     def _unpack_records(self, tp: Any, records: Any, key_deserializer: Any, value_deserializer: Any) -> Iterator[Any]:
-        whole = _FetchedBatches(records, self.fetch_offset, self.properties)
-        return super()._unpack_records(tp, whole, key_deserializer, value_deserializer)
+        batches = _FetchedBatches(records, self.fetch_offset, self.properties)
+        return super()._unpack_records(tp, batches, key_deserializer, value_deserializer)
 
     def take(self, n: int | None = None) -> list[Any]:
         """Batches with `n` messages, or as many more as are in the last of them."""
         out = _TakenRecords()
         while (n is None or len(out) < n) and self.record_iterator is not None:
             try:
-                found = super().take(1)
+                records = super().take(1)
             except Exception as error:  # told with the next call, as kafka-python does
                 if not out:
                     raise
                 self._next_inline_exception = error
                 break
-            if not found:
+            if not records:
                 break
-            out.extend(found)
+            out.extend(records)
         return out
 
 
@@ -173,12 +173,12 @@ class _Batch:
         if not count:
             return
         data = bytes(memoryview(batch._buffer)[batch._pos :])
-        found = records_of(data, count, properties=self._properties)
-        appended = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock applies to all
-        times = np.full(count, batch.max_timestamp) if appended else found.timestamps + batch.first_timestamp
-        found = Messages(found.offsets + batch.base_offset, times, found.values, found.properties)
-        last = int(found.offsets[-1])
-        yield _ConsumerRecord(found.since(self._begin), last, batch.max_timestamp, batch.timestamp_type, len(data))
+        messages = records_of(data, count, properties=self._properties)
+        has_append_time = batch.timestamp_type == batch.LOG_APPEND_TIME  # then the broker's clock applies to all
+        times = np.full(count, batch.max_timestamp) if has_append_time else messages.timestamps + batch.first_timestamp
+        messages = Messages(messages.offsets + batch.base_offset, times, messages.values, messages.properties)
+        last = int(messages.offsets[-1])
+        yield _ConsumerRecord(messages.since(self._begin), last, batch.max_timestamp, batch.timestamp_type, len(data))
 
 
 @dataclass
@@ -223,20 +223,20 @@ def records_of(data: bytes, count: int, *, properties: bool = False) -> Messages
         raise CorruptRecordError("Found invalid record structure") from None
     if at != len(data):
         raise CorruptRecordError(f"{len(data) - at} unconsumed bytes after all records consumed")
-    padded = np.frombuffer(data + bytes(_MOST_BYTES * 8), np.uint8)
+    padded_bytes = np.frombuffer(data + bytes(_MOST_BYTES * 8), np.uint8)
     place = np.array(starts, np.int64) + 1
-    timestamps, place = _numbers(padded, place)
-    offsets, place = _numbers(padded, place)
-    lengths, place = _numbers(padded, place)
+    timestamps, place = _numbers(padded_bytes, place)
+    offsets, place = _numbers(padded_bytes, place)
+    lengths, place = _numbers(padded_bytes, place)
     keys = place, lengths
-    sizes, place = _numbers(padded, _within(place + np.maximum(lengths, 0), data))
+    sizes, place = _numbers(padded_bytes, _within(place + np.maximum(lengths, 0), data))
     end = np.array(ends, np.int64)
     if (place + np.maximum(sizes, 0) >= end + 1).any():
         raise CorruptRecordError("Found invalid record structure")
     values = _cut(data, place, sizes)
     if not properties:
         return Messages(offsets, timestamps, values)
-    headers = _headers(data, padded, place + np.maximum(sizes, 0), end)
+    headers = _headers(data, padded_bytes, place + np.maximum(sizes, 0), end)
     return Messages(offsets, timestamps, values, list(zip(_cut(data, *keys), headers, strict=True)))
 
 
@@ -248,9 +248,9 @@ def _cut(data: bytes, place: Array, sizes: Array) -> list[bytes | None]:
     return out
 
 
-def _headers(data: bytes, padded: Array, place: Array, ends: Array) -> list[Sequence[tuple[str, bytes | None]]]:
+def _headers(data: bytes, padded_bytes: Array, place: Array, ends: Array) -> list[Sequence[tuple[str, bytes | None]]]:
     """The headers of records, which begin at places and end where the records do."""
-    counts, place = _numbers(padded, place)
+    counts, place = _numbers(padded_bytes, place)
     out: list[Sequence[tuple[str, bytes | None]]] = [()] * len(place)
     for i in np.flatnonzero(counts).tolist():
         out[i] = _headers_of(data, int(counts[i]), int(place[i]), int(ends[i]))
@@ -258,21 +258,21 @@ def _headers(data: bytes, padded: Array, place: Array, ends: Array) -> list[Sequ
 
 
 def _headers_of(data: bytes, count: int, at: int, end: int) -> list[tuple[str, bytes | None]]:
-    found: list[tuple[str, bytes | None]] = []
+    headers: list[tuple[str, bytes | None]] = []
     try:
         for _ in range(count):
             size, at = decode_varint(data, at)
             name, at = data[at : at + size].decode(), at + size
             size, at = decode_varint(data, at)
-            found.append((name, data[at : at + size] if size >= 0 else None))
+            headers.append((name, data[at : at + size] if size >= 0 else None))
             at += max(size, 0)
             if at > end:
                 break
     except (IndexError, ValueError):
         at = -1
-    if at != end or len(found) != count:
+    if at != end or len(headers) != count:
         raise CorruptRecordError("Found invalid record structure")
-    return found
+    return headers
 
 
 def _within(place: Array, data: bytes) -> Array:
@@ -283,14 +283,14 @@ def _within(place: Array, data: bytes) -> Array:
 
 def _numbers(data: Array, place: Array) -> tuple[Array, Array]:
     """The numbers (int64) that begin at places, and the places after them: zigzag and base 128."""
-    found = np.zeros(len(place), np.uint64)
+    numbers = np.zeros(len(place), np.uint64)
     going = np.ones(len(place), np.bool_)
     for i in range(_MOST_BYTES):
         byte = data[place]
-        found |= np.where(going, byte & np.uint8(0x7F), np.uint8(0)).astype(np.uint64) << np.uint64(7 * i)
+        numbers |= np.where(going, byte & np.uint8(0x7F), np.uint8(0)).astype(np.uint64) << np.uint64(7 * i)
         place = place + going
         going = going & (byte >= 0x80)
         if not going.any():
             break
-    signed = (found >> np.uint64(1)).astype(np.int64) ^ -(found & np.uint64(1)).astype(np.int64)
-    return signed, place
+    signed_numbers = (numbers >> np.uint64(1)).astype(np.int64) ^ -(numbers & np.uint64(1)).astype(np.int64)
+    return signed_numbers, place

@@ -80,49 +80,50 @@ class EventTime:
 @dataclass
 class _Beginning:
     """Starting offsets of partitions (topic, number) of a `cluster` (None: its id is not known), and the partitions
-    that are `away`, as they have no leader. `ids`: ids of topics, if known. `moved`: changes of the
-    position with that. `said`: messages for the user.
+    that are `leaderless`, as they have no leader. `ids`: ids of topics, if known. `changes`: changes of the
+    position with that. `notes`: messages for the user.
     """
 
     cluster: str | None
     ids: dict[str, str]
     places: dict[tuple[str, int], int] = field(default_factory=dict)
-    away: frozenset[tuple[str, int]] = frozenset()
-    moved: dict[str, Any] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    leaderless: frozenset[tuple[str, int]] = frozenset()
+    changes: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
-    def known(self, reached: Mapping[str, Any]) -> dict[str, int]:
+    def offsets_here(self, positions: Mapping[str, Any]) -> dict[str, int]:
         """The offsets of a position, if it is of this cluster; else none, and they are dropped."""
-        known = {part: offset for part, offset in reached.items() if not part.startswith("@")}
-        former = reached.get(PLACE)
-        if self.cluster is None or former == self.cluster:
-            return known
-        self.moved[PLACE] = self.cluster
-        if former is None:
-            return known
-        self.said.append(
-            f"it has read from another Kafka cluster until now ({former}), and begins anew at this one ({self.cluster})"
+        offsets = {part: offset for part, offset in positions.items() if not part.startswith("@")}
+        previous_cluster = positions.get(PLACE)
+        if self.cluster is None or previous_cluster == self.cluster:
+            return offsets
+        self.changes[PLACE] = self.cluster
+        if previous_cluster is None:
+            return offsets
+        self.notes.append(
+            f"it has read from another Kafka cluster until now ({previous_cluster}), and begins anew at this one "
+            f"({self.cluster})"
         )
-        self.moved |= dict.fromkeys(known)
+        self.changes |= dict.fromkeys(offsets)
         return {}
 
-    def made_again(self, reached: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-        """The topics with `known` partitions that were deleted since, and made again: their offsets go."""
-        self.moved |= {_id_of(t): id for t, id in self.ids.items() if reached.get(_id_of(t)) != id}
-        read = {part.rpartition(":")[0] for part in known}
-        out = [t for t, id in self.ids.items() if t in read and reached.get(_id_of(t)) not in (None, id)]
-        self.said += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in out]
-        self.moved |= {part: None for part in known if part.rpartition(":")[0] in out}
+    def made_again(self, positions: Mapping[str, Any], partitions: Iterable[str]) -> list[str]:
+        """The topics of known `partitions` that were deleted since, and made again: their offsets go."""
+        self.changes |= {_id_of(t): id for t, id in self.ids.items() if positions.get(_id_of(t)) != id}
+        read = {part.rpartition(":")[0] for part in partitions}
+        out = [t for t, id in self.ids.items() if t in read and positions.get(_id_of(t)) not in (None, id)]
+        self.notes += [f"topic '{t}' was deleted and made again, and is read from its beginning" for t in out]
+        self.changes |= {part: None for part in partitions if part.rpartition(":")[0] in out}
         return out
 
 
 @dataclass
 class _Child:
-    """A process that reads some `parts`. `held`: partitions that it must not read now."""
+    """A process that reads some `parts`. `paused_parts`: partitions that it must not read now."""
 
     process: subprocess.Popen[bytes]
     parts: frozenset[str]
-    held: frozenset[str] = frozenset()
+    paused_parts: frozenset[str] = frozenset()
     writing: threading.Lock = field(default_factory=threading.Lock)
     listener: threading.Thread | None = None
 
@@ -151,47 +152,48 @@ class KafkaReader:
         self._children: list[_Child] = []
         self._frames: queue.Queue[_Frame] = queue.Queue(_FRAMES_AHEAD)
         self._alignment: Alignment | None = None
-        self._behind: dict[str, int] = {}
-        self._known: dict[str, int] = {}
-        self._begun: ReadMessages | None = None
+        self._backlogs: dict[str, int] = {}
+        self._partition_counts: dict[str, int] = {}
+        self._first_messages: ReadMessages | None = None
         self._nothing = decoder(mapping, schema).decode([])
         self._parts: set[str] = set()
-        self._told: dict[str, float] = {}
+        self._backlog_times: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         try:
-            found = self._begins(reached)
+            beginning = self._begins(positions)
         except (KafkaError, OSError) as error:
             raise SourceUnavailable(_reason(error)) from None
-        shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(found.places)))]
-        for i, (place, offset) in enumerate(sorted(found.places.items())):
+        shares: list[dict[tuple[str, int], int]] = [{} for _ in range(_processes(len(beginning.places)))]
+        for i, (place, offset) in enumerate(sorted(beginning.places.items())):
             shares[i % len(shares)][place] = offset
         # Where it began is kept at once: without an event, another start would begin elsewhere.
-        self._begun = ReadMessages(self._nothing, 0, found.moved, lasting=True) if found.moved else None
+        moved = beginning.changes
+        self._first_messages = ReadMessages(self._nothing, 0, moved, lasting=True) if moved else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
-        self._behind, self._told = {}, {}
-        away = {part_of(*place) for place in found.away}
-        self._parts = {part_of(*place) for place in found.places} | away
-        aligned = self._time if len(self._parts) > 1 else None
-        self._alignment = None if aligned is None else Alignment(self._parts, aligned.latest)
+        self._backlogs, self._backlog_times = {}, {}
+        leaderless = {part_of(*place) for place in beginning.leaderless}
+        self._parts = {part_of(*place) for place in beginning.places} | leaderless
+        event_time = self._time if len(self._parts) > 1 else None
+        self._alignment = None if event_time is None else Alignment(self._parts, event_time.latest)
         if self._alignment is not None:
-            self._alignment.away(away)
-        attribute = None if aligned is None else aligned.attribute
+            self._alignment.mark_unavailable(leaderless)
+        attribute = None if event_time is None else event_time.attribute
         for share in shares:
             options, commits = dict(self.place.options), self.place.commits
-            known = None if self.place.partitions is not None else self._known
+            partition_counts = None if self.place.partitions is not None else self._partition_counts
             self._start(
-                Begin(options, self.place.group, commits, share, self._mapping, self._schema, known, attribute,
-                      found.cluster, found.ids, found.away)
+                Begin(options, self.place.group, commits, share, self._mapping, self._schema, partition_counts,
+                      attribute, beginning.cluster, beginning.ids, beginning.leaderless)
             )  # fmt: skip
-        return "; ".join(found.said) or None
+        return "; ".join(beginning.notes) or None
 
     def read(self, seconds: float) -> ReadMessages | None:
-        if self._begun is not None:
-            begun, self._begun = self._begun, None
-            return begun
+        if self._first_messages is not None:
+            first, self._first_messages = self._first_messages, None
+            return first
         try:
             frame = self._frames.get(timeout=seconds)
         except queue.Empty:
@@ -201,43 +203,43 @@ class KafkaReader:
             return self._take_aligned(self._alignment)
         if isinstance(frame, ReaderFailed):
             raise SourceUnavailable(frame.reason)
-        self._behind |= frame.behind
-        self._told |= dict.fromkeys(frame.behind, frame.at)
+        self._backlogs |= frame.backlogs
+        self._backlog_times |= dict.fromkeys(frame.backlogs, frame.at)
         if isinstance(frame, ReadPart):
             assert self._alignment is not None
             if frame.portion is not None:
                 self._alignment.put(frame.portion)
-            self._alignment.behind(frame.behind)
+            self._alignment.set_backlogs(frame.backlogs)
             return self._take_aligned(self._alignment)
-        return ReadMessages(frame.decoded, frame.received, frame.reached) if frame.received else None
+        return ReadMessages(frame.events, frame.received, frame.next_offsets) if frame.received else None
 
     def _take_aligned(self, alignment: Alignment) -> ReadMessages | None:
         """Messages that need not wait for other partitions any more. Partitions with many waiting messages are not read
         meanwhile.
         """
-        found = alignment.take()
-        held = alignment.held()
+        aligned = alignment.take()
+        paused_parts = alignment.paused_partitions()
         for child in self._children:
-            if child.held != held & child.parts:
-                child.held = held & child.parts
-                child.tell(Hold(child.held))
-        return None if found is None else ReadMessages(found.decoded, found.received, found.reached)
+            if child.paused_parts != paused_parts & child.parts:
+                child.paused_parts = paused_parts & child.parts
+                child.tell(Hold(child.paused_parts))
+        return None if aligned is None else ReadMessages(aligned.events, aligned.messages, aligned.next_offsets)
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         if not self.place.commits:
             return
         for child in self._children:
-            if own := {part: offset for part, offset in taken.reached.items() if part in child.parts}:
-                child.tell(JournaledOffsets(own))
+            if offsets := {part: offset for part, offset in messages.reached.items() if part in child.parts}:
+                child.tell(JournaledOffsets(offsets))
 
     def busy(self, *, full: bool) -> None:
         pass
 
     def behind(self) -> Behind | None:
-        if not self._parts or not self._parts <= self._told.keys():
+        if not self._parts or not self._parts <= self._backlog_times.keys():
             return None
         waiting = {} if self._alignment is None else self._alignment.waiting_by_partition()
-        return Behind(min(self._told.values()), {p: n + waiting.get(p, 0) for p, n in self._behind.items()})
+        return Behind(min(self._backlog_times.values()), {p: n + waiting.get(p, 0) for p, n in self._backlogs.items()})
 
     def close(self) -> None:
         self.cancel()
@@ -257,65 +259,67 @@ class KafkaReader:
         for child in children:
             child.process.kill()
 
-    def _begins(self, reached: Mapping[str, Any]) -> _Beginning:
+    def _begins(self, positions: Mapping[str, Any]) -> _Beginning:
         """Raises SourceUnavailable if a topic or partition is missing or all are without a leader, and KafkaError.
         """
         with _consumer(self.place) as consumer:
-            wanted = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
+            partitions = [p for topic in self.place.topics for p in self._partitions(consumer, topic)]
             out = _Beginning(cluster_id(consumer), topic_ids(consumer, self.place.topics))
-            known = out.known(reached)
-            again = out.made_again(reached, known)
-            away = without_leader(consumer, wanted)
-            out.away = frozenset((p.topic, p.partition) for p in away)
-            out.moved |= {part_of(p.topic, p.partition): 0 for p in away if p.topic in again}
-            if len(away) == len(wanted):
+            offsets = out.offsets_here(positions)
+            again = out.made_again(positions, offsets)
+            leaderless = without_leader(consumer, partitions)
+            out.leaderless = frozenset((p.topic, p.partition) for p in leaderless)
+            out.changes |= {part_of(p.topic, p.partition): 0 for p in leaderless if p.topic in again}
+            if len(leaderless) == len(partitions):
                 raise SourceUnavailable(f"no partition of {', '.join(self.place.topics)} has a leader")
-            if away:
-                names = ", ".join(part_of(*p) for p in sorted(away))
-                out.said.append(f"without a leader, and not read until there is one: {names}")
-            there = [p for p in wanted if p not in away]
-            first = offsets_of(consumer.beginning_offsets, there)
-            last = offsets_of(consumer.end_offsets, there)
-            for p in there:
+            if leaderless:
+                names = ", ".join(part_of(*p) for p in sorted(leaderless))
+                out.notes.append(f"without a leader, and not read until there is one: {names}")
+            available = [p for p in partitions if p not in leaderless]
+            first = offsets_of(consumer.beginning_offsets, available)
+            last = offsets_of(consumer.end_offsets, available)
+            for p in available:
                 name = part_of(p.topic, p.partition)
-                begin = known.get(name)
+                begin = offsets.get(name)
                 if p.topic in again:
                     begin = first[p]
                 elif begin is None:
-                    begin = self._first(consumer, p, first[p], last[p], added=bool(known))
+                    begin = self._first(consumer, p, first[p], last[p], is_new=bool(offsets))
                 elif begin < first[p]:
-                    out.said.append(f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread")
+                    out.notes.append(
+                        f"{first[p] - begin:,} messages of {name} are gone: the broker removed them unread"
+                    )
                     begin = first[p]
                 elif begin > last[p]:
-                    out.said.append(f"{name} was read up to {begin:,} and ends at {last[p]:,}: it was made again, and "
+                    out.notes.append(f"{name} was read up to {begin:,} and ends at {last[p]:,}: it was made again, and "
                                     "is read from its beginning")  # fmt: skip
                     begin = first[p]
                 out.places[p.topic, p.partition] = begin
-                if p.topic in again or known.get(name) != begin:
-                    out.moved[name] = begin
+                if p.topic in again or offsets.get(name) != begin:
+                    out.changes[name] = begin
         return out
 
-    def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, added: bool) -> int:
-        """Starting offset of a partition that was never read. One that was `added` later, or had no leader when others
+    def _first(self, consumer: KafkaConsumer, p: TopicPartition, first: int, last: int, *, is_new: bool) -> int:
+        """Starting offset of a partition that was never read. One that `is_new`, or had no leader when others
         began, is read from its beginning.
         """
         begin = self.place.starts.get((p.topic, p.partition))
         if begin is None:
             begin = consumer.committed(p)
         if begin is None:
-            return last if self.place.latest and not added else first
+            return last if self.place.latest and not is_new else first
         return begin if first <= begin <= last else first
 
     def _partitions(self, consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:
-        known = consumer.partitions_for_topic(topic)
-        if not known:
+        numbers = consumer.partitions_for_topic(topic)
+        if not numbers:
             raise SourceUnavailable(f"the broker has no topic '{topic}'")
-        self._known[topic] = len(known)
-        wanted = self.place.partitions
-        missing = sorted((wanted or frozenset()) - known)
+        self._partition_counts[topic] = len(numbers)
+        chosen_numbers = self.place.partitions
+        missing = sorted((chosen_numbers or frozenset()) - numbers)
         if missing:
             raise SourceUnavailable(f"topic '{topic}' has no partition {missing[0]}")
-        return [TopicPartition(topic, p) for p in sorted(known if wanted is None else wanted)]
+        return [TopicPartition(topic, p) for p in sorted(numbers if chosen_numbers is None else chosen_numbers)]
 
     def _start(self, begin: Begin) -> None:
         path = os.environ.get("PYTHONPATH", "")

@@ -41,33 +41,35 @@ class ListeningReader:
         self._rows = RowDecoder(schema, mapping)
         self._keys = _number_properties(mapping.headers, self._rows.keys)
         self._readers: dict[LogTable, list[_Read]] = {}
-        self._begun: ReadMessages | None = None
-        self._cancelled = threading.Event()
+        self._first_messages: ReadMessages | None = None
+        self._cancel_event = threading.Event()
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
-        self._cancelled.clear()
-        here, former = self._log.place, reached.get(PLACE)
-        elsewhere = former is not None and former != here
-        kept = None if elsewhere else reached.get(self._log.part)
+    def open(self, positions: Mapping[str, Any]) -> str | None:
+        self._cancel_event.clear()
+        here, previous_place = self._log.place, positions.get(PLACE)
+        elsewhere = previous_place is not None and previous_place != here
+        stored_position = None if elsewhere else positions.get(self._log.part)
         self._readers = {}
         try:
-            position, said = self._log.open(kept)
+            position, note = self._log.open(stored_position)
         except StoreError as error:
             raise SourceUnavailable(str(error)) from None
-        self._begun = None
-        if kept is None:
+        self._first_messages = None
+        if stored_position is None:
             # Another table or slot that was read before has no place any more.
-            begins = {**dict.fromkeys(reached), PLACE: here, self._log.part: position}
-            self._begun = ReadMessages(self._rows.empty(), 0, begins, lasting=True, token=position)
+            begins = {**dict.fromkeys(positions), PLACE: here, self._log.part: position}
+            self._first_messages = ReadMessages(self._rows.empty(), 0, begins, lasting=True, token=position)
         if elsewhere:
-            return f"it has read from {former} until now: at {here} it begins with what is committed from now on"
-        return said
+            return (
+                f"it has read from {previous_place} until now: at {here} it begins with what is committed from now on"
+            )
+        return note
 
     def read(self, seconds: float) -> ReadMessages | None:
-        if self._begun is not None:
-            begun, self._begun = self._begun, None
-            return begun
-        if self._cancelled.is_set():
+        if self._first_messages is not None:
+            first, self._first_messages = self._first_messages, None
+            return first
+        if self._cancel_event.is_set():
             return None
         try:
             portion = self._log.read(seconds, PORTION)
@@ -76,9 +78,9 @@ class ListeningReader:
         return None if portion is None else self._messages(portion)
 
     def _messages(self, portion: LogPortion) -> ReadMessages:
-        changes, reached = portion.changes, {self._log.part: portion.position}
+        changes, positions = portion.changes, {self._log.part: portion.position}
         if not changes:
-            return ReadMessages(self._rows.empty(), 0, reached, lasting=True, token=portion.position)
+            return ReadMessages(self._rows.empty(), 0, positions, lasting=True, token=portion.position)
         rows: list[list[Any]] = []
         table, readers = None, []
         for change in changes:
@@ -97,9 +99,9 @@ class ListeningReader:
                 return self._log.why_not_logged(key.removeprefix(BEFORE))
             return f"the {changes[i].operation} has no value of '{key}'"
 
-        decoded = self._rows.decode(rows, why_null)
+        events = self._rows.decode(rows, why_null)
         # A change has no event where the operation is not listened to, but never here: the log leaves those out.
-        return ReadMessages(decoded, len(changes), reached, lasting=True, token=portion.position)
+        return ReadMessages(events, len(changes), positions, lasting=True, token=portion.position)
 
     def _readers_of(self, table: LogTable) -> list[_Read]:
         readers = self._readers.get(table)
@@ -139,10 +141,10 @@ class ListeningReader:
 
         return read
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        if isinstance(taken.token, list):
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        if isinstance(messages.token, list):
             try:
-                self._log.confirm(taken.token)
+                self._log.confirm(messages.token)
             except StoreError as error:
                 raise SourceUnavailable(str(error)) from None
 
@@ -161,7 +163,7 @@ class ListeningReader:
         self._log.close()
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
         self._log.cancel()
 
 

@@ -42,16 +42,16 @@ class NatsReader:
         self.place, self._decoder = place, decoder
         self._waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
         self._connection: NatsConnection | None = None
-        self._lost = 0
+        self._reported_losses = 0
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         try:
             self._connection = NatsConnection(self.place.servers)
             self._connection.subscribe(self.place.subject, self.place.group, self._take)
         except NatsFailed as error:
             raise SourceUnavailable(str(error)) from None
-        self._lost = 0
+        self._reported_losses = 0
         return None
 
     async def _take(self, message: bytes) -> None:
@@ -63,23 +63,23 @@ class NatsReader:
                 await asyncio.sleep(_POLL)
 
     def read(self, seconds: float) -> ReadMessages | None:
-        found: list[bytes] = []
+        messages: list[bytes] = []
         with contextlib.suppress(queue.Empty):
-            found.append(self._waiting.get(timeout=seconds))
+            messages.append(self._waiting.get(timeout=seconds))
             end = time.monotonic() + GATHER_SECONDS
-            while len(found) < MOST_WAITING:
-                found.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+            while len(messages) < MOST_WAITING:
+                messages.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
         connection = self._connection
-        lost = 0 if connection is None else connection.lost - self._lost
-        if found or lost:
-            self._lost += lost
-            decoded = self._decoder.decode(found)
-            return ReadMessages(_with_lost(decoded, lost), len(found), lasting=lost > 0)
+        lost_messages = 0 if connection is None else connection.dropped_messages - self._reported_losses
+        if messages or lost_messages:
+            self._reported_losses += lost_messages
+            events = self._decoder.decode(messages)
+            return ReadMessages(_with_lost(events, lost_messages), len(messages), lasting=lost_messages > 0)
         if connection is None or not connection.open:
             raise SourceUnavailable(f"{self.place.servers} ended the connection")
         return None
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         pass
 
     def busy(self, *, full: bool) -> None:
@@ -97,9 +97,9 @@ class NatsReader:
         """A call ends on its own, within seconds."""
 
 
-def _with_lost(decoded: Decoded, lost: int) -> Decoded:
+def _with_lost(events: Decoded, lost_messages: int) -> Decoded:
     """With an error for messages that were dropped."""
-    if not lost:
-        return decoded
-    why = f"{lost:,} messages were dropped: the app did not take them in time"
-    return replace(decoded, rejected=(*decoded.rejected, RejectedMessage(0, why, "")))
+    if not lost_messages:
+        return events
+    why = f"{lost_messages:,} messages were dropped: the app did not take them in time"
+    return replace(events, rejected=(*events.rejected, RejectedMessage(0, why, "")))

@@ -54,16 +54,16 @@ class Folder:
     def entries(self) -> Iterator[os.DirEntry[str]]:
         """Entries of the folder, in no order. A path of an entry means nothing: use its name."""
         if self._at is None:
-            with os.scandir(self.path) as found:
-                yield from found
+            with os.scandir(self.path) as entries:
+                yield from entries
             return
         # A descriptor of O_PATH cannot be listed.
-        listed = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._at)
+        descriptor = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self._at)
         try:
-            with os.scandir(listed) as found:
-                yield from found
+            with os.scandir(descriptor) as entries:
+                yield from entries
         finally:
-            os.close(listed)
+            os.close(descriptor)
 
     def stat(self, name: str) -> os.stat_result:
         """The file of this name. Raises FileNotFoundError, and Linked if it is not a plain file."""
@@ -78,8 +78,8 @@ class Folder:
             self.stat(name)  # a link is one, in words
             raise
         try:
-            found = _plain(os.fstat(file), path)
-            if self._at is None and not os.path.samestat(found, self._looked_at(name)):
+            file_stat = _plain(os.fstat(file), path)
+            if self._at is None and not os.path.samestat(file_stat, self._looked_at(name)):
                 raise Linked(f"{path} is a symbolic link now")
             return os.fdopen(file, "rb")
         except BaseException:
@@ -144,11 +144,11 @@ class Folder:
         return os.stat(self.path / name, follow_symlinks=False)
 
 
-def _plain(found: os.stat_result, path: Path) -> os.stat_result:
-    if not stat.S_ISREG(found.st_mode):
-        what = "a symbolic link, which is not followed" if stat.S_ISLNK(found.st_mode) else "no plain file"
+def _plain(file_stat: os.stat_result, path: Path) -> os.stat_result:
+    if not stat.S_ISREG(file_stat.st_mode):
+        what = "a symbolic link, which is not followed" if stat.S_ISLNK(file_stat.st_mode) else "no plain file"
         raise Linked(f"{path} is {what}")
-    return found
+    return file_stat
 
 
 def _open_descriptor(path: Path, make: bool) -> int:
@@ -182,8 +182,8 @@ def _why(here: Path, path: Path, error: OSError) -> str:
 def _check_resolved(path: Path) -> None:
     if not path.is_dir():
         raise SourceUnavailable(f"there is no folder {path}")
-    found = Path(os.path.realpath(path))
-    if found != path:
+    real_path = Path(os.path.realpath(path))
+    if real_path != path:
         raise SourceUnavailable(
             _why(next((p for p in (*reversed(path.parents), path) if p.is_symlink()), path), path, OSError())
         )

@@ -45,9 +45,9 @@ class Behind:
 class SourceReader(Protocol):
     """Reads one source. Used by one thread, except `cancel` and `behind`."""
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
-        """Continue from `reached`, which is empty at first. Returns a sentence if something between is gone or cannot
-        be read now, and if `reached` is of another place, so that it starts over.
+    def open(self, positions: Mapping[str, Any]) -> str | None:
+        """Continue from `positions`, which is empty at first. Returns a sentence if something between is gone or cannot
+        be read now, and if `positions` is of another place, so that it starts over.
 
         Raises SourceUnavailable.
         """
@@ -60,8 +60,8 @@ class SourceReader(Protocol):
         """
         ...
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        """Note that the result of `read` is in the inbox, on the disk. `refused`: the reasons, by message, for which
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        """Note that the result of `read` is in the inbox, on the disk. `refusals`: the reasons, by message, for which
         events became errors because of their time.
         """
         ...

@@ -47,12 +47,12 @@ _MOST_IN_STEP = 1_000_000
 @dataclass(frozen=True)
 class RecordedApp:
     """An app whose inbox in `folder` is recorded: the `schemas` of all its streams and of the recorded ones
-    (`recorded`), the `shards` of all nodes that there ever were, and how many it `began` with."""
+    (`recorded_schemas`), the `shards` of all nodes that there ever were, and how many it `began` with."""
 
     name: str
     folder: Path
     schemas: Mapping[str, Schema]
-    recorded: Mapping[str, Schema]
+    recorded_schemas: Mapping[str, Schema]
     shards: Sequence[str]
     began: int
 
@@ -71,8 +71,8 @@ class Anonymizing:
     def check(self, schemas: Mapping[str, Schema]) -> None:
         """Raises `Misuse` for attributes that no stream has, shares that are none, and values that cannot be masked."""
         names = dict.fromkeys(a.name for schema in schemas.values() for a in schema)
-        for what, given in (("sample", self.samples), ("mask", self.masks)):
-            for name in given:
+        for what, parameters in (("sample", self.samples), ("mask", self.masks)):
+            for name in parameters:
                 if name not in names:
                     raise Misuse(nearest(f"{what}: no stream has an attribute '{name}'", name, names))
         for name, value in self.samples.items():
@@ -88,22 +88,22 @@ class Anonymizing:
         if name not in self.samples:
             return np.ones(len(column), bool)
         limit = int(self.samples[name] * _SHARES)
-        kept = [v is None or self._hash(b"sample", v) % _SHARES < limit for v in _values(column)]
-        return np.array(kept, bool)[_codes(column)]
+        in_sample = [v is None or self._hash(b"sample", v) % _SHARES < limit for v in _values(column)]
+        return np.array(in_sample, bool)[_codes(column)]
 
     def mask(self, name: str, column: pa.Array, type: Type) -> pa.Array:
         """The column, with masked values if it is among the masks."""
         if name not in self.masks:
             return column
-        masked: list[Any] = []
+        values: list[Any] = []
         for v in _values(column):
             if v is None:
-                masked.append(None)
+                values.append(None)
             elif type is Type.STRING:
-                masked.append(f"{self._hash(b'mask', v):016x}")
+                values.append(f"{self._hash(b'mask', v):016x}")
             else:
-                masked.append(self._hash(b"mask", v) % (1 << (31 if type is Type.INT else 63)))
-        return pa.array(masked, ARROW[type]).take(pa.array(_codes(column)))
+                values.append(self._hash(b"mask", v) % (1 << (31 if type is Type.INT else 63)))
+        return pa.array(values, ARROW[type]).take(pa.array(_codes(column)))
 
     def _hash(self, purpose: bytes, value: Any) -> int:
         text = repr(value).encode()
@@ -112,8 +112,8 @@ class Anonymizing:
 
 def _values(column: pa.Array) -> list[Any]:
     """The distinct values of a column, null among them."""
-    found: list[Any] = column.dictionary_encode(null_encoding="encode").dictionary.to_pylist()
-    return found
+    values: list[Any] = column.dictionary_encode(null_encoding="encode").dictionary.to_pylist()
+    return values
 
 
 def _codes(column: pa.Array) -> Array:
@@ -121,10 +121,10 @@ def _codes(column: pa.Array) -> Array:
     return np.asarray(column.dictionary_encode(null_encoding="encode").indices)
 
 
-def write_recording(app: RecordedApp, path: Path, hidden: Anonymizing | None = None) -> int:
+def write_recording(app: RecordedApp, path: Path, anonymizing: Anonymizing | None = None) -> int:
     """Writes an app's recorded input into a parquet file; returns the number of events. Raises SparkStreamError if its
     beginning is no longer kept, a stream has attributes of type object, or the file cannot be written."""
-    for stream, schema in app.recorded.items():
+    for stream, schema in app.recorded_schemas.items():
         if objects := [a.name for a in schema if a.type is Type.OBJECT]:
             raise SparkStreamError(f"{app.name} cannot be recorded: '{objects[0]}' of stream {stream} is an object.")
     schema = _file_schema(app)
@@ -132,7 +132,7 @@ def write_recording(app: RecordedApp, path: Path, hidden: Anonymizing | None = N
     new = path.with_name(f"{path.name}.new")
     try:
         with pq.ParquetWriter(new, schema, compression="zstd", write_page_checksum=True) as out:
-            for table in _tables(app, schema, hidden):
+            for table in _tables(app, schema, anonymizing):
                 out.write_table(table)
                 count += len(table)
             out.add_key_value_metadata({_ROWS: str(count).encode()})
@@ -150,18 +150,28 @@ def write_recording(app: RecordedApp, path: Path, hidden: Anonymizing | None = N
 
 
 def _file_schema(app: RecordedApp) -> pa.Schema:
-    told = {"version": _VERSION, "app": app.name, "streams": {s: _types(x) for s, x in app.recorded.items()}}
+    metadata = {
+        "version": _VERSION,
+        "app": app.name,
+        "streams": {s: _types(x) for s, x in app.recorded_schemas.items()},
+    }
     text = pa.dictionary(pa.int32(), pa.string())
-    own = [("stream", text), ("timestamp", pa.int64()), ("clock", pa.int64()), ("step", pa.int64()), ("node", text)]
-    columns = [(f"{s}.{a.name}", ARROW[a.type]) for s, x in app.recorded.items() for a in x]
-    return pa.schema([*own, *columns], metadata={_METADATA: to_json(told).encode()})
+    event_columns = [
+        ("stream", text),
+        ("timestamp", pa.int64()),
+        ("clock", pa.int64()),
+        ("step", pa.int64()),
+        ("node", text),
+    ]
+    columns = [(f"{s}.{a.name}", ARROW[a.type]) for s, x in app.recorded_schemas.items() for a in x]
+    return pa.schema([*event_columns, *columns], metadata={_METADATA: to_json(metadata).encode()})
 
 
 def _types(schema: Schema) -> list[list[str]]:
     return [[a.name, a.type.value] for a in schema]
 
 
-def _tables(app: RecordedApp, schema: pa.Schema, hidden: Anonymizing | None) -> Iterator[pa.Table]:
+def _tables(app: RecordedApp, schema: pa.Schema, anonymizing: Anonymizing | None) -> Iterator[pa.Table]:
     clock: int | None = None
     for entry, _ in entries_from(app.folder, {"seq": 0, "at": 0, "skip": 0}):
         if not isinstance(entry, EventsEntry):
@@ -175,9 +185,9 @@ def _tables(app: RecordedApp, schema: pa.Schema, hidden: Anonymizing | None) -> 
         places = assign(batch, Route.parse(entry.route, len(over)), app.schemas, len(over), entry.request)
         shards = np.array([app.shards[k] for k in over], object)
         parts = [
-            _rows(app, schema, stream, batch, _Came(clocks, entry.step, shards[places[stream]]), hidden)
+            _rows(app, schema, stream, batch, _Came(clocks, entry.step, shards[places[stream]]), anonymizing)
             for stream in batch.rows
-            if stream in app.recorded
+            if stream in app.recorded_schemas
         ]
         if parts:
             table = pa.concat_tables(parts)
@@ -192,27 +202,27 @@ class _Came:
 
 
 def _rows(
-    app: RecordedApp, schema: pa.Schema, stream: str, batch: InputBatch, came: _Came, hidden: Anonymizing | None
+    app: RecordedApp, schema: pa.Schema, stream: str, batch: InputBatch, arrival: _Came, anonymizing: Anonymizing | None
 ) -> pa.Table:
     rows = batch.rows[stream]
     n = len(rows.ts)
     columns: dict[str, Any] = {
         "stream": pa.array([stream] * n, pa.string()).dictionary_encode(),
         "timestamp": pa.array(rows.ts, pa.int64()),
-        "clock": pa.array(came.clocks[rows.step], pa.int64()),
-        "step": pa.array(rows.step + came.step, pa.int64()),
-        "node": pa.array(came.nodes.tolist(), pa.string()).dictionary_encode(),
+        "clock": pa.array(arrival.clocks[rows.step], pa.int64()),
+        "step": pa.array(rows.step + arrival.step, pa.int64()),
+        "node": pa.array(arrival.nodes.tolist(), pa.string()).dictionary_encode(),
     }
-    kept = np.ones(n, bool)
+    keep = np.ones(n, bool)
     for attribute, column in zip(app.schemas[stream], rows.columns, strict=True):
         plain = pa.array(column, ARROW[attribute.type]) if isinstance(column, list) else column
         plain = plain.cast(ARROW[attribute.type]) if pa.types.is_dictionary(plain.type) else plain
-        if hidden is not None:
-            kept &= hidden.keep(attribute.name, plain)
-            plain = hidden.mask(attribute.name, plain, attribute.type)
+        if anonymizing is not None:
+            keep &= anonymizing.keep(attribute.name, plain)
+            plain = anonymizing.mask(attribute.name, plain, attribute.type)
         columns[f"{stream}.{attribute.name}"] = plain
-    found = pa.table([columns.get(f.name, pa.nulls(n, f.type)) for f in schema], schema=schema)
-    return found if kept.all() else found.filter(pa.array(kept))
+    table = pa.table([columns.get(f.name, pa.nulls(n, f.type)) for f in schema], schema=schema)
+    return table if keep.all() else table.filter(pa.array(keep))
 
 
 # ----------------------------------------------------------------------------------------------------------- reading
@@ -256,8 +266,8 @@ class RecordingFile:
     @property
     def column_types(self) -> Mapping[str, pa.DataType]:
         """The types of the columns that are read, by name."""
-        own = {"stream": pa.string(), "timestamp": pa.int64(), "clock": pa.int64(), "step": pa.int64()}
-        return own | {f"{s}.{a.name}": ARROW[a.type] for s, schema in self.schemas.items() for a in schema}
+        event_columns = {"stream": pa.string(), "timestamp": pa.int64(), "clock": pa.int64(), "step": pa.int64()}
+        return event_columns | {f"{s}.{a.name}": ARROW[a.type] for s, schema in self.schemas.items() for a in schema}
 
     def match(self, schemas: Mapping[str, Schema]) -> list[str]:
         """The recorded streams that an app of these `schemas` takes. Raises SparkStreamError if there is none, or an
@@ -269,12 +279,12 @@ class RecordingFile:
                 f"of these: {', '.join(schemas)}."
             )
         for s in here:
-            recorded = {a.name: a.type for a in self.schemas[s]}
+            recorded_types = {a.name: a.type for a in self.schemas[s]}
             for a in schemas[s]:
-                if a.name not in recorded:
+                if a.name not in recorded_types:
                     raise SparkStreamError(f"{self.path}: stream {s} was recorded without attribute '{a.name}'.")
-                if recorded[a.name] is not a.type:
-                    types = f"was recorded as {recorded[a.name]}, and is a {a.type} here"
+                if recorded_types[a.name] is not a.type:
+                    types = f"was recorded as {recorded_types[a.name]}, and is a {a.type} here"
                     raise SparkStreamError(f"{self.path}: '{a.name}' of stream {s} {types}.")
         return here
 
@@ -292,9 +302,9 @@ class RecordingFile:
         writers = {s: _StreamChunks(folder, f"{stem}-{i:05d}", s, schemas[s]) for i, s in enumerate(streams)}
         for batch in self._batches():
             for stream in streams:
-                own = batch.filter(pc.equal(batch["stream"].cast(pa.string()), stream))
-                if own.num_rows:
-                    writers[stream].take(own)
+                stream_rows = batch.filter(pc.equal(batch["stream"].cast(pa.string()), stream))
+                if stream_rows.num_rows:
+                    writers[stream].take(stream_rows)
         return [writers[s].close() for s in streams]
 
     def check(self) -> None:
@@ -328,10 +338,10 @@ class RecordingFile:
 
     def add_to(self, cursor: FeedCursor, schemas: Mapping[str, Schema]) -> list[Ranked]:
         """Adds the events of the streams of `schemas` to a feed's rows, and returns them. Raises as `read` does."""
-        found = self.read(schemas, cursor.folder, new_stem())
-        for own in found:
-            cursor.add_ranked(own)
-        return found
+        streams = self.read(schemas, cursor.folder, new_stem())
+        for stream in streams:
+            cursor.add_ranked(stream)
+        return streams
 
     def fill_inbox(self, inbox: Inbox, schemas: Mapping[str, Schema]) -> None:
         """Puts the events of the streams of `schemas` into an inbox, dealt out in turn. Raises as `read` does."""
@@ -354,9 +364,9 @@ def _parse_metadata(path: Path, text: bytes, rows: int) -> RecordingFile:
     return RecordingFile(path, str(members["app"]), schemas, rows)
 
 
-def _holds(type: pa.DataType, wanted: pa.DataType) -> bool:
-    """True if a column of `type` has values of the type `wanted`, with or without a dictionary."""
-    return bool((type.value_type if pa.types.is_dictionary(type) else type) == wanted)
+def _holds(type: pa.DataType, value_type: pa.DataType) -> bool:
+    """True if a column of `type` has values of `value_type`, with or without a dictionary."""
+    return bool((type.value_type if pa.types.is_dictionary(type) else type) == value_type)
 
 
 def _shorten(text: bytes) -> str:
@@ -392,4 +402,4 @@ class _StreamChunks:
         shape = Shape(self.stream, self.schema, "timestamp", {})
         steps = np.concatenate([np.empty(0, np.int64), *self.steps])
         clocks = np.concatenate([np.empty(0, np.int64), *self.clocks])
-        return Ranked(FeedOnDisk(self.chunks), shape, steps, clocks, chunked=True)
+        return Ranked(FeedOnDisk(self.chunks), shape, steps, clocks, is_chunked=True)

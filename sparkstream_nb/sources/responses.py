@@ -16,38 +16,40 @@ class ResponseReader:
 
     def __init__(self, desk: Desk, name: str, decoder: Decoder) -> None:
         self._desk, self._name, self._decoder = desk, name, decoder
-        self._taken: list[Response] = []
-        self._opened = False
+        self._unconfirmed: list[Response] = []
+        self._is_open = False
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         self._desk.open(self._name)
-        self._opened = True
+        self._is_open = True
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
-        self._taken = found = self._desk.take(self._name, seconds)
-        if not found:
+        self._unconfirmed = responses = self._desk.take(self._name, seconds)
+        if not responses:
             return None
-        return ReadMessages(self._decoder.decode([r.body for r in found], [r.properties for r in found]), len(found))
+        return ReadMessages(
+            self._decoder.decode([r.body for r in responses], [r.properties for r in responses]), len(responses)
+        )
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
-        found, self._taken = self._taken, []
-        for response in found:
-            response.kept.set()
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
+        responses, self._unconfirmed = self._unconfirmed, []
+        for response in responses:
+            response.on_disk.set()
 
     def busy(self, *, full: bool) -> None:
         pass
 
     def behind(self) -> Behind | None:
-        return Behind(time.monotonic(), {"responses": self._desk.count_waiting(self._name)}) if self._opened else None
+        return Behind(time.monotonic(), {"responses": self._desk.count_waiting(self._name)}) if self._is_open else None
 
     def close(self) -> None:
-        if self._opened:
-            self._opened = False
+        if self._is_open:
+            self._is_open = False
             self._desk.close(self._name)
-        found, self._taken = self._taken, []
-        for response in found:
+        responses, self._unconfirmed = self._unconfirmed, []
+        for response in responses:
             response.lose()
 
     def cancel(self) -> None:

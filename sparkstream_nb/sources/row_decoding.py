@@ -47,10 +47,10 @@ class RowDecoder:
         try:
             return self._decode_rows(rows, why_null)
         except Exception:  # a value of a kind that nothing here foresees
-            found = [self._decode_alone(i, row, why_null) for i, row in enumerate(rows)]
-        columns = [pa.concat_arrays(parts) for parts in zip(*(f.columns for f in found), strict=True)]
-        message = np.concatenate([f.message for f in found])
-        return Decoded(columns, message, tuple(r for f in found for r in f.rejected))
+            decoded_rows = [self._decode_alone(i, row, why_null) for i, row in enumerate(rows)]
+        columns = [pa.concat_arrays(parts) for parts in zip(*(f.columns for f in decoded_rows), strict=True)]
+        message = np.concatenate([f.message for f in decoded_rows])
+        return Decoded(columns, message, tuple(r for f in decoded_rows for r in f.rejected))
 
     def text(self, row: Sequence[Any]) -> str:
         """A row as JSON: fitting values as in the event, the rest as a text."""
@@ -61,12 +61,14 @@ class RowDecoder:
     def _decode_alone(self, number: int, row: Sequence[Any], why_null: WhyNull | None) -> Decoded:
         why = None if why_null is None else (lambda _, attribute: why_null(number, attribute))
         try:
-            found = self._decode_rows([row], why)
+            events = self._decode_rows([row], why)
         except Exception as error:
             reason = f"the row cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
             empty = self.empty()
             return Decoded(empty.columns, empty.message, (RejectedMessage(number, reason, cut(repr(row))),))
-        return Decoded(found.columns, found.message + number, tuple(replace(r, message=number) for r in found.rejected))
+        return Decoded(
+            events.columns, events.message + number, tuple(replace(r, message=number) for r in events.rejected)
+        )
 
     def _decode_rows(self, rows: Sequence[Sequence[Any]], why_null: WhyNull | None) -> Decoded:
         """Rows as events. One that has a null, unless that is allowed, or a value that does not fit is rejected; its
@@ -79,25 +81,25 @@ class RowDecoder:
                 for i in [i for i, v in enumerate(column) if v is None]:
                     missing = f"it has no value in column '{name}' for {a.name}"
                     wrong.setdefault(i, missing if why_null is None else why_null(i, n))
-            typed, failed = typed_column(column, a.type)
-            columns.append(typed)
-            for i in [] if failed is None else np.flatnonzero(failed).tolist():
+            typed_values, misfits = typed_column(column, a.type)
+            columns.append(typed_values)
+            for i in [] if misfits is None else np.flatnonzero(misfits).tolist():
                 wrong.setdefault(i, _misfit(a.name, a.type, column[i]))
         message = np.arange(len(rows), dtype=np.int64)
         if not wrong:
             return Decoded(columns, message, ())
-        rejected = tuple(
+        rejects = tuple(
             RejectedMessage(i, wrong[i], cut(self._text([c[i].as_py() for c in columns], rows[i])))
             for i in sorted(wrong)
         )
         left = np.setdiff1d(message, np.fromiter(wrong, np.int64))
-        return Decoded([c.take(pa.array(left)) for c in columns], left, rejected)
+        return Decoded([c.take(pa.array(left)) for c in columns], left, rejects)
 
-    def _text(self, typed: Sequence[Any], row: Sequence[Any]) -> str:
+    def _text(self, typed_values: Sequence[Any], row: Sequence[Any]) -> str:
         values = {
-            a.name: as_text(given) if value is None and given is not None else value
-            for a, value, given in zip(self._schema, typed, row, strict=True)
-            if given is not None or not self.fails_on_null
+            a.name: as_text(original) if value is None and original is not None else value
+            for a, value, original in zip(self._schema, typed_values, row, strict=True)
+            if original is not None or not self.fails_on_null
         }
         return json.dumps(values, ensure_ascii=False)
 
@@ -117,9 +119,9 @@ def typed_column(values: Sequence[Any], type: Type) -> tuple[pa.Array, Array | N
     try:
         return _convert_values(values, type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):  # values of several kinds, or too large ones
-        found = [_alone(v, type) for v in values]
-    bad = np.array([f is None and v is not None for f, v in zip(found, values, strict=True)], np.bool_)
-    return pa.array(found, ARROW[type]), bad if bad.any() else None
+        typed_values = [_alone(v, type) for v in values]
+    bad = np.array([f is None and v is not None for f, v in zip(typed_values, values, strict=True)], np.bool_)
+    return pa.array(typed_values, ARROW[type]), bad if bad.any() else None
 
 
 _TRUTH: Mapping[Any, bool] = {0: False, 1: True, b"\0": False, b"\1": True}
@@ -144,10 +146,10 @@ def _misfit(name: str, type: Type, value: Any) -> str:
 def _alone(value: Any, type: Type) -> Any:
     """One value as one of `type`; None if it does not fit."""
     try:
-        typed, _ = _convert_values([value], type)
+        typed_values, _ = _convert_values([value], type)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         return None
-    return typed[0].as_py()
+    return typed_values[0].as_py()
 
 
 def as_text(value: Any) -> str:

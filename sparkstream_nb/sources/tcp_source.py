@@ -55,7 +55,7 @@ class TcpReader:
         self.full = False
         self._open = False
 
-    def open(self, reached: Mapping[str, Any]) -> str | None:
+    def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         _listen(self)
         self._open = True
@@ -63,16 +63,16 @@ class TcpReader:
 
     def read(self, seconds: float) -> ReadMessages | None:
         try:
-            found = [self.waiting.get(timeout=seconds)]
+            messages = [self.waiting.get(timeout=seconds)]
         except queue.Empty:
             return None
         end = time.monotonic() + GATHER_SECONDS
         with contextlib.suppress(queue.Empty):
-            while len(found) < MOST_WAITING:
-                found.append(self.waiting.get(timeout=max(end - time.monotonic(), 0.0)))
-        return ReadMessages(self._decoder.decode(found), len(found))
+            while len(messages) < MOST_WAITING:
+                messages.append(self.waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        return ReadMessages(self._decoder.decode(messages), len(messages))
 
-    def kept(self, taken: ReadMessages, refused: Mapping[int, str]) -> None:
+    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         pass
 
     def busy(self, *, full: bool) -> None:
@@ -100,17 +100,17 @@ class _TcpListener:
 
     def start(self) -> None:
         """Raises SourceUnavailable if the address cannot be listened at."""
-        self._begun: queue.Queue[OSError | None] = queue.Queue()
+        self._start_result: queue.Queue[OSError | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name=f"sparkstream-tcp-{self.port}", daemon=True)
         self._thread.start()
-        error = self._begun.get()
+        error = self._start_result.get()
         if error is not None:
             raise SourceUnavailable(f"{self.host}, port {self.port} cannot be listened at: {error.strerror or error}")
 
     def close(self) -> None:
         """Takes no more frames."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._ended.set)
+            self._loop.call_soon_threadsafe(self._end_event.set)
         if self._thread is not threading.current_thread():
             self._thread.join(_GRACE)
 
@@ -119,16 +119,16 @@ class _TcpListener:
         run_to_end(self._loop, self._serve())
 
     async def _serve(self) -> None:
-        self._ended = asyncio.Event()
+        self._end_event = asyncio.Event()
         self._writers: dict[asyncio.StreamWriter, bool] = {}
         self._warnings = 0
         try:
             server = await asyncio.start_server(self._client, self.host, self.port)
         except OSError as error:
-            self._begun.put(error)
+            self._start_result.put(error)
             return
-        self._begun.put(None)
-        await self._ended.wait()
+        self._start_result.put(None)
+        await self._end_event.wait()
         server.close()
         for writer in list(self._writers):
             writer.transport.abort()
@@ -177,12 +177,12 @@ class _TcpListener:
         source = self.readers.get(channel)
         if source is None:
             raise ValueError(f"no source has the context {channel[:200]}")
-        while not self._taken(source, message):
+        while not self._offer(source, message):
             await asyncio.sleep(_POLL)
         self._writers[writer] = False
         return True
 
-    def _taken(self, source: TcpReader, message: bytes) -> bool:
+    def _offer(self, source: TcpReader, message: bytes) -> bool:
         if source.full:
             return False
         try:

@@ -69,10 +69,10 @@ ARRIVALS: dict[str, ArrivalProcess] = {"steady": Steady(), "poisson": Poisson(),
 """Ways of arriving by name."""
 
 
-def arrivals_of(given: str | ArrivalProcess) -> ArrivalProcess:
+def arrivals_of(arrivals: str | ArrivalProcess) -> ArrivalProcess:
     """A way of arriving by its name. Raises `Misuse` for an unknown one."""
-    if isinstance(given, ArrivalProcess):
-        return given
-    if given not in ARRIVALS:
-        raise Misuse(nearest(f"arrivals cannot be {shown(given)}", str(given), ARRIVALS))
-    return ARRIVALS[given]
+    if isinstance(arrivals, ArrivalProcess):
+        return arrivals
+    if arrivals not in ARRIVALS:
+        raise Misuse(nearest(f"arrivals cannot be {shown(arrivals)}", str(arrivals), ARRIVALS))
+    return ARRIVALS[arrivals]

@@ -29,7 +29,9 @@ def is_time_name(name: str) -> bool:
     return bool(words) and (words[-1] in TIME_NAMES or words[0] == "timestamp")
 
 
-def find_event_time(schema: Schema, given: frozenset[str]) -> str | None:
-    """The first attribute of type long whose name says that it is the event time; None without one. `given` are
-    attributes that have a generator of their own."""
-    return next((a.name for a in schema if a.type is Type.LONG and a.name not in given and is_time_name(a.name)), None)
+def find_event_time(schema: Schema, with_generators: frozenset[str]) -> str | None:
+    """The first attribute of type long whose name says that it is the event time; None without one. `with_generators`
+    are attributes that have a generator of their own."""
+    return next(
+        (a.name for a in schema if a.type is Type.LONG and a.name not in with_generators and is_time_name(a.name)), None
+    )

@@ -105,9 +105,9 @@ class WithNulls(GeneratedColumn):
         self.column.check(attribute)
 
     def draw(self, draw: Draw) -> Drawn:
-        drawn = self.column.draw(draw)
+        values = self.column.draw(draw)
         missing = draw.draw_uniforms("null") < self.share
-        return replace(drawn, missing=missing if drawn.missing is None else missing | drawn.missing)
+        return replace(values, missing=missing if values.missing is None else missing | values.missing)
 
 
 def describe_type(type: Type) -> str:

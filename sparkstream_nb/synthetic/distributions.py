@@ -173,8 +173,8 @@ class Integers(GeneratedColumn):
     def draw(self, draw: Draw) -> Drawn:
         first, last = int(self.low), int(self.high)
         words = scale_words(draw.draw_words(), last - first + 1) + np.uint64(first % 2**64)
-        whole = words.view(np.int64)
-        return Drawn(whole if draw.attribute.type in (Type.INT, Type.LONG) else whole.astype(np.float64))
+        integers = words.view(np.int64)
+        return Drawn(integers if draw.attribute.type in (Type.INT, Type.LONG) else integers.astype(np.float64))
 
 
 def _round(x: Array, decimals: int | None) -> Array:
@@ -377,9 +377,9 @@ def refuse_prefix(label: str, prefix: str, attribute: Attribute) -> None:
 
 def join_prefix(prefix: str, numbers: Array) -> Array:
     """Texts such as `card-17`, object[n]."""
-    joined = pc.binary_join_element_wise(prefix, pc.cast(pa.array(numbers), pa.string()), "")
-    found: Array = joined.to_numpy(zero_copy_only=False)
-    return found
+    array = pc.binary_join_element_wise(prefix, pc.cast(pa.array(numbers), pa.string()), "")
+    texts: Array = array.to_numpy(zero_copy_only=False)
+    return texts
 
 
 @dataclass(frozen=True)

@@ -97,18 +97,18 @@ def check_request(request: EventRequest) -> None:
 
 def _event_time(schema: Schema, request: EventRequest) -> str:
     """The column of event times."""
-    given = frozenset(request.columns)
+    with_generators = frozenset(request.columns)
     if request.time is None:
-        found = find_event_time(schema, given)
-        if found is not None:
-            return found
+        time_attribute = find_event_time(schema, with_generators)
+        if time_attribute is not None:
+            return time_attribute
         return _TIME if schema.find(_TIME) is None else f"event_{_TIME}"
     if not isinstance(request.time, str) or not request.time:
         raise Misuse(f"time is the name of a column, not {shown(request.time)}")
     place = schema.find(request.time)
     if place is not None and schema[place].type is not Type.LONG:
         raise Misuse(f"time: {request.time} is {describe_type(schema[place].type)}: event times are a long, in ms")
-    if request.time in given:
+    if request.time in with_generators:
         raise Misuse(
             f"columns['{request.time}']: that is the column of event times, which come from start, rate and arrivals"
         )
@@ -121,14 +121,14 @@ class _EventDrawing:
     def __init__(self, schema: Schema, request: EventRequest, time: str) -> None:
         self._schema, self._request, self._time = schema, request, time
         self._key = find_key(schema)
-        self._drawn: dict[str, Drawn] = {}
+        self._drawn_columns: dict[str, Drawn] = {}
         self._open: list[str] = []
         self.times = _draw_times(request)
 
     def draw_column(self, name: str) -> Drawn:
         """The values of an attribute. Raises `Misuse` for columns that refer to each other."""
-        if name in self._drawn:
-            return self._drawn[name]
+        if name in self._drawn_columns:
+            return self._drawn_columns[name]
         if name in self._open:
             raise Misuse(f"columns: {' → '.join([*self._open, name])} refer to each other: one of them needs no key")
         place = self._schema.find(name)
@@ -136,15 +136,15 @@ class _EventDrawing:
             wrong = f"columns['{self._open[-1]}']: key '{name}' is no attribute"
             raise Misuse(nearest(wrong, name, self._schema.names))
         if name == self._time:
-            self._drawn[name] = Drawn(self.times)
+            self._drawn_columns[name] = Drawn(self.times)
         else:
             self._open.append(name)
             attribute = self._schema[place]
             column = self._request.columns.get(name, _USUAL)
             draw = Draw(self._request.seed, attribute, self.times, self.draw_column, self._key)
-            self._drawn[name] = column.draw(draw)
+            self._drawn_columns[name] = column.draw(draw)
             self._open.pop()
-        return self._drawn[name]
+        return self._drawn_columns[name]
 
 
 def _draw_times(request: EventRequest) -> Array:

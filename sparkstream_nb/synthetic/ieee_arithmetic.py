@@ -113,11 +113,11 @@ def _ratio(coefficients: tuple[Sequence[float], Sequence[float]], x: Array) -> A
 
 
 def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
-    found = np.full_like(x, coefficients[0])
+    total = np.full_like(x, coefficients[0])
     for c in coefficients[1:]:
-        found *= x
-        found += c
-    return found
+        total *= x
+        total += c
+    return total
 
 
 def scale_words(words: Array, span: int) -> Array:
@@ -125,16 +125,16 @@ def scale_words(words: Array, span: int) -> Array:
     if span == 2**64:
         return words
     low_bits, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
-    scaled: Array
+    numbers: Array
     if span <= 2**32:
-        scaled = ((words >> shift) * np.uint64(span)) >> shift
+        numbers = ((words >> shift) * np.uint64(span)) >> shift
     else:
         a, b = words >> shift, words & low_bits
         c, d = np.uint64(span >> 32), np.uint64(span & 0xFFFFFFFF)
         middle = a * d + ((b * d) >> shift)
         other = b * c + (middle & low_bits)
-        scaled = a * c + (middle >> shift) + (other >> shift)
-    return scaled
+        numbers = a * c + (middle >> shift) + (other >> shift)
+    return numbers
 
 
 def cumulate_weights(weights: Array) -> Array:
@@ -146,22 +146,22 @@ def cumulate_weights(weights: Array) -> Array:
 
 def pick_weighted(words: Array, thresholds: Array) -> Array:
     """Positions among weights, int64[n], of words of 64 bits."""
-    drawn = words >> np.uint64(32)
+    upper_halves = words >> np.uint64(32)
     if len(words) < 2**16:
-        return np.searchsorted(thresholds, drawn, side="right")
+        return np.searchsorted(thresholds, upper_halves, side="right")
     # Where all words with the same first bits have one position, a table tells it; the others are few.
     edges = np.arange(2**16 + 1, dtype=np.uint64) << np.uint64(16)
     first = np.searchsorted(thresholds, edges[:-1], side="right")
     last = np.searchsorted(thresholds, edges[1:] - np.uint64(1), side="right")
-    bucket = (drawn >> np.uint64(16)).astype(np.int64)
-    found: Array = first[bucket]
+    bucket = (upper_halves >> np.uint64(16)).astype(np.int64)
+    positions: Array = first[bucket]
     open_ = np.flatnonzero((first != last)[bucket])
-    found[open_] = np.searchsorted(thresholds, drawn[open_], side="right")
-    return found
+    positions[open_] = np.searchsorted(thresholds, upper_halves[open_], side="right")
+    return positions
 
 
 def round_decimals(x: Array, decimals: int) -> Array:
     """Numbers rounded to a number of decimal places."""
     unit = float(10**decimals)
-    rounded: Array = np.rint(x * unit) / unit
-    return rounded
+    result: Array = np.rint(x * unit) / unit
+    return result

@@ -114,8 +114,10 @@ class Profile:
                 raise Misuse(nearest(f"the frame has no column '{name}'", name, names))
         by_name = {name: frame.iloc[:, i] for i, name in enumerate(names)}
         time = time or next((n for n in names if is_time_name(n) and _milliseconds(by_name[n]) is not None), None)
-        found = [profile_column(c, n, n in keys or is_key_name(n)) for n, c in by_name.items() if n != time]
-        return Profile(tuple(p for p in found if p is not None), None if time is None else _rate(by_name[time]))
+        column_profiles = [profile_column(c, n, n in keys or is_key_name(n)) for n, c in by_name.items() if n != time]
+        return Profile(
+            tuple(p for p in column_profiles if p is not None), None if time is None else _rate(by_name[time])
+        )
 
     def column_of(self, name: str) -> GeneratedColumn | None:
         """The generator of values that imitate a column; None for one that the frame did not have."""
@@ -137,22 +139,22 @@ class Profile:
         try:
             if not Path(path).is_file() and Path(path).exists():
                 raise SparkStreamError(f"{path} is not a file")
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
-            if found["format"] != _FORMAT and _is_count(found["format"]):
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+            if document["format"] != _FORMAT and _is_count(document["format"]):
                 raise SparkStreamError(f"{path} is a profile of a later version of sparkstream-nb")
-            rate = None if found["rate"] is None else float(found["rate"])
+            rate = None if document["rate"] is None else float(document["rate"])
             if rate is not None and not 0 < rate < float("inf"):
                 raise ValueError("the rate is a number of events a second")
-            return Profile(tuple(_read_column(c) for c in found["columns"]), rate)
+            return Profile(tuple(_read_column(c) for c in document["columns"]), rate)
         except OSError as e:
             raise SparkStreamError(f"{path} cannot be read: {e.strerror or e}") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Misuse):
             raise SparkStreamError(f"{path} is no profile that Profile.save wrote") from None
 
 
-def _read_column(found: Mapping[str, Any]) -> ColumnProfile:
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items() if k != "kind"}
-    read = _KINDS[found["kind"]](**values)
+def _read_column(members: Mapping[str, Any]) -> ColumnProfile:
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in members.items() if k != "kind"}
+    read = _KINDS[members["kind"]](**values)
     has_name = isinstance(read.name, str) and not has_surrogate(read.name)
     if not has_name or not _is_finite(read.nulls) or not 0 <= read.nulls < 1:
         raise ValueError("a column has a name and a share of nulls")
@@ -234,12 +236,12 @@ def profile_column(column: pd.Series, name: str, is_key: bool) -> ColumnProfile 
 def example_column(values: Any) -> GeneratedColumn:
     """The generator of values that imitate an example: numbers by their quantiles, others by their frequency."""
     column = values if isinstance(values, pd.Series) else pd.Series(list(values))
-    found = profile_column(column, "like", False)
-    if found is None:
+    profile = profile_column(column, "like", False)
+    if profile is None:
         raise Misuse("like: the example has no values")
-    if isinstance(found, KeyProfile) or (isinstance(found, ValueProfile) and isinstance(found.values[0], str)):
-        found = _count_values("like", column.dropna(), found.nulls)  # here the texts are at hand, and may be used
-    return found.column()
+    if isinstance(profile, KeyProfile) or (isinstance(profile, ValueProfile) and isinstance(profile.values[0], str)):
+        profile = _count_values("like", column.dropna(), profile.nulls)  # here the texts are at hand, and may be used
+    return profile.column()
 
 
 def _count_values(name: str, present: pd.Series, nulls: float, least: int = 1) -> ValueProfile:
@@ -261,8 +263,8 @@ def _profile_numbers(name: str, present: pd.Series, nulls: float) -> ColumnProfi
     values = values[np.isfinite(values)]
     if present.nunique() <= MOST_VALUES:
         return _count_values(name, present, nulls)
-    picked = values[np.rint(np.linspace(0, len(values) - 1, POINTS + 1)).astype(np.int64)]
-    return NumberProfile(name, tuple(picked.tolist()), _decimals(values), nulls)
+    quantiles = values[np.rint(np.linspace(0, len(values) - 1, POINTS + 1)).astype(np.int64)]
+    return NumberProfile(name, tuple(quantiles.tolist()), _decimals(values), nulls)
 
 
 def _decimals(values: Array) -> int | None:
@@ -273,15 +275,15 @@ def _decimals(values: Array) -> int | None:
 def _milliseconds(column: pd.Series) -> Array | None:
     """Times in ms; None for a column that has none."""
     present = column.dropna()
-    found: Array
+    ms: Array
     if pd.api.types.is_datetime64_any_dtype(present.dtype):
         moments = present.dt.tz_convert(None) if present.dt.tz is not None else present
-        found = moments.to_numpy("datetime64[ms]").astype(np.int64)
-        return found
+        ms = moments.to_numpy("datetime64[ms]").astype(np.int64)
+        return ms
     if not pd.api.types.is_integer_dtype(present.dtype):
         return None
-    found = present.to_numpy(np.int64)
-    return found
+    ms = present.to_numpy(np.int64)
+    return ms
 
 
 def _rate(column: pd.Series) -> float | None:

@@ -81,10 +81,10 @@ def parse_pattern(pattern: str) -> Part:
     """The parts of a regular expression. Raises `Misuse`, with the place, for what is not known here."""
     if not isinstance(pattern, str):
         raise Misuse(f"regex: the pattern is a text, not {shown(pattern)}")
-    found = _PatternReader(pattern.removeprefix("^")).read()
-    if _width(found) > LONGEST:
+    expression = _PatternReader(pattern.removeprefix("^")).read()
+    if _width(expression) > LONGEST:
         raise Misuse(f"regex: {shown(pattern)} has texts of more than {LONGEST:,} characters")
-    return found
+    return expression
 
 
 class _PatternReader:
@@ -94,10 +94,10 @@ class _PatternReader:
         self._pattern, self._at, self._depth = pattern, 0, 0
 
     def read(self) -> Part:
-        found = self._alternatives()
+        expression = self._alternatives()
         if self._at < len(self._pattern):
             self._refuse("')' closes no group")
-        return found
+        return expression
 
     def _alternatives(self) -> Part:
         parts = [self._chain()]
@@ -122,11 +122,11 @@ class _PatternReader:
             self._depth += 1
             if self._depth > MOST_NESTED:
                 self._refuse(f"groups are nested more than {MOST_NESTED} deep")
-            found = self._alternatives()
+            group = self._alternatives()
             if not self._take(")"):
                 self._refuse("a group is not closed")
             self._depth -= 1
-            return found
+            return group
         if character == "[":
             return Letter(self._class())
         if character == ".":
@@ -152,9 +152,9 @@ class _PatternReader:
         return Repetition(part, *bounds)
 
     def _counts(self) -> tuple[int, int]:
-        text, closed, _ = self._pattern[self._at :].partition("}")
+        text, brace, _ = self._pattern[self._at :].partition("}")
         first, comma, last = text.partition(",")
-        if not closed or not first.isdecimal() or not (last.isdecimal() or not last) or len(text) > 40:
+        if not brace or not first.isdecimal() or not (last.isdecimal() or not last) or len(text) > 40:
             self._refuse("a repetition is written {3} or {2,5}")
         self._at += len(text) + 1
         fewest = int(first)
@@ -164,12 +164,12 @@ class _PatternReader:
         return fewest, most
 
     def _class(self) -> str:
-        negated = self._take("^")
-        found: list[str] = []
+        is_negated = self._take("^")
+        characters: list[str] = []
         while not self._take("]"):
             first = self._next()
             if first == "\\":
-                found += self._escape()
+                characters += self._escape()
             elif self._pattern[self._at : self._at + 1] == "-" and self._pattern[self._at + 1 : self._at + 2] != "]":
                 self._at += 1
                 last = self._next()
@@ -178,10 +178,10 @@ class _PatternReader:
                     self._refuse(f"the range {first}-{last} has no characters")
                 if first < "\ud800" and last > "\udfff":
                     self._refuse(f"the range {first}-{last} has halves of surrogate pairs in it")
-                found += map(chr, range(ord(first), ord(last) + 1))
+                characters += map(chr, range(ord(first), ord(last) + 1))
             else:
-                found.append(first)
-        letters = [c for c in _ANY if c not in found] if negated else list(dict.fromkeys(found))
+                characters.append(first)
+        letters = [c for c in _ANY if c not in characters] if is_negated else list(dict.fromkeys(characters))
         if not letters:
             self._refuse("a class has no characters")
         return "".join(letters)
@@ -195,9 +195,9 @@ class _PatternReader:
         return character
 
     def _take(self, character: str) -> bool:
-        there = self._pattern.startswith(character, self._at)
-        self._at += there
-        return there
+        is_next = self._pattern.startswith(character, self._at)
+        self._at += is_next
+        return is_next
 
     def _next(self) -> str:
         if self._at >= len(self._pattern):
@@ -228,10 +228,10 @@ def _draw_part(part: Part, draw: Draw, path: str) -> Array:
     if isinstance(part, RegexChain):
         return _draw_chain(part.parts, draw, path)
     if isinstance(part, Alternatives):
-        chosen = scale_words(draw.draw_words(f"{path}|"), len(part.parts))
+        alternatives = scale_words(draw.draw_words(f"{path}|"), len(part.parts))
         out = np.full(draw.n, "", "U1")
         for i, one in enumerate(part.parts):
-            out = np.where(chosen == i, _draw_part(one, draw, f"{path}|{i}"), out)
+            out = np.where(alternatives == i, _draw_part(one, draw, f"{path}|{i}"), out)
         return out
     if isinstance(part, Repetition) and not isinstance(part.part, Letter):
         counts = part.fewest + scale_words(draw.draw_words(f"{path}#"), part.most - part.fewest + 1)
@@ -285,7 +285,7 @@ def _draw_letters(part: Letter | Repetition, draw: Draw, path: str) -> Array:
 
 def _join_letters(matrices: Sequence[Array]) -> Array:
     """Texts of the code points of matrices side by side."""
-    whole = np.ascontiguousarray(matrices[0] if len(matrices) == 1 else np.concatenate(matrices, axis=1))
-    if not whole.shape[1]:
-        return np.full(len(whole), "", "U1")
-    return whole.view(f"U{whole.shape[1]}")[:, 0]
+    matrix = np.ascontiguousarray(matrices[0] if len(matrices) == 1 else np.concatenate(matrices, axis=1))
+    if not matrix.shape[1]:
+        return np.full(len(matrix), "", "U1")
+    return matrix.view(f"U{matrix.shape[1]}")[:, 0]

@@ -89,8 +89,8 @@ class AppUnderTest:
         self._timers = list_recurring_timers(self._app.plan, setup.timezone)
         self.begin = setup.start or 0
         self.now = self.begin
-        self._moved = setup.start is not None
-        self._taken: dict[str, int] = {}
+        self._clock_has_moved = setup.start is not None
+        self._rows_taken: dict[str, int] = {}
         self._errors_taken = 0
 
     @property
@@ -109,12 +109,12 @@ class AppUnderTest:
         """The schema of a stream's outputs: its attributes, then the columns of time and node of `take`. Raises
         `Misuse` for a stream that no query writes to."""
         plan = self._app.plan
-        written = {q.output.target.id for q in plan.queries}
-        written |= {s for s, d in plan.streams.items() if d.kind != "defined"}
-        outer = sorted(s for s in written if s in plan.streams and "#" not in s)
+        targets = {q.output.target.id for q in plan.queries}
+        targets |= {s for s, d in plan.streams.items() if d.kind != "defined"}
+        outer = sorted(s for s in targets if s in plan.streams and "#" not in s)
         if stream not in outer:
-            hidden = stream in plan.tables or stream in plan.windows or stream in plan.aggregations
-            if hidden:
+            is_definition = stream in plan.tables or stream in plan.windows or stream in plan.aggregations
+            if is_definition:
                 how = f"table {stream}" if stream not in plan.aggregations else f'query "from {stream} within ..."'
                 raise Misuse(f"'{stream}' is not a stream: write expect {how}")
             if stream in plan.streams:
@@ -131,7 +131,7 @@ class AppUnderTest:
         schema = self.input_schema(stream)
         now = self.now
         for event in events:
-            if self._moved or now > self.begin:
+            if self._clock_has_moved or now > self.begin:
                 check_clock_move(self._timers, now, max(now, event.at))
             now = max(now, event.at)
         app, entries = self._app.runtime, []
@@ -146,7 +146,7 @@ class AppUnderTest:
                 entries.append(app.inbox.batch(InputBatch(times[-1:], {stream: steps}), route))
             self._append(entries)
         self.now = max(self.now, *(e.at for e in events))
-        self._moved = True
+        self._clock_has_moved = True
 
     def _route_of(self, node: str | None) -> str:
         app = self._app
@@ -166,28 +166,28 @@ class AppUnderTest:
         if to < self.now:
             raise Misuse(f"the clock is at {self.now:,} ms and does not go back to {to:,} ms")
         check_clock_move(self._timers, self.now, to)
-        app, clocks = self._app.runtime, [to] if self._moved else [self.begin, to]
+        app, clocks = self._app.runtime, [to] if self._clock_has_moved else [self.begin, to]
         with app.lock:
             app.start()
             self._append([app.clock.tick_entry(clock) for clock in clocks])
-        self.now, self._moved = to, True
+        self.now, self._clock_has_moved = to, True
 
     def take_outputs(self, stream: str) -> OutputRows:
         """The outputs of a stream since they were taken last, in order of time; of equal times in that of nodes."""
         schema = self.output_schema(stream)
         attributes = len(schema) - 2
         rows = [(*row[2:], row[1], row[0]) for row in frame_rows(self._app.output(stream).frame)]
-        new, self._taken[stream] = rows[self._taken.get(stream, 0) :], len(rows)
+        new, self._rows_taken[stream] = rows[self._rows_taken.get(stream, 0) :], len(rows)
         if self._app.nodes > 1:
             new.sort(key=lambda row: int(row[attributes]))
         return OutputRows(schema, new)
 
     def query(self, text: str) -> OutputRows:
         """The answer to a retrieval query. Raises SiddhiError for a wrong one."""
-        found = self._app.query(text)
+        answer = self._app.query(text)
         types = {t.value: t for t in Type}
-        schema = Schema.of(*((name, types.get(kind, Type.OBJECT)) for name, kind in found.columns))
-        return OutputRows(schema, found.rows)
+        schema = Schema.of(*((name, types.get(kind, Type.OBJECT)) for name, kind in answer.columns))
+        return OutputRows(schema, answer.rows)
 
     def table(self, name: str) -> OutputRows:
         """The rows of a table or named window. Raises `Misuse` for another name."""
@@ -283,8 +283,8 @@ def _share_tables(plan: Plan, database: Path) -> Plan:
     store = Annotation("store", elements)
 
     def share(table: TableDef) -> TableDef:
-        kept = tuple(a for a in table.annotations if a.name.lower() != "store")
-        return replace(table, annotations=(*kept, store)) if table.is_stored else table
+        annotations = tuple(a for a in table.annotations if a.name.lower() != "store")
+        return replace(table, annotations=(*annotations, store)) if table.is_stored else table
 
     tables = {id_: share(t) for id_, t in plan.tables.items()}
     return replace(plan, tables=tables)

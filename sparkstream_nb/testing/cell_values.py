@@ -27,7 +27,7 @@ _RANGES = {Type.INT: 31, Type.LONG: 63}
 def read_value(cell: Cell, type: Type) -> Any:
     """The value of a cell of this type; None for null. Raises AppTestError, at the cell, for a text that is none."""
     text = cell.text
-    if text == "null" and not cell.quoted:
+    if text == "null" and not cell.in_quotes:
         return None
     if type is Type.STRING:
         return text
@@ -114,8 +114,8 @@ def write_text(text: str, *, first: bool = False) -> str:
     )
     if plain:
         return text
-    quoted = json.dumps(text, ensure_ascii=False)
-    return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda m: f"\\u{ord(m[0]):04x}", quoted)
+    json_text = json.dumps(text, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda m: f"\\u{ord(m[0]):04x}", json_text)
 
 
 def write_rows(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -60,12 +60,12 @@ def _match_sets(expected: int, actual: int, equal: Callable[[int, int], bool]) -
     left = list(range(actual))
     out: list[DiffRow] = []
     for i in range(expected):
-        found = next((j for j in left if equal(i, j)), None)
-        if found is None:
+        match = next((j for j in left if equal(i, j)), None)
+        if match is None:
             out.append(DiffRow("-", i, None))
         else:
-            left.remove(found)
-            out.append(DiffRow(" ", i, found))
+            left.remove(match)
+            out.append(DiffRow(" ", i, match))
     return (*out, *(DiffRow("+", None, j) for j in left))
 
 
@@ -98,9 +98,9 @@ def has_differences(rows: Sequence[DiffRow]) -> bool:
 def count_signs(rows: Sequence[DiffRow]) -> str:
     """`1 row missing, 2 unexpected`."""
     missing, more = (sum(r.sign == sign for r in rows) for sign in "-+")
-    said: list[str] = []
+    phrases: list[str] = []
     if missing:
-        said.append(f"{missing} {'row' if missing == 1 else 'rows'} missing")
+        phrases.append(f"{missing} {'row' if missing == 1 else 'rows'} missing")
     if more:
-        said.append(f"{more} {'unexpected' if missing else 'unexpected row' if more == 1 else 'unexpected rows'}")
-    return ", ".join(said)
+        phrases.append(f"{more} {'unexpected' if missing else 'unexpected row' if more == 1 else 'unexpected rows'}")
+    return ", ".join(phrases)

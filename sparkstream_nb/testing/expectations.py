@@ -49,18 +49,18 @@ class CheckedExpect:
 
     def failure(self, file: Path) -> Failure:
         """The difference as it is reported."""
-        written = () if self.expect.table is None else self.expect.table.rows
+        table_rows = () if self.expect.table is None else self.expect.table.rows
         lines = tuple(
             DiffLine(
-                r.sign, self.cells_of(r.actual or 0) if r.expected is None else _written_cells(written[r.expected])
+                r.sign, self.cells_of(r.actual or 0) if r.expected is None else _written_cells(table_rows[r.expected])
             )
             for r in self.rows
         )
-        said = count_signs(self.rows)
+        description = count_signs(self.rows)
         if self.expect.table is None and not self.expect.nothing:
-            said = f"no rows are written; --update writes {len(self.actual)}"
+            description = f"no rows are written; --update writes {len(self.actual)}"
         names = tuple(c.name for c in self.columns)
-        return Failure(file, self.expect.span.line, self.expect.title, said, names if lines else (), lines)
+        return Failure(file, self.expect.span.line, self.expect.title, description, names if lines else (), lines)
 
 
 def _written_cells(row: TableRow) -> tuple[str, ...]:
@@ -70,25 +70,27 @@ def _written_cells(row: TableRow) -> tuple[str, ...]:
 def check_expect(app: AppUnderTest, expect: Expect) -> CheckedExpect:
     """Compares an expectation with an app's outputs, which count as taken then. Raises AppTestError, at the place, for
     unknown names and values of other types."""
-    found = _take_rows(app, expect)
-    names = found.schema.names
-    written = () if expect.table is None else expect.table.rows
+    output_rows = _take_rows(app, expect)
+    names = output_rows.schema.names
+    table_rows = () if expect.table is None else expect.table.rows
     if expect.table is None:
-        hidden = ("at", "node", "@at", "@node") if isinstance(expect.target, OfStream) else ()
-        count = len(names) - (2 if hidden else 0)
-        columns = [ComparedColumn(n, found.schema[i].type, i) for i, n in enumerate(names[:count])]
+        hidden_names = ("at", "node", "@at", "@node") if isinstance(expect.target, OfStream) else ()
+        count = len(names) - (2 if hidden_names else 0)
+        columns = [ComparedColumn(n, output_rows.schema[i].type, i) for i, n in enumerate(names[:count])]
     else:
-        columns = [_find_column(cell, found.schema) for cell in expect.table.columns]
+        columns = [_find_column(cell, output_rows.schema) for cell in expect.table.columns]
         if isinstance(expect.target, OfStream):
             columns = [replace(c, is_time=c.position == len(names) - 2) for c in columns]
-    expected = [[_read_cell(cell, c, app) for cell, c in zip(row.cells, columns, strict=True)] for row in written]
+    expected = [[_read_cell(cell, c, app) for cell, c in zip(row.cells, columns, strict=True)] for row in table_rows]
 
     def equal(i: int, j: int) -> bool:
-        return all(is_equal(v, found.rows[j][c.position], c.type) for v, c in zip(expected[i], columns, strict=True))
+        return all(
+            is_equal(v, output_rows.rows[j][c.position], c.type) for v, c in zip(expected[i], columns, strict=True)
+        )
 
     any_order = expect.any_order or isinstance(expect.target, OfTable)
-    rows = compare_rows(len(expected), len(found.rows), equal, any_order=any_order)
-    return CheckedExpect(expect, tuple(columns), found.rows, rows)
+    rows = compare_rows(len(expected), len(output_rows.rows), equal, any_order=any_order)
+    return CheckedExpect(expect, tuple(columns), output_rows.rows, rows)
 
 
 def _take_rows(app: AppUnderTest, expect: Expect) -> OutputRows:

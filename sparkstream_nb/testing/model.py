@@ -17,10 +17,10 @@ ONE = "one"
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table, or a word of a step. `quoted`: it was written in double quotes."""
+    """A cell of a table, or a word of a step. `in_quotes`: it was written in double quotes."""
 
     text: str
-    quoted: bool
+    in_quotes: bool
     span: Span = field(compare=False, repr=False)
 
 

@@ -38,7 +38,7 @@ def add_probes(plan: n.Plan) -> tuple[n.Plan, tuple[Probe, ...]]:
     elements: list[n.Query | n.Partition] = []
     for element in plan.elements:
         if isinstance(element, n.Partition):
-            queries = [q for own in element.queries for q in (*builder.probe_query(own), own)]
+            queries = [q for query in element.queries for q in (*builder.probe_query(query), query)]
             elements.append(replace(element, queries=tuple(queries)))
         else:
             elements += [*builder.probe_query(element), element]
@@ -57,14 +57,14 @@ class _ProbeBuilder:
 
     def probe_query(self, query: n.Query) -> Iterator[n.Query]:
         yield self._copy(query)
-        for reach in _reaches(query.input, f"query {query.name}"):
-            yield self._count(reach, query.safety)
+        for place in _reaches(query.input, f"query {query.name}"):
+            yield self._count(place, query.safety)
 
     def probe_aggregation(self, aggregation: n.AggregationDef) -> Iterator[n.Query]:
         what, safety = f"aggregation {aggregation.id}", n.Safety("stateless", "it counts events")
         yield self._count(_Reach(what, aggregation.span, aggregation.input), safety)
-        for reach in _filter_reaches(aggregation.input, what):
-            yield self._count(reach, safety)
+        for place in _filter_reaches(aggregation.input, what):
+            yield self._count(place, safety)
 
     def _copy(self, query: n.Query) -> n.Query:
         """The query itself, with its outputs into the probe's stream."""
@@ -72,11 +72,11 @@ class _ProbeBuilder:
         output = n.Insert(target, query.output.event_type)
         return replace(query, name=target.id, named=False, output=output, annotations=())
 
-    def _count(self, reach: _Reach, safety: n.Safety) -> n.Query:
+    def _count(self, place: _Reach, safety: n.Safety) -> n.Query:
         select = n.Select((n.OutputItem("reached", n.Const(Type.INT, 1)),))
-        target = self._target(reach.name, reach.span, select.schema)
+        target = self._target(place.name, place.span, select.schema)
         return n.Query(
-            target.id, False, reach.input, select, None, n.Insert(target, "current"), safety, span=reach.span
+            target.id, False, place.input, select, None, n.Insert(target, "current"), safety, span=place.span
         )
 
     def _target(self, name: str, span: Span, schema: Schema) -> n.Source:
@@ -105,8 +105,8 @@ def _filter_reaches(input: n.StreamInput, of: str) -> Iterator[_Reach]:
         if not isinstance(step, n.FilterStep):
             continue
         before = input.steps[:number]
-        appended = [a for s in before if isinstance(s, n.FunctionStep) for a in s.appends]
-        schema = Schema((*input.source.schema, *appended))
+        appended_attributes = [a for s in before if isinstance(s, n.FunctionStep) for a in s.appends]
+        schema = Schema((*input.source.schema, *appended_attributes))
         for branch, condition in (("true", step.condition), ("false", _negate(step.condition))):
             steps = (*before, n.FilterStep(condition, step.span))
             name = f"filter of {input.source.id} in {of}, {branch}"
@@ -180,8 +180,8 @@ def _opposite(state: n.StreamState | n.CountState) -> n.State:
     """A state that waits for one event that the filters of `state` refuse."""
     leaf = state if isinstance(state, n.StreamState) else state.state
     conditions = [s.condition for s in leaf.input.steps if isinstance(s, n.FilterStep)]
-    whole = conditions[0]
+    condition = conditions[0]
     for more in conditions[1:]:
-        whole = n.Logic(Type.BOOL, "and", whole, more)
+        condition = n.Logic(Type.BOOL, "and", condition, more)
     others = tuple(s for s in leaf.input.steps if not isinstance(s, n.FilterStep))
-    return replace(leaf, input=replace(leaf.input, steps=(*others, n.FilterStep(_negate(whole)))))
+    return replace(leaf, input=replace(leaf.input, steps=(*others, n.FilterStep(_negate(condition)))))

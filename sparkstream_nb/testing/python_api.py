@@ -57,10 +57,10 @@ class TestedApp:
         schema = self._app.input_schema(stream)
         first = self._app.now + 1 if at is None else self._time(at)
         rows = [_whole_row(stream, schema, e) for e in _as_list(events)]
-        sent = [SentEvent(first + (0 if together else i), row, node) for i, row in enumerate(rows)]
-        if not sent:
+        sent_events = [SentEvent(first + (0 if together else i), row, node) for i, row in enumerate(rows)]
+        if not sent_events:
             raise Misuse(f"no event is sent to {stream}: give an event, or a list of events")
-        self._app.send(stream, sent, together=together)
+        self._app.send(stream, sent_events, together=together)
 
     def wait(self, duration: int | str) -> None:
         """Moves the clock on by ms or a text such as "5 sec", so that windows and timers run. Raises `Misuse` for
@@ -77,9 +77,9 @@ class TestedApp:
     def expect(self, stream: str, rows: Sequence[Event], *, any_order: bool = False) -> None:
         """Compares the outputs of a stream since the last `expect` with `rows`. Raises AssertionError with a table of
         the differences, `Misuse` for unknown names."""
-        found = self._app.take_outputs(stream)
-        attributes = Schema(found.schema.attributes[:-2])
-        _compare(f"expect {stream}", _as_list(rows), found, attributes, any_order=any_order)
+        output_rows = self._app.take_outputs(stream)
+        attributes = Schema(output_rows.schema.attributes[:-2])
+        _compare(f"expect {stream}", _as_list(rows), output_rows, attributes, any_order=any_order)
 
     def expect_nothing(self, stream: str) -> None:
         """Raises AssertionError for outputs of a stream since the last `expect`."""
@@ -87,32 +87,32 @@ class TestedApp:
 
     def expect_table(self, table: str, rows: Sequence[Event]) -> None:
         """Compares the rows of a table or named window, in any order. Raises AssertionError for differences."""
-        found = self._app.table(table)
-        _compare(f"expect table {table}", _as_list(rows), found, found.schema, any_order=True)
+        table_rows = self._app.table(table)
+        _compare(f"expect table {table}", _as_list(rows), table_rows, table_rows.schema, any_order=True)
 
     def expect_query(self, query: str, rows: Sequence[Event], *, any_order: bool = False) -> None:
         """Compares the answer to a retrieval query. Raises AssertionError for differences."""
-        found = self._app.query(query)
-        _compare(f"expect query {query}", _as_list(rows), found, found.schema, any_order=any_order)
+        answer_rows = self._app.query(query)
+        _compare(f"expect query {query}", _as_list(rows), answer_rows, answer_rows.schema, any_order=any_order)
 
     def expect_errors(self, rows: Sequence[Event]) -> None:
         """Compares the events that the app could not process since the last call: stream, reason, at, values."""
-        found = self._app.take_errors()
-        _compare("expect errors", _as_list(rows), found, found.schema, any_order=False)
+        error_rows = self._app.take_errors()
+        _compare("expect errors", _as_list(rows), error_rows, error_rows.schema, any_order=False)
 
     def outputs(self, stream: str) -> list[dict[str, Any]]:
         """The outputs of a stream since the last `expect`, each with its time `at` and its `node`; they count as
         taken."""
-        found = self._app.take_outputs(stream)
-        return [dict(zip(found.schema.names, row, strict=True)) for row in found.rows]
+        output_rows = self._app.take_outputs(stream)
+        return [dict(zip(output_rows.schema.names, row, strict=True)) for row in output_rows.rows]
 
     def check_errors(self) -> None:
         """Raises AssertionError if the app could not process an event, and no `expect_errors` names it."""
-        found = self._app.take_errors()
-        if found.rows:
-            listed = "\n".join(f"  {row[0]}: {row[1]}" for row in found.rows[:10])
-            count = f"{len(found.rows)} {'event was' if len(found.rows) == 1 else 'events were'}"
-            raise AssertionError(f"{self.name}: {count} not processed:\n{listed}")
+        error_rows = self._app.take_errors()
+        if error_rows.rows:
+            lines = "\n".join(f"  {row[0]}: {row[1]}" for row in error_rows.rows[:10])
+            count = f"{len(error_rows.rows)} {'event was' if len(error_rows.rows) == 1 else 'events were'}"
+            raise AssertionError(f"{self.name}: {count} not processed:\n{lines}")
 
     def close(self) -> None:
         """Stops the app and removes its folder."""
@@ -205,26 +205,32 @@ def _whole_row(stream: str, schema: Schema, event: Event) -> list[Any]:
     return row_of(stream, schema, event)
 
 
-def _compare(title: str, rows: Sequence[Event], found: OutputRows, attributes: Schema, *, any_order: bool) -> None:
+def _compare(
+    title: str, rows: Sequence[Event], actual_rows: OutputRows, attributes: Schema, *, any_order: bool
+) -> None:
     """Raises AssertionError with the differences. Rows in lists have the `attributes`, in order."""
-    names = _compared_names(title, rows, found.schema, attributes)
-    positions = [found.schema.names.index(name) for name in names]
-    types = [found.schema[p].type for p in positions]
+    names = _compared_names(title, rows, actual_rows.schema, attributes)
+    positions = [actual_rows.schema.names.index(name) for name in names]
+    types = [actual_rows.schema[p].type for p in positions]
     expected = [_expected_row(title, row, names, attributes) for row in rows]
 
     def equal(i: int, j: int) -> bool:
-        row = found.rows[j]
+        row = actual_rows.rows[j]
         values = zip(expected[i], positions, types, strict=True)
         return all(_is_equal(value, row[p], type) for value, p, type in values)
 
-    lines = compare_rows(len(expected), len(found.rows), equal, any_order=any_order)
+    lines = compare_rows(len(expected), len(actual_rows.rows), equal, any_order=any_order)
     if not has_differences(lines):
         return
     shown_rows = tuple(
         DiffLine(
             d.sign,
             tuple(
-                map(_text, found_row(found, d.actual, positions) if d.expected is None else expected[d.expected], types)
+                map(
+                    _text,
+                    found_row(actual_rows, d.actual, positions) if d.expected is None else expected[d.expected],
+                    types,
+                )
             ),
         )
         for d in lines
@@ -234,18 +240,18 @@ def _compare(title: str, rows: Sequence[Event], found: OutputRows, attributes: S
     raise AssertionError("\n".join([head.partition(": ")[2], *table]))
 
 
-def found_row(found: OutputRows, number: int | None, positions: Sequence[int]) -> list[Any]:
+def found_row(actual_rows: OutputRows, number: int | None, positions: Sequence[int]) -> list[Any]:
     """The values of the compared columns in a row that the app gave."""
-    return [found.rows[number or 0][p] for p in positions]
+    return [actual_rows.rows[number or 0][p] for p in positions]
 
 
 def _compared_names(title: str, rows: Sequence[Event], schema: Schema, attributes: Schema) -> list[str]:
     """The columns that are compared: those that dicts name, or all attributes."""
-    named = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
-    for name in named:
+    names = list(dict.fromkeys(name for row in rows if isinstance(row, Mapping) for name in row))
+    for name in names:
         if name not in schema.names:
             raise Misuse(nearest(f"{title}: there is no column '{name}'", name, schema.names))
-    return named or list(attributes.names)
+    return names or list(attributes.names)
 
 
 def _expected_row(title: str, row: Event, names: Sequence[str], attributes: Schema) -> list[Any]:

@@ -34,7 +34,7 @@ def run_paths(paths: Sequence[str | Path], options: ReportOptions | None = None)
     began, options = perf_counter(), options or ReportOptions()
     results: list[AppTestResult] = []
     wrong: list[FileError] = []
-    updated: list[Path] = []
+    updated_files: list[Path] = []
     files: list[AppTestFile] = []
     for path in find_test_files(paths):
         try:
@@ -43,27 +43,27 @@ def run_paths(paths: Sequence[str | Path], options: ReportOptions | None = None)
             wrong.append(FileError(path, error))
             continue
         files.append(file)
-        tested = list(run_file(file, options.run))
-        if options.update and _write_actual(file, tested):
-            updated.append(path)
+        test_runs = list(run_file(file, options.run))
+        if options.update and _write_actual(file, test_runs):
+            updated_files.append(path)
             file = read_test_file(path)
-            tested = list(run_file(file, options.run))
-        results += [t.result for t in tested]
-    report = AppTestReport(tuple(results), tuple(wrong), 0.0, None, tuple(updated), options.quiet)
+            test_runs = list(run_file(file, options.run))
+        results += [t.result for t in test_runs]
+    report = AppTestReport(tuple(results), tuple(wrong), 0.0, None, tuple(updated_files), options.quiet)
     if options.coverage:
         from .coverage import measure_coverage
 
-        chosen = [
+        active_runs = [
             (f, t, r) for f in files for t in f.tests for r in t.active_runs if is_wanted(f, t, r, options.run.only)
         ]
-        report = replace(report, coverage=measure_coverage(chosen, options.run))
+        report = replace(report, coverage=measure_coverage(active_runs, options.run))
     return replace(report, seconds=perf_counter() - began)
 
 
-def _write_actual(file: AppTestFile, tested: Sequence[TestedRun]) -> bool:
+def _write_actual(file: AppTestFile, test_runs: Sequence[TestedRun]) -> bool:
     """Writes the actual rows of expectations that do not hold; returns whether there were any. Of several runs the
     first counts."""
-    first = {c.expect.span.start: c for t in reversed(tested) for c in t.checked}
+    first = {c.expect.span.start: c for t in reversed(test_runs) for c in t.checked}
     text = update_text(file.text, list(first.values()))
     if all(c.holds for c in first.values()):
         return False

@@ -87,7 +87,7 @@ class _FileLine:
     number: int
     offset: int
     text: str
-    whole: str
+    full_text: str
 
     def span(self, start: int, end: int) -> Span:
         """The span of the characters from `start` to `end`."""
@@ -121,10 +121,10 @@ class _Parser:
         self._path = path
         self._lines: list[_FileLine] = []
         offset = 0
-        for number, whole in enumerate(text.split("\n"), 1):
-            plain = whole.rstrip("\r")
+        for number, file_line in enumerate(text.split("\n"), 1):
+            plain = file_line.rstrip("\r")
             self._lines.append(_FileLine(number, offset, plain[: comment_start(plain)], plain))
-            offset += len(whole) + 1
+            offset += len(file_line) + 1
         self._next = 0
 
     def parse(self) -> tuple[AppTest, ...]:
@@ -165,11 +165,11 @@ class _Parser:
 
     def _refuse(self, line: _FileLine) -> NoReturn:
         word = next(iter(line.text.split("|")[0].split(":")[0].split()), line.text.split()[0])
-        known = [*STEPS, *(f"{s}:" for s in SETTINGS)]
+        keywords = [*STEPS, *(f"{s}:" for s in SETTINGS)]
         if "|" in line.text:
             message, hint = "a table row without a step above it", "Write send STREAM or expect STREAM above the table."
             raise AppTestError(message, line.own, hint=hint)
-        raise AppTestError(nearest(f"a line cannot begin with '{word}'", word, known), line.own)
+        raise AppTestError(nearest(f"a line cannot begin with '{word}'", word, keywords), line.own)
 
     # ------------------------------------------------------------------------------------------------------ settings
 
@@ -205,15 +205,15 @@ class _Parser:
     def _read_app(self, line: _FileLine, at: int) -> AppSource:
         """A path behind `app:`, or the indented lines below it."""
         if line.text[at:].strip():
-            given = _unquote(line, at)
-            return AppSource(path=self._path.parent / given.text, span=given.span)
+            path_cell = _unquote(line, at)
+            return AppSource(path=self._path.parent / path_cell.text, span=path_cell.span)
         first = self._next
         while self._next < len(self._lines):
-            whole = self._lines[self._next].whole
-            if whole.strip() and not whole[0].isspace():
+            full_text = self._lines[self._next].full_text
+            if full_text.strip() and not full_text[0].isspace():
                 break
             self._next += 1
-        text = "\n".join(found.whole for found in self._lines[first : self._next]).rstrip()
+        text = "\n".join(app_line.full_text for app_line in self._lines[first : self._next]).rstrip()
         if not text.strip():
             raise AppTestError("an app is missing", line.own, hint="Write app: FILE, or its text below, indented.")
         return AppSource(text=text + "\n", lines_before=first, span=line.own)
@@ -250,8 +250,8 @@ class _Parser:
             elif word.text == "on":
                 runs = words.names()
             else:
-                known = ("any order", "nothing", "within", "on")
-                raise AppTestError(nearest(f"'{word.text}' is unknown here", word.text, known), word.span)
+                words_here = ("any order", "nothing", "within", "on")
+                raise AppTestError(nearest(f"'{word.text}' is unknown here", word.text, words_here), word.span)
         table = self._read_table()
         if nothing and table is not None:
             hint = "Leave out 'nothing', or the table."
@@ -303,10 +303,10 @@ class _LineWords:
         if text[self._at] == '"':
             cell, self._at = _read_quoted(self._line, self._at)
             return cell
-        found = re.compile(r",|[^\s,]+").match(text, self._at)
-        assert found is not None
-        self._at = found.end()
-        return Cell(found[0], False, self._line.span(found.start(), found.end()))
+        match = re.compile(r",|[^\s,]+").match(text, self._at)
+        assert match is not None
+        self._at = match.end()
+        return Cell(match[0], False, self._line.span(match.start(), match.end()))
 
     def take(self, missing: str, hint: str) -> Cell:
         """The next word. Raises AppTestError if there is none."""
@@ -315,11 +315,11 @@ class _LineWords:
             raise AppTestError(missing, self._line.own, hint=hint)
         return word
 
-    def skip(self, wanted: str) -> bool:
-        """Takes the next word if it is `wanted`; returns whether it was."""
+    def skip(self, text: str) -> bool:
+        """Takes the next word if it is this `text`; returns whether it was."""
         before = self._at
         word = self.take_word()
-        if word is not None and word.text == wanted and not word.quoted:
+        if word is not None and word.text == text and not word.in_quotes:
             return True
         self._at = before
         return False
@@ -332,8 +332,8 @@ class _LineWords:
 
     def rest(self) -> str:
         """The rest of the line."""
-        found, self._at = self._line.text[self._at :].strip(), len(self._line.text)
-        return found
+        rest, self._at = self._line.text[self._at :].strip(), len(self._line.text)
+        return rest
 
     def duration(self, stop: Sequence[str] = ()) -> int:
         """The duration of the next words, up to one of `stop`, in ms. Raises AppTestError for another text."""
@@ -373,14 +373,14 @@ def _read_wait(line: _FileLine, words: _LineWords) -> Wait:
 
 def _read_target(words: _LineWords) -> Target:
     first = words.take("nothing is named that is expected", "Write expect STREAM, expect table NAME or expect errors.")
-    if not first.quoted and first.text == "table":
+    if not first.in_quotes and first.text == "table":
         return OfTable(words.take("the table is missing", "Write expect table NAME."))
-    if not first.quoted and first.text == "query":
+    if not first.in_quotes and first.text == "query":
         query = words.take("the query is missing", 'Write expect query "from ... select ...".')
-        if not query.quoted:
+        if not query.in_quotes:
             raise AppTestError("a query is in double quotes", query.span, hint='expect query "from ... select ...".')
         return OfQuery(query)
-    return OfErrors() if not first.quoted and first.text == "errors" else OfStream(first)
+    return OfErrors() if not first.in_quotes and first.text == "errors" else OfStream(first)
 
 
 def _read_run(line: _FileLine, keyword: re.Match[str], number: int) -> Run:
@@ -412,9 +412,9 @@ def _set_of_run(run: Run, line: _FileLine, at: int, part: str) -> Run:
         return replace(run, nodes=int(value))
     if name == "routing":
         return replace(run, routing=value)
-    known = MODES if name == "mode" else ALERTS
-    if value not in known:
-        raise AppTestError(nearest(f"{name} cannot be '{value}'", value, known), span)
+    values = MODES if name == "mode" else ALERTS
+    if value not in values:
+        raise AppTestError(nearest(f"{name} cannot be '{value}'", value, values), span)
     return replace(run, mode=value) if name == "mode" else replace(run, alerts=value)
 
 
@@ -423,8 +423,8 @@ def _finish(head: _Draft, draft: _Draft) -> AppTest:
     app = draft.app or head.app
     if app is None:
         raise AppTestError("the test has no app", draft.span, hint="Write app: FILE above it, or the app's text.")
-    own = [] if draft is head else draft.runs
-    runs = (Run(), *head.runs, *own)
+    test_runs = [] if draft is head else draft.runs
+    runs = (Run(), *head.runs, *test_runs)
     names = [r.name for r in runs]
     for name in names:
         if names.count(name) > 1:
@@ -455,8 +455,8 @@ def comment_start(text: str) -> int:
         if c == "#" and (at == 0 or text[at - 1].isspace()):
             return at
         if c == '"' and cell_begins:
-            quoted = _QUOTED.match(text, at)
-            at = len(text) if quoted is None else quoted.end()
+            match = _QUOTED.match(text, at)
+            at = len(text) if match is None else match.end()
             cell_begins = False
             continue
         cell_begins = c.isspace() or c in "|:,"
@@ -481,11 +481,11 @@ def _read_cells(line: _FileLine) -> list[Cell]:
         else:
             end = text.find("|", at)
             end = len(text) if end < 0 else end
-            found = text[at:end].rstrip()
-            if not found:
+            cell_text = text[at:end].rstrip()
+            if not cell_text:
                 hint = 'Write null for a missing value, or "" for an empty text.'
                 raise AppTestError("an empty cell", line.span(at, at + 1), hint=hint)
-            cell, at = Cell(found, False, line.span(at, at + len(found))), end
+            cell, at = Cell(cell_text, False, line.span(at, at + len(cell_text))), end
         cells.append(cell)
         if at >= len(text):
             return cells
@@ -494,15 +494,15 @@ def _read_cells(line: _FileLine) -> list[Cell]:
 
 def _read_quoted(line: _FileLine, at: int) -> tuple[Cell, int]:
     """The quoted text that begins at `at`, and the position behind it."""
-    found = _QUOTED.match(line.text, at)
-    if found is None:
+    match = _QUOTED.match(line.text, at)
+    if match is None:
         raise AppTestError("a quote is not closed", line.span(at, len(line.text)), hint='Write " at its end.')
     try:
-        text = json.loads(found[0], strict=False)
+        text = json.loads(match[0], strict=False)
     except ValueError:
         hint = r"Escapes are \" \\ \n \t and \u0041: write \\ for a backslash."
-        raise AppTestError("an unknown escape", line.span(at, found.end()), hint=hint) from None
-    return Cell(text, True, line.span(at, found.end())), found.end()
+        raise AppTestError("an unknown escape", line.span(at, match.end()), hint=hint) from None
+    return Cell(text, True, line.span(at, match.end())), match.end()
 
 
 def _unquote(line: _FileLine, at: int) -> Cell:

@@ -32,7 +32,7 @@ class Failure:
     file: Path
     line: int
     title: str
-    said: str
+    description: str
     columns: tuple[str, ...] = ()
     rows: tuple[DiffLine, ...] = ()
 
@@ -40,17 +40,17 @@ class Failure:
         """The failure as text: `FILE:LINE: expect S: 1 row missing`, then a table with + and − rows. Of a long one the
         first differences are shown, with the equal rows beside them.
         """
-        out = [f"{self.file}:{self.line}: {self.title}: {self.said}"]
-        shown = self._rows_to_show() if self.columns else []
-        cells = [self.columns, *(self.rows[i].cells for i in shown)] if self.columns else []
+        out = [f"{self.file}:{self.line}: {self.title}: {self.description}"]
+        row_numbers = self._rows_to_show() if self.columns else []
+        cells = [self.columns, *(self.rows[i].cells for i in row_numbers)] if self.columns else []
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         table = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
         out += [f"    {head}".rstrip() for head in table[:1]]
-        for before, i, row in zip([-1, *shown], shown, table[1:], strict=False):
+        for before, i, row in zip([-1, *row_numbers], row_numbers, table[1:], strict=False):
             if i > before + 1:
                 out.append(f"    … {_count(i - before - 1, 'equal row')}")
             out.append(f"  {_SIGNS[self.rows[i].sign]} {row}".rstrip())
-        rest = [r.sign != " " for r in self.rows[shown[-1] + 1 :]] if shown else []
+        rest = [r.sign != " " for r in self.rows[row_numbers[-1] + 1 :]] if row_numbers else []
         if any(rest):
             out.append(f"    … and {_count(sum(rest), 'more difference')}")
         elif rest:
@@ -61,10 +61,10 @@ class Failure:
         """The numbers of the rows that are shown, in order."""
         if len(self.rows) <= _MOST_WHOLE:
             return list(range(len(self.rows)))
-        different = [i for i, r in enumerate(self.rows) if r.sign != " "]
-        shown = different[:_MOST_DIFFERENCES]
-        end = different[_MOST_DIFFERENCES] if len(different) > _MOST_DIFFERENCES else len(self.rows)
-        near = {j for i in shown for j in range(i - _BESIDE, i + _BESIDE + 1) if 0 <= j < end}
+        differences = [i for i, r in enumerate(self.rows) if r.sign != " "]
+        first_differences = differences[:_MOST_DIFFERENCES]
+        end = differences[_MOST_DIFFERENCES] if len(differences) > _MOST_DIFFERENCES else len(self.rows)
+        near = {j for i in first_differences for j in range(i - _BESIDE, i + _BESIDE + 1) if 0 <= j < end}
         return sorted(near)
 
 
@@ -113,8 +113,8 @@ class AppTestResult:
 def describe_test_error(error: SparkStreamError, file: Path, line: int) -> list[str]:
     """An error as lines, which begin with FILE:LINE."""
     text = str(error)
-    named = getattr(error, "file", None) is not None or text.startswith((str(file), f"file not found: {file}"))
-    return (text if named else f"{file}:{line}: {text}").splitlines()
+    has_place = getattr(error, "file", None) is not None or text.startswith((str(file), f"file not found: {file}"))
+    return (text if has_place else f"{file}:{line}: {text}").splitlines()
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class Coverage:
         """The coverage of each app, and the parts that no test reached."""
         out: list[str] = []
         for app in dict.fromkeys(p.app for p in self.parts):
-            own = [p for p in self.parts if p.app == app]
-            reached = sum(p.reached for p in own)
-            out.append(f"{app}: {reached} of {len(own)} parts reached")
-            out += [f"  {app}:{p.line}: not reached: {p.name}" for p in own if not p.reached]
+            app_parts = [p for p in self.parts if p.app == app]
+            reached_count = sum(p.reached for p in app_parts)
+            out.append(f"{app}: {reached_count} of {len(app_parts)} parts reached")
+            out += [f"  {app}:{p.line}: not reached: {p.name}" for p in app_parts if not p.reached]
         out += [f"not counted, as it is wrong: {test}" for test in self.uncounted]
         return [printable(line) for line in out]
 
@@ -187,10 +187,10 @@ class AppTestReport(Displayed):
 
     def headline(self) -> str:
         """`3 passed, 1 failed, in 0.4 s`."""
-        failed = sum(r.error is None for r in self.problems)
-        wrong = len(self.problems) - failed + len(self.wrong_files)
+        failures = sum(r.error is None for r in self.problems)
+        wrong = len(self.problems) - failures + len(self.wrong_files)
         words = [f"{len(self.results) - len(self.problems)} passed"]
-        words += [f"{n} {what}" for n, what in ((failed, "failed"), (wrong, "wrong")) if n]
+        words += [f"{n} {what}" for n, what in ((failures, "failed"), (wrong, "wrong")) if n]
         return f"{', '.join(words)}, in {self.seconds:.1f} s"
 
     def lines(self) -> list[str]:
@@ -205,11 +205,11 @@ class AppTestReport(Displayed):
         return out
 
     def _lines_of(self, file: Path) -> list[str]:
-        own = [r for r in self.results if r.file == file]
+        file_results = [r for r in self.results if r.file == file]
         if self.quiet:
-            own = [r for r in own if not r.has_passed]
-        out = [str(file)] if own else []
-        for r in own:
+            file_results = [r for r in file_results if not r.has_passed]
+        out = [str(file)] if file_results else []
+        for r in file_results:
             state = "ok   " if r.has_passed else "FAIL " if r.error is None else "WRONG"
             out.append(f"  {state} {printable(r.name)}  {r.seconds * 1000:.0f} ms")
             out += [f"    {line}" for line in r.details()]
@@ -231,17 +231,17 @@ def to_junit(report: AppTestReport) -> str:
         "testsuites", {"name": "sparkstream test", **_counts(report.results, report.wrong_files)}
     )
     for file in dict.fromkeys([*(r.file for r in report.results), *(f.file for f in report.wrong_files)]):
-        own = [r for r in report.results if r.file == file]
+        file_results = [r for r in report.results if r.file == file]
         wrong = [f for f in report.wrong_files if f.file == file]
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(str(file)), **_counts(own, wrong)})
-        for r in own:
+        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(str(file)), **_counts(file_results, wrong)})
+        for r in file_results:
             place = {"classname": _xml(str(file)), "name": _xml(r.name), "time": f"{r.seconds:.3f}"}
             case = ElementTree.SubElement(suite, "testcase", {**place, "file": _xml(str(file)), "line": str(r.line)})
             if not r.has_passed:
                 details = r.details()
                 kind = "failure" if r.error is None else "error"
-                found = ElementTree.SubElement(case, kind, {"message": _xml(details[0]), "type": kind})
-                found.text = _xml("\n".join(details))
+                element = ElementTree.SubElement(case, kind, {"message": _xml(details[0]), "type": kind})
+                element.text = _xml("\n".join(details))
         for f in wrong:
             case = ElementTree.SubElement(
                 suite, "testcase", {"classname": _xml(str(file)), "name": "file", "time": "0.000"}

@@ -62,23 +62,23 @@ def run_file(file: AppTestFile, options: RunOptions) -> Iterator[TestedRun]:
 def run_test(file: AppTestFile, test: AppTest, run: Run, options: RunOptions) -> TestedRun:
     """Runs a test once. Errors of the app, the file and the steps are in the result."""
     began = perf_counter()
-    checked: list[CheckedExpect] = []
+    comparisons: list[CheckedExpect] = []
     failures: list[Failure] = []
     error: SparkStreamError | None = None
     try:
         app = open_app(file, test, run, options)
         try:
-            _run_steps(app, test, run, file, checked)
+            _run_steps(app, test, run, file, comparisons)
             if options.watch is not None:
                 options.watch(test, app)
         finally:
             app.close()
-    except SparkStreamError as found:
-        error = found
-    failures += [c.failure(file.path) for c in checked if not c.holds]
+    except SparkStreamError as caught:
+        error = caught
+    failures += [c.failure(file.path) for c in comparisons if not c.holds]
     seconds = perf_counter() - began
     result = AppTestResult(file.path, test.name, run.name, test.span.line, seconds, tuple(failures), error)
-    return TestedRun(result, tuple(checked))
+    return TestedRun(result, tuple(comparisons))
 
 
 def app_text(source: AppSource) -> str:
@@ -126,11 +126,11 @@ def _with_place(error: AppTestError, file: AppTestFile) -> AppTestError:
     return error
 
 
-def _run_steps(app: AppUnderTest, test: AppTest, run: Run, file: AppTestFile, checked: list[CheckedExpect]) -> None:
+def _run_steps(app: AppUnderTest, test: AppTest, run: Run, file: AppTestFile, comparisons: list[CheckedExpect]) -> None:
     """Carries out the steps. Raises SparkStreamError at the first that cannot be; its place is the step's."""
     for step in test.steps:
         try:
-            _run_step(app, step, run, checked)
+            _run_step(app, step, run, comparisons)
         except AppTestError as error:
             raise _with_place(error, file) from None
         except SparkStreamError as error:
@@ -144,7 +144,7 @@ def _run_steps(app: AppUnderTest, test: AppTest, run: Run, file: AppTestFile, ch
         raise _with_place(AppTestError(message, test.span, hint=hint), file)
 
 
-def _run_step(app: AppUnderTest, step: Step, run: Run, checked: list[CheckedExpect]) -> None:
+def _run_step(app: AppUnderTest, step: Step, run: Run, comparisons: list[CheckedExpect]) -> None:
     match step:
         case Send():
             app.send(step.stream.text, _read_events(app, step), together=step.together)
@@ -155,7 +155,7 @@ def _run_step(app: AppUnderTest, step: Step, run: Run, checked: list[CheckedExpe
             if step.is_for(run.name):
                 if step.within is not None:
                     app.move_clock(app.now + step.within)
-                checked.append(check_expect(app, step))
+                comparisons.append(check_expect(app, step))
 
 
 def _read_events(app: AppUnderTest, step: Send) -> list[SentEvent]:
@@ -164,8 +164,8 @@ def _read_events(app: AppUnderTest, step: Send) -> list[SentEvent]:
         schema = app.input_schema(step.stream.text)
     except Misuse as error:
         raise AppTestError(str(error), step.stream.span) from None
-    stamped = with_stamps(schema)
-    positions = [_position(cell, stamped) for cell in step.table.columns]
+    schema_with_stamps = with_stamps(schema)
+    positions = [_position(cell, schema_with_stamps) for cell in step.table.columns]
     at, node = len(schema), len(schema) + 1
     now, out = app.now, list[SentEvent]()
     for row in step.table.rows:
@@ -193,12 +193,12 @@ def _read_attribute(cell: Cell, attribute: Attribute) -> Any:
 
 def _position(cell: Cell, schema: Schema) -> int:
     name = cell.text
-    found = schema.find(name)
-    if found is None and name in ("@at", "@node"):
-        found = schema.find(name[1:])
-    if found is None:
+    position = schema.find(name)
+    if position is None and name in ("@at", "@node"):
+        position = schema.find(name[1:])
+    if position is None:
         raise AppTestError(nearest(f"there is no column '{name}'", name, schema.names), cell.span)
-    return found
+    return position
 
 
 def find_test_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -206,15 +206,15 @@ def find_test_files(paths: Sequence[str | Path]) -> list[Path]:
 
     Raises `Misuse` for a path that does not exist, and where there is no test file.
     """
-    found: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(p for p in path.rglob(f"*{SUFFIX}") if p.is_file())))
+            files.update(dict.fromkeys(sorted(p for p in path.rglob(f"*{SUFFIX}") if p.is_file())))
         elif path.exists():
-            found[path] = None
+            files[path] = None
         else:
             near = did_you_mean(path.name, (p.name for p in path.parent.iterdir())) if path.parent.is_dir() else None
             raise Misuse(f"file not found: {path}" + (f". {near}" if near else ""))
-    if not found:
+    if not files:
         raise Misuse(f"there is no {SUFFIX} file in {', '.join(map(str, paths))}")
-    return list(found)
+    return list(files)

@@ -454,7 +454,7 @@ def test_what_the_disk_does_not_take_is_not_in(tmp_path: Path, monkeypatch: pyte
         thread.join()
     assert len(one) == 3
     assert all("No space left on device" in str(said) for said in (*one, *found))
-    assert (inbox.position.seq, inbox.arrived.total, len(list(entries_from(tmp_path)))) == (1, 1, 1)
+    assert (inbox.position.seq, inbox.arrivals.total, len(list(entries_from(tmp_path)))) == (1, 1, 1)
     disk.error = None
     disk.over.release()
     assert inbox.append([entry(inbox)]) == 1

@@ -154,9 +154,9 @@ def test_arrivals_count_what_is_gone(tmp_path: Path) -> None:
     JournalRetention(tmp_path, 2_500, None).end(offsets(tmp_path)[-1])
     found = InboxReader(tmp_path, SCHEMAS, ["node-1"], 1).last("S", 100)
     assert found.total == 20
-    assert 0 < found.gone == 20 - len(found.frame)
-    assert found.frame["v"].tolist() == list(range(found.gone, 20))
-    assert InboxReader(tmp_path, SCHEMAS, ["node-1"], 1).last("S", 2).gone == 0
+    assert 0 < found.unreadable == 20 - len(found.frame)
+    assert found.frame["v"].tolist() == list(range(found.unreadable, 20))
+    assert InboxReader(tmp_path, SCHEMAS, ["node-1"], 1).last("S", 2).unreadable == 0
 
 
 def test_limits_from_a_text() -> None:

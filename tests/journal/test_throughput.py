@@ -24,19 +24,19 @@ def append(inbox: Inbox, events: int) -> int:
 
 def test_events_by_entry(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path)
-    assert (inbox.arrived.total, inbox.arrived.through(-1)) == (0, 0)
+    assert (inbox.arrivals.total, inbox.arrivals.through(-1)) == (0, 0)
     assert [append(inbox, n) for n in (3, 4, 5)] == [0, 1, 2]
-    assert inbox.arrived.total == 12
-    assert [inbox.arrived.through(seq) for seq in (-1, 0, 1)] == [0, 3, 7]
+    assert inbox.arrivals.total == 12
+    assert [inbox.arrivals.through(seq) for seq in (-1, 0, 1)] == [0, 3, 7]
     rows = inbox.write("feed", b"rows")
     inbox.append([RowsEntry(steps=6, clock=1, route="round_robin", file=rows, stream="S")])
-    assert inbox.arrived.total == 18
+    assert inbox.arrivals.total == 18
     inbox.take_back(2)
-    assert inbox.arrived.total == 12
+    assert inbox.arrivals.total == 12
     append(inbox, 1)
     inbox.close()
     again = Inbox(tmp_path)
-    assert [again.arrived.total, again.arrived.through(0), again.arrived.through(2)] == [13, 3, 12]
+    assert [again.arrivals.total, again.arrivals.through(0), again.arrivals.through(2)] == [13, 3, 12]
 
 
 def test_what_a_sink_could_not_deliver_is_no_event_from_outside(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_what_a_sink_could_not_deliver_is_no_event_from_outside(tmp_path: Path) 
     for found in (inbox, Inbox(tmp_path)):
         assert found.position.events == {"S": 7}
         assert found.position.request == 2
-        assert [found.arrived.through(seq) for seq in (0, 1, 2)] == [3, 3, 7]
+        assert [found.arrivals.through(seq) for seq in (0, 1, 2)] == [3, 3, 7]
 
 
 def test_events_of_earlier_segments_are_known_where_these_begin(
@@ -62,9 +62,9 @@ def test_events_of_earlier_segments_are_known_where_these_begin(
         append(inbox, 2)
     inbox.close()
     again = Inbox(tmp_path)
-    assert again.arrived.total == 10
-    assert again.arrived.through(2) in (4, 6), "at most a segment too low"
-    assert again.arrived.through(4) == 10
+    assert again.arrivals.total == 10
+    assert again.arrivals.through(2) in (4, 6), "at most a segment too low"
+    assert again.arrivals.through(4) == 10
 
 
 def test_what_is_committed_is_forgotten() -> None:

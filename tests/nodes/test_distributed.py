@@ -126,11 +126,11 @@ def test_a_dead_node_s_app_goes_on_elsewhere_and_finds_what_was_published_meanwh
     run = lane(ONE, Kill(90_000, node))
     found = run.step(feed(SECONDS, seed=0))
     report = of(run, "all-1").report
-    (start, again) = report.begun
+    (start, again) = report.beginnings
     assert (start.node, start.revision, again.revision) == (node, None, 60_000)
     assert again.node != node
     assert 96_000 <= again.at <= 102_000  # three looks of the leader, a heartbeat that is 2 × 2 s old
-    assert again.held == Spans((0, 60), (90, -(-again.at // 1000)))
+    assert again.state_events == Spans((0, 60), (90, -(-again.at // 1000)))
     assert again.missing == Spans((60, 90))
     assert again.waiting == Spans((90, -(-again.at // 1000)))
     assert not again.again
@@ -146,7 +146,7 @@ def test_what_comes_by_key_is_processed_again_from_the_revision_on() -> None:
     batch = feed(SECONDS, seed=0)
     found = put_out(run.step(batch))
     true = truth(KEYED, batch)
-    again = of(run, "keyed-1").report.begun[1]
+    again = of(run, "keyed-1").report.beginnings[1]
     assert again.revision == 60_000
     assert not again.missing
     assert len(again.again) == sum((found - true).values()) > 0
@@ -173,7 +173,7 @@ def test_a_leader_that_dies_takes_every_app_down_with_it() -> None:
     """Nodes that do not find a leader wait ten seconds, which is longer than they may be without one."""
     run = lane(CHAIN, Kill(90_000, "manager-1"))
     run.step(feed(SECONDS))
-    assert all(len(i.lane.report.begun) > 1 for i in run.instances)
+    assert all(len(i.lane.report.beginnings) > 1 for i in run.instances)
     told = [str(h) for h in run.timeline(300_000).happenings]
     assert any("manager-2 leads" in t for t in told)
 
@@ -186,7 +186,7 @@ def test_fewer_nodes_than_the_minimum_leave_copies_that_nobody_ends() -> None:
     run = lane(CHAIN, Kill(90_000, lost), cluster=cluster)
     run.step(feed(SECONDS))
     assert not of(run, "first-1").runs
-    elsewhere = [i.lane for i in run.instances if i.lane.report.begun[0].node != lost]
+    elsewhere = [i.lane for i in run.instances if i.lane.report.beginnings[0].node != lost]
     assert elsewhere
     assert all(lane.runs for lane in elsewhere)
 
@@ -209,7 +209,7 @@ def test_sources_of_the_app_need_a_receiver() -> None:
 
     run = started(*WORKERS)
     assert not run.step(feed(SECONDS))
-    assert of(run, "a-1").report.lost == Spans((0, 300))
+    assert of(run, "a-1").report.lost_events == Spans((0, 300))
     assert any("lets the app wait" in str(h) for h in run.timeline(300_000).happenings)
     run = started(*WORKERS, ResourceNode("receiver-1", receiver=True))
     found = run.step(feed(SECONDS))
@@ -408,13 +408,13 @@ def test_the_report_says_what_is_repeated_and_what_is_left(
     twice = 0
     for i in run.instances:
         again = i.lane.report.several.copy()
-        for begun in i.lane.report.begun:
+        for begun in i.lane.report.beginnings:
             again.add_all(begun.again)
         twice += len(again)
-    assert len(found) == sum(len(i.lane.report.taken) for i in run.instances)
+    assert len(found) == sum(len(i.lane.report.taken_events) for i in run.instances)
     assert sum(n > 1 for n in found.values()) == twice
     if text == ONE:
-        taken = of(run, "all-1").report.taken
+        taken = of(run, "all-1").report.taken_events
         assert found.keys() == {v for first, end in taken for v in range(first, end)}
 
 
@@ -430,7 +430,7 @@ def test_a_state_is_made_of_the_events_that_the_report_names(
     published = [p for p in run.step(batch) if "O" in p.outputs.streams]
     for node, r in of(run, "sum-1").runs.items():
         own = [p for p in published if p.node == node]
-        ends = [end for _, end in r.held]
+        ends = [end for _, end in r.state_events]
         if own and ends and ends[-1] == len(times):
             total = own[-1].outputs.streams["O"].columns[0][-1].as_py()
-            assert total == sum(sum(range(first, end)) for first, end in r.held)
+            assert total == sum(sum(range(first, end)) for first, end in r.state_events)

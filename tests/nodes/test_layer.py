@@ -186,7 +186,7 @@ def test_a_group_that_is_alone_takes_all_and_one_that_is_cut_off_loses_its_own()
         lane.step(batch)
         reports.append(lane.lane.report)
     assert [r.events for r in reports] == [10, 10]
-    assert [{why: len(s) for why, s in r.lost.items()} for r in reports] == [{}, {Loss.NOBODY: 5}]
+    assert [{why: len(s) for why, s in r.lost_events.items()} for r in reports] == [{}, {Loss.NOBODY: 5}]
 
 
 @pytest.mark.parametrize(

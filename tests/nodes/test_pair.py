@@ -83,7 +83,7 @@ def test_without_faults_it_is_one_node() -> None:
     found = run.step(batch)
     assert all_rows(found) == rows(NodeEngine(STATEFUL).step(batch))
     assert {p.node for p in found} == {A}
-    assert (len(run.report.taken), run.report.lost, run.report.unheld) == (300, {}, {})
+    assert (len(run.report.taken_events), run.report.lost_events, run.report.unqueued_events) == (300, {}, {})
     assert run.report.revisions == {A: 5}
 
 
@@ -100,7 +100,7 @@ def test_a_failover_loses_what_nobody_takes_and_repeats_what_came_since_the_last
     assert takeover.replayed == Spans((60, 90))
     assert not takeover.missing
     lost = Spans((90, -(-at // 1000)))
-    assert run.report.lost == {Loss.NOBODY: lost}
+    assert run.report.lost_events == {Loss.NOBODY: lost}
     assert run.counts.lost_between == [(90_000, 1000 * (-(-at // 1000) - 1))]
     assert run.counts.takeovers[-1] == TakeoverCounts(B, at, 60_000, len(lost), 30, 0, 0)
     values = Counter(v for _, _, (_, v) in all_rows(found).elements())
@@ -115,7 +115,7 @@ def test_a_queue_that_is_too_small() -> None:
     (takeover,) = run.report.takeovers[1:]
     assert takeover.replayed == Spans((60, 70))
     assert takeover.missing == Spans((70, 90))
-    assert run.report.unheld[Loss.FULL] == Spans((10, 60), (70, 90))
+    assert run.report.unqueued_events[Loss.FULL] == Spans((10, 60), (70, 90))
 
 
 def test_both_down() -> None:
@@ -124,9 +124,9 @@ def test_both_down() -> None:
     run.step(feed(SECONDS))
     last = run.report.takeovers[-1]
     assert (last.node, last.at, last.revision) == (B, 150_000, 60_000)
-    assert last.held == Spans((0, 60))
+    assert last.state_events == Spans((0, 60))
     assert last.missing == Spans((60, 90))
-    assert run.report.lost == {Loss.NOBODY: Spans((90, 150))}
+    assert run.report.lost_events == {Loss.NOBODY: Spans((90, 150))}
 
 
 def test_a_node_that_is_back_before_it_is_missed_has_lost_what_came_since_the_revision() -> None:
@@ -135,8 +135,8 @@ def test_a_node_that_is_back_before_it_is_missed_has_lost_what_came_since_the_re
     run = lane(Kill(90_000, A), Restart(95_000, A), Kill(120_000, A))
     run.step(feed(SECONDS, seed=0))
     start, takeover = run.report.takeovers[1:]
-    assert (start.node, start.held, start.missing) == (A, Spans((0, 60)), Spans((60, 90)))
-    assert Loss.STALE in run.report.unheld
+    assert (start.node, start.state_events, start.missing) == (A, Spans((0, 60)), Spans((60, 90)))
+    assert Loss.STALE in run.report.unqueued_events
     assert takeover.node == B
     assert takeover.missing
 
@@ -144,7 +144,7 @@ def test_a_node_that_is_back_before_it_is_missed_has_lost_what_came_since_the_re
 def test_the_balancer_may_send_to_the_passive_node() -> None:
     run = lane(pair=Pair(balancer="round_robin"))
     found = run.step(feed(SECONDS, seed=0))
-    assert len(run.report.lost[Loss.PASSIVE]) == 150
+    assert len(run.report.lost_events[Loss.PASSIVE]) == 150
     assert sum(all_rows(found).values()) == 150
 
 
@@ -178,7 +178,7 @@ def test_a_revision_counts_once_it_is_in_the_database() -> None:
         run.step(feed(SECONDS, seed=0))
         takeover = run.report.takeovers[-1]
         assert (takeover.node, takeover.revision) == (B, revision)
-        assert takeover.held == Spans((0, 60 if revision else 0)) or takeover.replayed
+        assert takeover.state_events == Spans((0, 60 if revision else 0)) or takeover.replayed
         assert run.report.revisions[A] == (1 if revision == 0 else 2)
 
 
@@ -222,7 +222,7 @@ def test_what_is_under_way_arrives_after_the_sender_has_died() -> None:
     takeover = run.report.takeovers[-1]
     assert takeover.replayed == Spans((60, 90))
     assert not takeover.missing
-    assert Loss.UNDERWAY not in run.report.unheld
+    assert Loss.UNDERWAY not in run.report.unqueued_events
 
 
 def test_what_is_under_way_as_the_other_node_takes_over_is_lost() -> None:
@@ -231,8 +231,8 @@ def test_what_is_under_way_as_the_other_node_takes_over_is_lost() -> None:
     takeover = run.report.takeovers[-1]
     arrived = (takeover.at - 45_000) // 1000 + 1
     assert takeover.replayed == Spans((60, arrived))
-    assert takeover.missing == run.report.unheld[Loss.UNDERWAY] == Spans((arrived, 90))
-    assert not takeover.doubled
+    assert takeover.missing == run.report.unqueued_events[Loss.UNDERWAY] == Spans((arrived, 90))
+    assert not takeover.twice
 
 
 def test_a_node_that_hears_of_a_revision_too_late_replays_what_is_in_it() -> None:
@@ -242,8 +242,8 @@ def test_a_node_that_hears_of_a_revision_too_late_replays_what_is_in_it() -> Non
     takeover = run.report.takeovers[-1]
     arrived = (takeover.at - 55_000) // 1000 + 1
     assert (takeover.revision, takeover.at < 115_000) == (60_000, True)
-    assert takeover.replayed == takeover.doubled == Spans((0, max(50, arrived)))
-    assert run.report.unheld[Loss.UNDERWAY] == Spans((max(50, arrived), 62))
+    assert takeover.replayed == takeover.twice == Spans((0, max(50, arrived)))
+    assert run.report.unqueued_events[Loss.UNDERWAY] == Spans((max(50, arrived), 62))
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_what_breaks_a_link_loses_what_is_under_way(fault: Fault, lost: Spans) -
     """A node that stands still finds what has arrived meanwhile."""
     run = lane(Slow(50_000, A, B, 10_000, until=60_000), fault, pair=Pair(persist=1_000_000))
     run.step(feed(SECONDS, seed=0))
-    lost_under_way = run.report.unheld.get(Loss.UNDERWAY, Spans())
+    lost_under_way = run.report.unqueued_events.get(Loss.UNDERWAY, Spans())
     assert lost_under_way.without(lost) == Spans()
     assert bool(lost_under_way) == bool(lost)
 
@@ -268,12 +268,12 @@ def test_messages_keep_their_order_as_a_link_is_fast_again() -> None:
     run = lane(Slow(10_000, A, B, 20_000, until=15_000), pair=Pair(persist=1_000_000))
     batch = feed(SECONDS, seed=0)
     run.step(between(batch, 0, 21))
-    assert run.servers[B].queued == 10
+    assert run.servers[B].queue_events == 10
     run.step(between(batch, 21, 32))
-    assert run.servers[B].queued == 12
+    assert run.servers[B].queue_events == 12
     run.step(between(batch, 32, 36))
-    assert run.servers[B].queued == 36
-    held = [int(n) for q in run.servers[B].queue for n in q.first[q.kept]]
+    assert run.servers[B].queue_events == 36
+    held = [int(n) for q in run.servers[B].queue for n in q.first[q.mask]]
     assert held == list(range(36))
 
 
@@ -288,9 +288,9 @@ def test_revisions_between_steps_that_are_far_apart() -> None:
 def test_what_arrives_while_no_event_comes() -> None:
     run = lane(Slow(5_000, A, B, 10_000, until=200_000))
     run.step(feed(SECONDS[:20]))
-    assert run.servers[B].queued == 10
+    assert run.servers[B].queue_events == 10
     run.step(InputBatch(np.array([40_000], np.int64)))
-    assert run.servers[B].queued == 20
+    assert run.servers[B].queue_events == 20
 
 
 PATIENT = Coordination(heartbeat=30_000, retries=2)
@@ -377,13 +377,13 @@ def test_without_state_the_report_is_the_difference_to_one_node(run: tuple[Sched
     pair = PairLane(Scenario(schedule.pair, seed), lambda: NodeEngine(EACH), schedule.faults)
     values = Counter(v for _, _, (_, v) in all_rows(pair.step(batch)).elements())
     report = pair.report
-    lost = [n for spans in report.lost.values() for first, end in spans for n in range(first, end)]
+    lost = [n for spans in report.lost_events.values() for first, end in spans for n in range(first, end)]
     assert len(lost) == len(set(lost))
     expected = Counter({n: 1 for n in range(len(batch.clock)) if n not in set(lost)})
     for takeover in report.takeovers:
         expected.update(n for first, end in takeover.replayed for n in range(first, end))
     assert values == expected
-    assert report.taken == Spans(*((n, n + 1) for n in range(len(batch.clock)) if n not in set(lost)))
+    assert report.taken_events == Spans(*((n, n + 1) for n in range(len(batch.clock)) if n not in set(lost)))
 
 
 @given(runs(), st.lists(st.integers(1, 40), max_size=8))
@@ -433,16 +433,16 @@ def test_members_that_are_restored_between_batches_are_the_pair(
     assert found == expected
     assert all(m.steps == 1 + len(batch.clock) for m in members.values())
     report = whole.report
-    assert whole.counts.taken == len(report.taken)
-    assert whole.counts.lost == {why.value: len(spans) for why, spans in report.lost.items()}
+    assert whole.counts.taken == len(report.taken_events)
+    assert whole.counts.lost == {why.value: len(spans) for why, spans in report.lost_events.items()}
     assert whole.counts.revisions == report.revisions.total()
     counted = [(t.node, t.at, t.replayed, t.missing, t.doubled) for t in whole.counts.takeovers]
     assert counted == [
-        (t.node, t.at, len(t.replayed), len(t.missing), len(t.doubled)) for t in report.takeovers
+        (t.node, t.at, len(t.replayed), len(t.missing), len(t.twice)) for t in report.takeovers
     ]  # fmt: skip
     for m in members.values():
         assert replace(m.lane.counts, losing=whole.counts.losing) == whole.counts
-        assert m.lane.report.taken == report.taken
+        assert m.lane.report.taken_events == report.taken_events
         assert MemberFigures.of(json.loads(json.dumps(m.figures().as_dict()))) == m.figures()
 
 
@@ -470,10 +470,10 @@ def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule,
         published = pair.step(step)
         expected: dict[str, Counter[Row]] = {A: Counter(), B: Counter()}
         for takeover in pair.report.takeovers[known:]:
-            if takeover.doubled:
+            if takeover.twice:
                 return
             model = models[takeover.node] = NodeEngine(STATEFUL)
-            for n in numbers(takeover.held.without(takeover.replayed)):
+            for n in numbers(takeover.state_events.without(takeover.replayed)):
                 model.step(between(batch, n, n + 1))
             if takeover.revision is not None and (clock := Buffering.clocks.pop(0)):
                 model.step(InputBatch(np.array([clock], np.int64)))
@@ -481,7 +481,7 @@ def test_a_state_is_made_of_the_events_that_the_report_says(run: tuple[Schedule,
                 expected[takeover.node] += rows(model.step(between(batch, n, n + 1)))
         for p in published:
             if not p.replayed:
-                took = i in pair.report.taken and i in pair.servers[p.node].held
+                took = i in pair.report.taken_events and i in pair.servers[p.node].state_events
                 expected[p.node] += rows(models[p.node].step(step if took else InputBatch(step.clock)))
         for node in (A, B):
             found = all_rows([p for p in published if p.node == node])
@@ -500,13 +500,13 @@ def test_clients_that_reach_nobody(balancer: str) -> None:
     cuts = [Cut(10_000, node, CLIENTS, until=20_000) for node in (A, B)]
     run = lane(*cuts, pair=Pair(balancer=balancer))
     run.step(feed(SECONDS, seed=0))
-    assert run.report.lost[Loss.NOBODY] == Spans((10, 20))
+    assert run.report.lost_events[Loss.NOBODY] == Spans((10, 20))
 
 
 def test_a_pause_keeps_the_state() -> None:
     run = lane(Pause(60_500, A, until=75_500), plan=STATEFUL)
     found = run.step(feed(SECONDS))
-    assert run.report.lost == {Loss.NOBODY: Spans((61, 76))}
+    assert run.report.lost_events == {Loss.NOBODY: Spans((61, 76))}
     assert len(run.report.takeovers) == 1
     model = NodeEngine(STATEFUL)
     batch = feed(SECONDS)

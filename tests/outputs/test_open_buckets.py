@@ -41,8 +41,8 @@ def answer(per: str, *, every: str = "sec ... day", as_wso2: bool = True) -> lis
     found = retrieve(plan, compile_retrieval(text, plan), store, as_wso2=as_wso2)
     by_shard = found.by_shard
     assert by_shard is not None
-    assert sum(r[3] for r in by_shard.rows) == sum(r[2] for r in found.merged.rows)
-    return sorted([(r[0] - NOON, *r[1:]) for r in found.merged.rows])
+    assert sum(r[3] for r in by_shard.rows) == sum(r[2] for r in found.answer.rows)
+    return sorted([(r[0] - NOON, *r[1:]) for r in found.answer.rows])
 
 
 @pytest.mark.parametrize(

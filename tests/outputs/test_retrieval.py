@@ -72,13 +72,13 @@ def ask(plan: Plan, store: Store, text: str) -> Retrieved:
 def test_thirty_and_forty_are_seventy(plan: Plan, tmp_path: Path) -> None:
     store = filled(tmp_path / "db", plan, {"wso2-sp-1": [EVENTS[0], EVENTS[3]], "wso2-sp-2": [EVENTS[1], EVENTS[5]]})
     found = ask(plan, store, f"{ALL} 'hours' select symbol, total, avgPrice, price")
-    assert found.merged.columns == [
+    assert found.answer.columns == [
         ("symbol", "string"),
         ("total", "long"),
         ("avgPrice", "double"),
         ("price", "double"),
     ]
-    assert found.merged.rows == [["WSO2", 70, 25.0, 20.0]]
+    assert found.answer.rows == [["WSO2", 70, 25.0, 20.0]]
     assert found.by_shard is not None
     assert found.by_shard.columns[0] == ("SHARD_ID", "string")
     assert [r[:3] for r in found.by_shard.rows] == [["wso2-sp-1", "WSO2", 30], ["wso2-sp-2", "WSO2", 40]]
@@ -100,7 +100,7 @@ def test_as_one_node_answers(plan: Plan, tmp_path: Path, per: str, rest: str) ->
     step(one, EVENTS)
     truth = one.answer(bind_retrieval(parse_on_demand(text), plan, text))
     store = filled(tmp_path / "db", plan, {"a": EVENTS[::3], "b": EVENTS[1::3], "c": EVENTS[2::3]})
-    merged = ask(plan, store, text).merged
+    merged = ask(plan, store, text).answer
     assert merged.columns == truth.columns
     # A null stands anywhere in an order.
     assert sorted(map(repr, merged.rows)) == sorted(map(repr, truth.rows))
@@ -109,7 +109,7 @@ def test_as_one_node_answers(plan: Plan, tmp_path: Path, per: str, rest: str) ->
 def test_on_is_asked_of_merged_rows(plan: Plan, tmp_path: Path) -> None:
     store = filled(tmp_path / "db", plan, {"a": [EVENTS[0]], "b": [EVENTS[5]]})
     found = ask(plan, store, "from TradeAggregation on total > 30L within 0L, 9999999999999L per 'hours' select total")
-    assert found.merged.rows == [[35]]
+    assert found.answer.rows == [[35]]
     assert found.by_shard is not None
     assert found.by_shard.rows == []
 
@@ -119,7 +119,7 @@ def test_without_partition_there_are_no_shards(tmp_path: Path) -> None:
     store = filled(tmp_path / "db", plan, {"": EVENTS})
     found = retrieve(plan, select_all(plan, "TradeAggregation", "year", ("2023-**-** **:**:**",)), store)
     assert found.by_shard is None
-    assert {r[1]: r[4] for r in found.merged.rows} == {"WSO2": 70, "IBM": 7, None: 3}
+    assert {r[1]: r[4] for r in found.answer.rows} == {"WSO2": 70, "IBM": 7, None: 3}
 
 
 def test_what_is_wrong_is_said(plan: Plan, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_tables_and_windows_of_several_nodes_answer_as_one(text: str) -> None:
     merged = merge_nodes(retrieval, found, Context(), TEN)
     # Three rows in either node's window, so that one window of six holds the same.
     whole = node_of(compile_app(TABLES.replace("length(3)", "length(6)")), [r for p in parts.values() for r in p])
-    assert merged.merged == whole.answer(retrieval)
+    assert merged.answer == whole.answer(retrieval)
     assert merged.by_shard is not None
     assert merged.by_shard.columns[0] == ("SHARD_ID", "string")
     for shard, rows in parts.items():
@@ -195,9 +195,9 @@ def test_the_store_merges_many_rows_as_the_engine_does(
     few = retrieve(plan, compile_retrieval(text, plan), store)
     monkeypatch.setattr(shard_retrieval, "MERGED_HERE", 0)
     many = retrieve(plan, compile_retrieval(text, plan), store)
-    assert many.merged == few.merged
+    assert many.answer == few.answer
     assert many.by_shard == few.by_shard
-    assert bool(few.merged.rows) is ("none" not in on)
+    assert bool(few.answer.rows) is ("none" not in on)
     store.close()
 
 

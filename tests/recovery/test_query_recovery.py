@@ -17,7 +17,7 @@ class Query:
     """A query that fails as often as it is told to."""
 
     def __init__(self, fails: Callable[[int], str | None]) -> None:
-        self.fails, self.care = fails, BatchCare()
+        self.fails, self.instructions = fails, BatchCare()
         self.begun, self.batch = 0, 7
         self.seen: list[BatchCare] = []
         self.gone = self.committed = False
@@ -44,7 +44,7 @@ class Query:
 
     def begin(self) -> None:
         self.begun += 1
-        self.seen.append(self.care)
+        self.seen.append(self.instructions)
 
     def cancel(self) -> None:
         self.cancelled += 1
@@ -92,12 +92,12 @@ def test_a_failure_of_another_micro_batch_counts_anew(tmp_path: Path) -> None:
 
 
 def test_events_that_trials_have_found_are_set_aside(tmp_path: Path) -> None:
-    culprits = BatchCare(aside=(Aside(StepRange(11, 12), "MemoryError: 9 GB"),), asks=(7,))
+    culprits = BatchCare(skipped_steps=(Aside(StepRange(11, 12), "MemoryError: 9 GB"),), asks=(7,))
 
     def fail(begun: int) -> str | None:
-        if query.care.why(StepRange(11, 12)):
+        if query.instructions.why(StepRange(11, 12)):
             return None
-        return str(EventsBlamed(culprits)) if query.care.entries == (0, 2) else "killed"
+        return str(EventsBlamed(culprits)) if query.instructions.entries == (0, 2) else "killed"
 
     query = Query(fail)
     made, said = mending(query, tmp_path)
@@ -149,7 +149,7 @@ def test_a_start_that_fails_is_told(tmp_path: Path) -> None:
 
     query.begin = refused  # type: ignore[method-assign]
     made.leave(0.0)
-    made._wanted = True
+    made._should_run = True
     made._run(_Once())  # type: ignore[arg-type]
     assert said[-1] == "it did not start"
 

@@ -45,7 +45,7 @@ def trial_of(poison: set[int]) -> Callable[[BatchCare, StepRange], TrialOutcome]
 
 def test_steps_that_end_each_trial_are_the_culprits() -> None:
     culprits = find_culprits(BatchCare(), STEPS, trial_of({150, 700, 701}))
-    assert culprits == BatchCare(aside=tuple(Aside(StepRange(p, p + 1)) for p in (150, 700, 701)))
+    assert culprits == BatchCare(skipped_steps=tuple(Aside(StepRange(p, p + 1)) for p in (150, 700, 701)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -102,11 +102,11 @@ def test_the_outcome_that_a_report_tells(report: list[bytes], outcome: TrialOutc
 
 
 def test_culprits_go_through_the_text_of_an_error() -> None:
-    culprits = BatchCare(aside=(Aside(StepRange(3, 4), 'a "quoted"\nreason {}'),), asks=(9,))
-    before = BatchCare(aside=(Aside(StepRange(1, 2)),), entries=(0, 3))
+    culprits = BatchCare(skipped_steps=(Aside(StepRange(3, 4), 'a "quoted"\nreason {}'),), asks=(9,))
+    before = BatchCare(skipped_steps=(Aside(StepRange(1, 2)),), entries=(0, 3))
     text = f"java.lang.X: Traceback\n ...EventsBlamed: {EventsBlamed(culprits)}\n\tat scala.Y"
     assert EventsBlamed.add_to(before, text) == BatchCare(
-        aside=(*before.aside, *culprits.aside), asks=(9,), entries=(0, 3)
+        skipped_steps=(*before.skipped_steps, *culprits.skipped_steps), asks=(9,), entries=(0, 3)
     )
     assert EventsBlamed.add_to(before, text[:40]) == before
 
@@ -173,7 +173,7 @@ def test_a_child_shows_what_ends_it(
         return
     with pytest.raises(EventsBlamed) as raised:
         blame_culprits(trial, BatchCare(), steps)
-    aside = EventsBlamed.add_to(BatchCare(), str(raised.value)).aside
+    aside = EventsBlamed.add_to(BatchCare(), str(raised.value)).skipped_steps
     assert {a.steps.first: a.why for a in aside} == culprits
     assert all(len(a.steps) == 1 for a in aside)
 

@@ -142,7 +142,7 @@ def test_what_fails_with_events_is_reported(error: BaseException, why: str | Non
 
 
 def test_what_is_set_aside_is_kept_with_the_reason(tmp_path: Path) -> None:
-    care = BatchCare(aside=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
+    care = BatchCare(skipped_steps=(Aside(StepRange(3, 4), "TypeError: not so"), Aside(StepRange(9, 12))), asks=(7,))
     care.write(tmp_path)
     assert BatchCare.of(tmp_path) == care
     assert care.why(StepRange(3, 4)) == "TypeError: not so"

@@ -16,7 +16,7 @@ from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.display import html, text
 from sparkstream_nb.sinks.http_client import HttpServer
 from sparkstream_nb.sinks.oauth import OAuthPlace, TokenSource
-from sparkstream_nb.sinks.position import unsent
+from sparkstream_nb.sinks.position import count_unsent
 from tests.app.views.test_scalable import java_place
 from tests.apps.oauth_server import oauth_server
 from tests.apps.receiver import receiver
@@ -126,7 +126,7 @@ def test_a_server_that_comes_later(run: Callable[..., App]) -> None:
     app.flush()
     app.stop()
     assert app.stats().sinks[0].pending == 2
-    assert unsent(app.runtime.app_run.folder(app.home)) == 2
+    assert count_unsent(app.runtime.app_run.folder(app.home)) == 2
     with receiver(port=int(url.rpartition(":")[2])) as server:
         app = run(sink, allow=[f"http={url}"])
         assert app.redeployed is not None

@@ -32,7 +32,7 @@ def portion(part: str, messages: list[Message]) -> PartitionPortion:
 
 def names(found: Aligned) -> list[str]:
     """The messages in their order, with those that were rejected."""
-    decoded, out = found.decoded, [""] * found.received
+    decoded, out = found.events, [""] * found.messages
     for i, name in zip(decoded.message.tolist(), decoded.columns[1], strict=True):
         out[i] = name
     for r in decoded.rejected:
@@ -64,7 +64,7 @@ def test_the_order_does_not_depend_on_the_reading(parts: dict[str, list[Message]
         parts = {p: [(o, [i // 2]) for i, (o, _) in enumerate(messages)] for p, messages in parts.items()}
     alignment = Alignment(parts, lambda: None)
     left = {part: list(messages) for part, messages in parts.items()}
-    alignment.behind({part: len(messages) for part, messages in left.items()})
+    alignment.set_backlogs({part: len(messages) for part, messages in left.items()})
     seen: list[str] = []
     reached: dict[str, int] = {}
     while any(left.values()):
@@ -72,16 +72,16 @@ def test_the_order_does_not_depend_on_the_reading(parts: dict[str, list[Message]
         count = data.draw(st.integers(1, len(left[part])))
         alignment.put(portion(part, left[part][:count]))
         left[part] = left[part][count:]
-        alignment.behind({part: len(left[part])})
+        alignment.set_backlogs({part: len(left[part])})
         if (found := alignment.take()) is not None:
             seen += names(found)
-            reached |= found.reached
+            reached |= found.next_offsets
         there = [*alignment.waiting_by_partition().values(), len(seen), *map(len, left.values())]
         assert sum(there) == sum(map(len, parts.values()))
         if stops and data.draw(st.booleans()):  # another goes on where this one was
             alignment = Alignment(parts, lambda: None)
             left = {p: [m for m in messages if m[0] >= reached.get(p, 0)] for p, messages in parts.items()}
-            alignment.behind({p: len(messages) for p, messages in left.items()})
+            alignment.set_backlogs({p: len(messages) for p, messages in left.items()})
     assert seen == in_order(parts)
 
 
@@ -91,7 +91,7 @@ def test_all_at_once(parts: dict[str, list[Message]]) -> None:
     alignment = Alignment(parts, lambda: None)
     for part, messages in parts.items():
         alignment.put(portion(part, messages))
-    alignment.behind(dict.fromkeys(parts, 0))
+    alignment.set_backlogs(dict.fromkeys(parts, 0))
     found = alignment.take()
     assert ([] if found is None else names(found)) == in_order(parts)
     assert alignment.take() is None
@@ -104,16 +104,16 @@ def test_a_time_that_is_refused_holds_up_nothing() -> None:
     found = alignment.take()
     assert found is not None
     assert names(found) == ["a:0", "a:1", "a:2"]
-    assert found.reached == {"a": 3}
+    assert found.next_offsets == {"a": 3}
 
 
 def test_a_partition_that_brings_nothing_is_given_up() -> None:
     alignment = Alignment("ab", lambda: None)
-    alignment.behind({"a": 0})
+    alignment.set_backlogs({"a": 0})
     alignment.put(portion("a", [(0, [10])]))
     alignment.note_wait(10 * PATIENCE)  # what reads it is not there yet
     assert alignment.take() is None
-    alignment.behind({"b": 3})
+    alignment.set_backlogs({"b": 3})
     alignment.note_wait(PATIENCE / 2)
     assert alignment.take() is None
     alignment.note_wait(PATIENCE / 2)
@@ -121,7 +121,7 @@ def test_a_partition_that_brings_nothing_is_given_up() -> None:
     assert found is not None
     assert names(found) == ["a:0"]
     alignment.put(portion("b", [(0, [5])]))  # it comes after all, and counts again
-    alignment.behind({"a": 1, "b": 2})
+    alignment.set_backlogs({"a": 1, "b": 2})
     alignment.put(portion("a", [(1, [11])]))
     found = alignment.take()
     assert found is not None
@@ -130,15 +130,15 @@ def test_a_partition_that_brings_nothing_is_given_up() -> None:
 
 def test_a_partition_that_is_far_ahead_is_held() -> None:
     alignment = Alignment([f"p{i:03}" for i in range(100)], lambda: None)
-    assert alignment.held() == frozenset()
+    assert alignment.paused_partitions() == frozenset()
     alignment.put(portion("p001", [(i, [i]) for i in range(20_000)]))
-    assert alignment.held() == {"p001"}
-    alignment.behind({f"p{i:03}": 0 for i in range(100) if i != 50} | {"p050": 1})
+    assert alignment.paused_partitions() == {"p001"}
+    alignment.set_backlogs({f"p{i:03}": 0 for i in range(100) if i != 50} | {"p050": 1})
     alignment.put(portion("p050", [(0, [9_999])]))
     found = alignment.take()
     assert found is not None
-    assert found.received == 10_001
-    assert alignment.held() == frozenset()
+    assert found.messages == 10_001
+    assert alignment.paused_partitions() == frozenset()
     assert alignment.waiting_by_partition()["p001"] == 10_000
 
 

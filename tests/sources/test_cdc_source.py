@@ -290,7 +290,7 @@ def test_options_that_mean_nothing_here_are_taken(tmp_path: Path) -> None:
         )
     finally:
         del os.environ["DB_PASSWORD"]
-    assert setup.shown == f"trades.id in {PLACE}"
+    assert setup.origin == f"trades.id in {PLACE}"
     assert "geheim" not in repr(setup)
     with pytest.raises(SiddhiBindError, match="is not allowed"):
         SourcePlans(compile_app(text), Grants(), references, tmp_path)

@@ -108,7 +108,7 @@ def begun(reader: CdcReader) -> dict[str, Any]:
     assert taken.lasting
     assert taken.received == 0
     assert len(taken.decoded) == 0
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     return json.loads(json.dumps(taken.reached))  # type: ignore[no-any-return]
 
 
@@ -117,7 +117,7 @@ def all_of(reader: CdcReader, reached: dict[str, Any] | None = None) -> list[lis
     out = []
     while (taken := reader.read(0.0)) is not None:
         assert not taken.decoded.rejected
-        reader.kept(taken, {})
+        reader.confirm(taken, {})
         out.append(rows(taken))
         if reached is not None:
             reached |= json.loads(json.dumps(taken.reached))
@@ -127,7 +127,7 @@ def all_of(reader: CdcReader, reached: dict[str, Any] | None = None) -> list[lis
 def rejected(reader: CdcReader) -> list[tuple[str, str]]:
     taken = reader.read(0.0)
     assert taken is not None
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     return [(r.reason, r.text) for r in taken.decoded.rejected]
 
 
@@ -176,7 +176,7 @@ def test_rows_of_equal_value_are_not_split(world: World, monkeypatch: pytest.Mon
     taken = reader.read(0.0)
     assert taken is not None
     assert reader.behind() is None  # how much there is more is not known
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     found = [rows(taken), *all_of(reader)]
     assert [[r[0] for r in portion] for portion in found] == [[1, 2], [3, 3, 3, 3, 3], [4], [5, 5], [6, 7], [8]]
     behind = reader.behind()
@@ -195,7 +195,7 @@ def test_what_is_read_and_not_kept_is_behind(world: World) -> None:
     taken = reader.read(0.0)
     assert taken is not None
     assert reader.behind() == first  # of the poll before
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     behind = reader.behind()
     assert behind is not None
     assert behind.at >= since
@@ -329,7 +329,7 @@ def test_a_value_that_python_does_not_have_is_an_error_of_its_row(
     assert all("cannot be read: " in r.reason for r in taken.decoded.rejected[:-1])
     if type != "JSONB":
         assert json.loads(taken.decoded.rejected[0].text)["v"] == str(values[0]).strip("'")
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     world.run("INSERT INTO odd VALUES (100, NULL)")
     assert [r for r, _ in rejected(reader)] == ["it has no value in column 'v' for v"]
 
@@ -372,7 +372,7 @@ def test_a_value_that_nothing_follows_is_no_position(
     assert all("which no row can come after" in r.reason for r in taken.decoded.rejected)
     told = {json.loads(r.text)["id"] for r in taken.decoded.rejected}
     assert told == {-1 - i for i in range(len(endless))}
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     reached |= json.loads(json.dumps(taken.reached))
     assert reader.read(0.0) is None
     for i, value in enumerate(others):

@@ -43,7 +43,7 @@ def all_of(reader: FilesReader, refused: list[str] | None = None) -> list[list[A
     """Everything that is there, each part kept; the texts of what was rejected go to `refused`."""
     out = []
     while (taken := reader.read(0.0)) is not None:
-        reader.kept(taken, {})
+        reader.confirm(taken, {})
         if refused is not None:
             refused += [r.text for r in taken.decoded.rejected]
         out += rows(taken)
@@ -310,7 +310,7 @@ def test_one_file_in_the_way_does_not_stop_the_others(
     for _ in range(2):
         taken = reader.read(0.0)
         assert taken is not None
-        reader.kept(taken, {})
+        reader.confirm(taken, {})
         found += rows(taken)
     assert found == [["a", 1], ["b", 2]]
     with pytest.raises(SourceUnavailable, match="was read and cannot be put away: Operation not permitted"):
@@ -326,7 +326,7 @@ def test_what_becomes_of_a_file_that_is_through(tmp_path: Path, opened: Callable
     first = reader.read(0.0)
     assert first is not None
     assert (folder / "a.csv").exists()
-    reader.kept(first, {})
+    reader.confirm(first, {})
     assert rows(first) + all_of(reader) == [["a", 1], ["b", 2]]
     assert (folder / "a.csv").exists() == (after == "keep")
     assert (done / "a.csv").exists() == (after == "move")
@@ -387,7 +387,7 @@ def test_parquet_that_does_not_fit_is_rejected(
     assert taken is not None
     assert len(taken.decoded) == 0
     assert reason in taken.decoded.rejected[0].reason
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     assert reader.read(0.0) is None
 
 
@@ -543,7 +543,7 @@ def test_a_target_that_became_a_link_is_not_followed(tmp_path: Path, opened: Cal
     reader = opened(source, tailing=False, after="move", move_to=done / "deeper")
     taken = reader.read(0.0)
     assert taken is not None
-    reader.kept(taken, {})
+    reader.confirm(taken, {})
     with pytest.raises(SourceUnavailable, match=r"cannot be put away: .*done is a symbolic link"):
         reader.read(0.0)
     assert not list(outside.iterdir())

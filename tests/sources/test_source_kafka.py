@@ -211,7 +211,7 @@ def test_a_partition_without_a_leader_is_left_out(cluster: Cluster) -> None:
     assert said == "without a leader, and not read until there is one: t:1, t:2"
     assert reader.places() == {0: 4}
     assert reader.moved() == {}
-    assert {b.away for b in reader.begins} == {frozenset({("t", 1), ("t", 2)})}
+    assert {b.leaderless for b in reader.begins} == {frozenset({("t", 1), ("t", 2)})}
     reader._frames.put(Read(reader._nothing, 0, {}, {"t:0": 0}, 1.0))
     assert reader.read(0.0) is None
     assert reader.behind() is None  # what the others have is not known
@@ -297,7 +297,7 @@ def test_a_process_whose_partition_loses_its_leader_says_so(cluster: Cluster, be
     reads, out = process(begin)
     reads._check(silent=True)
     out.seek(0)
-    assert read_frame(out).behind == {"t:0": 6, "t:1": 11, "t:2": 0}
+    assert read_frame(out).backlogs == {"t:0": 6, "t:1": 11, "t:2": 0}
     cluster.led = {0, 2}
     with pytest.raises(KafkaError, match="no leader for t:1"):
         reads._check(silent=True)
@@ -307,7 +307,7 @@ def test_a_process_whose_partition_loses_its_leader_says_so(cluster: Cluster, be
 
 def test_a_process_says_that_a_partition_has_a_leader_again(cluster: Cluster, begin: Begin) -> None:
     cluster.led = {0}
-    reads, _ = process(replace(begin, places={("t", 0): 4}, away=frozenset({("t", 1), ("t", 2)})))
+    reads, _ = process(replace(begin, places={("t", 0): 4}, leaderless=frozenset({("t", 1), ("t", 2)})))
     reads._check(silent=True)
     cluster.led = {0, 2}
     with pytest.raises(KafkaError, match="a leader again for t:2"):

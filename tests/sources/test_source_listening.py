@@ -57,7 +57,7 @@ class Source:
         """Keeps what came, and gives its events."""
         self.reached.update(json.loads(json.dumps(taken.reached)))
         self.reached = {part: at for part, at in self.reached.items() if at is not None}
-        self.reader.kept(taken, {})
+        self.reader.confirm(taken, {})
         return rows(taken)
 
     def begin(self) -> Source:

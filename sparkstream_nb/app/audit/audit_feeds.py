@@ -118,7 +118,7 @@ def _read_files(plan: Plan, feeds: FeedFiles, shapes: Sequence[Shape]) -> tuple[
         tables = list(tables_of(Path(path), shape.names))
         table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
         stream_rows = type_rows(
-            table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
+            table, schema, time=shape.time, time_format=shape.time_format, values=shape.values, columns=shape.columns
         )
         rejected_rows += len(stream_rows.rejected)
         notes += shape.describe_guesses()

@@ -73,7 +73,7 @@ class SinkPlans:
             except SparkStreamError as error:
                 wrong = SiddhiBindError(str(error), sink.span)
                 raise (wrong.with_source(self._plan.text) if self._plan.text else wrong) from None
-        exclusive_targets = Counter((s.type, s.shown) for s in out if s.type in _OWN)
+        exclusive_targets = Counter((s.type, s.target_name) for s in out if s.type in _OWN)
         twice = next((place for place, count in exclusive_targets.items() if count > 1), None)
         if twice is not None:
             raise Misuse(f"two sinks of this app write to {twice[1]}: give each a {_OWN[twice[0]]} of its own")
@@ -116,7 +116,7 @@ class SinkPlans:
                 name=f"{name}-{i}" if several else name,
                 stream=sink.stream,
                 type=sink.type,
-                shown=name_of_target,
+                target_name=name_of_target,
                 promise=promise(sink.type),
                 on_error=self._on_error(sink),
                 writer=MessageWriter(sink.mapping, schema, target.templates),

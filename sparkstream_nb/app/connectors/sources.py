@@ -94,7 +94,7 @@ class SourcePlans:
             name=quote(source.name, safe=""),
             stream=source.stream,
             type=source.type,
-            shown=place,
+            origin=place,
             schema=schema,
             reader=reader,
             time=_time_of(source, schema),

@@ -28,7 +28,7 @@ from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
 from ...plan.state_units import FORMER_FORMS, KeptUnit, relevant, unit_changes, units_of
 from ...runners.choice import Kind
-from ...sinks.position import unsent
+from ...sinks.position import count_unsent
 from ...system import put_in_place, to_disk
 from ..config.record import DeploymentRecord
 from .changing import Changes, Fate, copy_to_trash, describe_changes, plan_change, unsent_before
@@ -258,7 +258,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
                 f"{d.name} cannot be attached: {reason}. Deploy it again with the text that it is to have; the "
                 "deployment says which state is kept"
             )
-        left = sum(unsent(run_folder) for run_folder in home.glob("life-*"))
+        left = sum(count_unsent(run_folder) for run_folder in home.glob("life-*"))
         meeting = None if previous_run is None else previous_run.shared_folder
         if meeting is not None:
             retire(meeting)

@@ -24,7 +24,7 @@ from ...plan.nodes import Plan
 from ...plan.state_units import UnitChanges, unit_changes
 from ...runners.choice import checkpoint_of, keep_checkpoint
 from ...runners.spark.handover import left
-from ...sinks.position import unsent
+from ...sinks.position import count_unsent
 from ...stores.duckdb import forget_aggregations
 from ...system import put_in_place
 
@@ -122,7 +122,7 @@ def purge_dropped(home: Path, app: str, app_run: AppRun, *, own_store: bool) -> 
 def unsent_before(home: Path, previous_run: AppRun, new_run: AppRun) -> int:
     """The number of unsent outputs of streams whose attributes change: they are not sent."""
     streams = {s for s in new_run.batches if new_run.batches[s] != previous_run.batches.get(s)}
-    return unsent(previous_run.folder(home), streams)
+    return count_unsent(previous_run.folder(home), streams)
 
 
 Fate = Literal["kept", "changed", "dropped"]

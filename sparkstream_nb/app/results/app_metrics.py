@@ -62,7 +62,7 @@ def stats_of(
         report = p.nodes.get(n)
         if report is None:
             continue
-        taken_events, work_ms = p.taken.get(n, 0), p.worked.get(n, 0.0)
+        taken_events, work_ms = p.events_by_node.get(n, 0), p.ms_by_node.get(n, 0.0)
         rate = None if (passes_on and n != app_run.leader) or not work_ms else 1000 * taken_events / work_ms
         # A node that was left out of a micro-batch has the clock of the others: it gets it before its next event.
         clock = latest if report.rests else None if report.clock is None else report.clock.after
@@ -87,7 +87,7 @@ def stats_of(
         parts=tuple(_parts(plan, total_sizes, p.rows)),
         disk=disk,
         came=dict(position.events),
-        lag=inbox.arrived.total - inbox.arrived.through(p.last),
+        lag=inbox.arrivals.total - inbox.arrivals.through(p.last),
         rates=p.throughput.rates(),
         times=p.throughput.times(),
         recent=tuple(p.throughput.last(RECENT)),

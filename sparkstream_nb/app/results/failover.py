@@ -57,7 +57,7 @@ class Failover(AgainstOneNode):
     @property
     def lost(self) -> int:
         """The number of events that no node took."""
-        return sum(len(spans) for g in self.outcome.groups for spans in g.report.lost.values())
+        return sum(len(spans) for g in self.outcome.groups for spans in g.report.lost_events.values())
 
     @property
     def replayed(self) -> int:
@@ -71,7 +71,8 @@ class Failover(AgainstOneNode):
         rows = []
         for name, group in zip(self.groups.names, self.outcome.groups, strict=True):
             report, times = group.report, group.times
-            losses = [(why, spans) for by in (report.lost, report.unheld) for why, spans in by.items() if len(spans)]
+            by_reason = [*report.lost_events.items(), *report.unqueued_events.items()]
+            losses = [(why, spans) for why, spans in by_reason if len(spans)]
             for why, spans in sorted(losses, key=lambda x: list(Loss).index(x[0])):
                 ends = list(spans)
                 rows.append([name, why.value, len(spans), int(times[ends[0][0]]), int(times[ends[-1][1] - 1])])
@@ -84,7 +85,7 @@ class Failover(AgainstOneNode):
     def shares(self) -> pd.DataFrame:
         """A row for each group: group, nodes, events that the layer sent to it, its share of all, those lost."""
         events_by_group = [len(g.times) for g in self.outcome.groups]
-        lost_by_group = [sum(map(len, g.report.lost.values())) for g in self.outcome.groups]
+        lost_by_group = [sum(map(len, g.report.lost_events.values())) for g in self.outcome.groups]
         nodes = [", ".join(p.nodes) for p in self.groups.pairs]
         share = [n / max(1, sum(events_by_group)) for n in events_by_group]
         return pd.DataFrame(
@@ -109,7 +110,7 @@ class Failover(AgainstOneNode):
         return sorted(
             (int(g.times[first]), int(g.times[end - 1]))
             for g in self.outcome.groups
-            for lost_spans in g.report.lost.values()
+            for lost_spans in g.report.lost_events.values()
             for first, end in lost_spans
         )
 
@@ -125,5 +126,5 @@ class Failover(AgainstOneNode):
 
 def _describe_takeover(t: Takeover, happenings: Sequence[Happening]) -> TakenOver:
     return TakenOver(
-        t.node, t.at, gap_before(t.at, happenings), t.revision, len(t.replayed), len(t.missing), len(t.doubled)
+        t.node, t.at, gap_before(t.at, happenings), t.revision, len(t.replayed), len(t.missing), len(t.twice)
     )  # fmt: skip

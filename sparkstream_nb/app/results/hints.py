@@ -27,9 +27,9 @@ def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: 
 
 def why_empty(missed_range: Missed) -> str:
     """Why a retrieval found nothing: `nothing within 2014-01-01 ... 2015-01-01; T holds 2013-01-01 ... 2013-12-31`."""
-    if missed_range.held is None:
+    if missed_range.existing_bounds is None:
         return f"{missed_range.aggregation} holds nothing yet"
-    asked_times, held_times = _times(*missed_range.asked), _times(*missed_range.held)
+    asked_times, held_times = _times(*missed_range.bounds), _times(*missed_range.existing_bounds)
     return f"nothing within {asked_times}; {missed_range.aggregation} holds {held_times} (UTC)"
 
 

@@ -61,7 +61,7 @@ class DistributedFailover(AgainstOneNode):
         moves = []
         for app, report in self.outcome.reports.items():
             app_spans = [s for s in self.spans if s.app == app]
-            for b in report.begun:
+            for b in report.beginnings:
                 if b.at <= self.outcome.first:
                     continue
                 before = [s.end for s in app_spans if s.first < b.at]
@@ -72,7 +72,7 @@ class DistributedFailover(AgainstOneNode):
     @property
     def lost(self) -> int:
         """The number of clients' events that no receiver took."""
-        return sum(len(r.lost) for r in self.outcome.reports.values())
+        return sum(len(r.lost_events) for r in self.outcome.reports.values())
 
     @cached_property
     def apps(self) -> pd.DataFrame:
@@ -80,8 +80,8 @@ class DistributedFailover(AgainstOneNode):
         at once, that a restored state was missing, and that were lost."""
         rows = []
         for app, r in self.outcome.reports.items():
-            again, missing = (sum(len(getattr(b, what)) for b in r.begun) for what in ("again", "missing"))
-            rows.append([app, r.events, again, len(r.several), missing, len(r.lost)])
+            again, missing = (sum(len(getattr(b, what)) for b in r.beginnings) for what in ("again", "missing"))
+            rows.append([app, r.events, again, len(r.several), missing, len(r.lost_events)])
         return pd.DataFrame(rows, columns=["app", "events", "again", "several", "missing", "lost"])
 
     @property

@@ -137,7 +137,7 @@ class AppFiles:
     def _job(self) -> Job:
         deployment, app_run, plan = self._definition.deployment, self._definition.app_run, self._definition.plan
         merging = Merging(self.outputs, deployment.retention)
-        after = AfterCommit(merging, self.reports, self.error_limit, self.inbox.folder, self.inbox.arrived)
+        after = AfterCommit(merging, self.reports, self.error_limit, self.inbox.folder, self.inbox.arrivals)
         commit = Commit(
             deployment.name, app_run.run, app_run.shards, self.store, self.outputs, self._progress, plan, after,
             shared=None if self.mirror is None else self.mirror.shared,
@@ -174,7 +174,7 @@ class AppFiles:
 
     def _continue_progress(self) -> None:
         """The figures of an earlier process."""
-        progress, arrivals = self._progress, self.inbox.arrived
+        progress, arrivals = self._progress, self.inbox.arrivals
         progress.batch, progress.last = self.stream.last_commit()
         if not progress.rows:
             progress.rows = self.outputs.totals()

@@ -297,7 +297,7 @@ class Inputs:
         shape = reading.shape(stream, schema)
         d = app.deployment
         return feeding.FeedSource(
-            source, replace(shape, latest=app.clock.latest_time(), limits=d.limits, kept=d.retention.errors)
+            source, replace(shape, latest=app.clock.latest_time(), limits=d.limits, most_rejects=d.retention.errors)
         )
 
     def _wait_for(self, request: feeding.FeedRequest, progress: OnProgress) -> FeedReport:

@@ -124,7 +124,7 @@ class Feed(Displayed):
         if self._state == "reading":
             raise SparkStreamError(f"Feed {self.id} of {self.app} is being read: it has no position yet.")
         cursor = self._account.cursor
-        return FeedPosition(cursor.done, cursor.left, cursor.reached)
+        return FeedPosition(cursor.rows_done, cursor.left, cursor.last_time)
 
     @property
     def under_way(self) -> int:
@@ -357,7 +357,7 @@ class Feed(Displayed):
                         return DueRows()
                     self._over = True
                     return None
-                due = self._pacer.due(cursor.done, cursor.next_time()) if not self._pausing else self._due_step()
+                due = self._pacer.due(cursor.rows_done, cursor.next_time()) if not self._pausing else self._due_step()
                 if due is not None and due.rows != 0 and not due.wait:
                     self._idle = False
                     return due

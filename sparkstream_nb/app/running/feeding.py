@@ -135,7 +135,7 @@ class Loaded:
 
     @property
     def time_example(self) -> str | None:
-        return self.shape.written.example()
+        return self.shape.time_format.example()
 
 
 def load(target: FeedTarget, request: FeedRequest, feed_source: FeedSource) -> Loaded:
@@ -154,7 +154,7 @@ def load(target: FeedTarget, request: FeedRequest, feed_source: FeedSource) -> L
             feed_on_disk, highest = feeds.in_order(feed_on_disk, folder)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, feed_on_disk, highest)
-        notes = [*shape.describe_guesses(), *notes, *feed_on_disk.doubts.words(shape.written.zone)]
+        notes = [*shape.describe_guesses(), *notes, *feed_on_disk.doubts.words(shape.time_format.zone)]
         return Loaded(feed_on_disk, shape, feeds.reasons(feed_on_disk, folder), notes)
     except SparkStreamError:
         feeds.discard(feed_on_disk, folder)
@@ -238,13 +238,13 @@ class Account:
         schemas = self.target.schemas
         recorded_feeds = recording.add_to(self.cursor, schemas)
         notes = recording.notes(schemas, self.target.inputs)
-        self.loaded_feeds += [Loaded(recorded.typed, recorded.shape, {}, notes) for recorded in recorded_feeds]
+        self.loaded_feeds += [Loaded(recorded.feed, recorded.shape, {}, notes) for recorded in recorded_feeds]
 
     def put(self, now: int, most: int | None = None, until: int | None = None) -> int:
         """Puts the next rows into the inbox, with the app's lock held: `most` of them, up to event time `until` (ms),
         those without a time from `now` (ms) on. Returns how many there were.
         """
-        inbox, steps_before = self.target.inbox, self.cursor.done
+        inbox, steps_before = self.target.inbox, self.cursor.rows_done
         rows = self.cursor.take(inbox, self.request.route, Spacing(now, self.target.spacing_ms), most, until)
         entries = [*rows, *self._rejects]
         if entries:
@@ -258,7 +258,7 @@ class Account:
             self._rejects = []
             self._settle()
             self.entries += [replace(e, seq=first + i) for i, e in enumerate(entries)]
-        return self.cursor.done - steps_before
+        return self.cursor.rows_done - steps_before
 
     def rewind(self) -> None:
         """Restarts the feed."""
@@ -299,7 +299,7 @@ class Account:
         if not self.loaded_feeds:
             return FeedProgress(self.streams, 0, None, 0, p.batch + 1, took)
         finished_steps = self._committed_steps + self.target.marks.steps(self.entries, p.last)
-        total, input_clock = self.cursor.rows, self.cursor.reached
+        total, input_clock = self.cursor.rows, self.cursor.last_time
         return FeedProgress(
             self.streams, finished_steps, total, self.rejected_rows, p.batch + 1, took, self.reading, input_clock
         )
@@ -323,7 +323,7 @@ class Account:
             not_fed=rows - self._fed_events - _events_of(self.entries),
             notes=[*dict.fromkeys([n for x in self.loaded_feeds for n in x.notes] + self._notes())],
             time=self.loaded_feeds[0].time_example if self.loaded_feeds else None,
-            kept=shapes[0].kept if shapes else None,
+            kept=shapes[0].most_rejects if shapes else None,
             unfit_streams=self._list_unfit_streams(),
         )
 

@@ -24,7 +24,13 @@ def check_first_rows(path: Path, shape: Shape) -> None:
         return
     table = table.slice(0, FIRST_ROWS)
     stream_rows = type_rows(
-        table, shape.schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns, keep=0
+        table,
+        shape.schema,
+        time=shape.time,
+        time_format=shape.time_format,
+        values=shape.values,
+        columns=shape.columns,
+        keep=0,
     )
     if len(stream_rows):
         return
@@ -36,7 +42,7 @@ def check_first_rows(path: Path, shape: Shape) -> None:
 def describe_reasons(rejected_rows: Sequence[RejectedRow], shape: Shape) -> str:
     """The reasons of rejected rows: `ts is not a long: ... (1,000 rows); ...`."""
     counts = Counter(reason for _, _, reason in rejected_rows)
-    groups = group_reasons(counts, shape.written.example(), shape.columns)
+    groups = group_reasons(counts, shape.time_format.example(), shape.columns)
     sentences = [f"{g.words} ({g.count:,} row{'' if g.count == 1 else 's'})" for g in groups[:_MOST_REASONS]]
     more = [f"{len(groups) - _MOST_REASONS} more reasons"] if len(groups) > _MOST_REASONS else []
     return "; ".join([*sentences, *more])

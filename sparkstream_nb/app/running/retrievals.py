@@ -232,4 +232,4 @@ class Retrievals:
 def _merge_answers(answers: Retrieved, limit: int | None = None) -> Result:
     read = answers.read_by_shard
     by_shard = None if read is None else (lambda: frame_of(read()))
-    return Result(answers.merged.columns, answers.merged.rows, by_shard, limit)
+    return Result(answers.answer.columns, answers.answer.rows, by_shard, limit)

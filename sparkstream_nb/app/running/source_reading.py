@@ -45,7 +45,7 @@ class Reading:
             schema,
             self.time,
             source_columns(schema, self.columns),
-            written=TimeFormat.of(self.time_format, self.time_zone),
+            time_format=TimeFormat.of(self.time_format, self.time_zone),
             values=ValueFormat.of(self.decimal, self.missing),
         )
 

@@ -43,11 +43,11 @@ class StreamReader:
         if self._only_comes_in(stream):
             last_arrivals = self._arrivals().last(stream, ARRIVALS if last is None else last)
             return Events(
-                app.name, stream, last_arrivals.frame, limit, InputCounts(last_arrivals.total, last_arrivals.gone)
+                app.name, stream, last_arrivals.frame, limit, InputCounts(last_arrivals.total, last_arrivals.unreadable)
             )
         if app.state == "running":
             app.settle_briefly()
-        arrivals = app.inbox.arrived
+        arrivals = app.inbox.arrivals
         waiting = arrivals.total - arrivals.through(app.progress.last)
         with app.outputs.tidying:
             frame = app.outputs.frame(stream, app.schema_of(stream).names, app.progress.batch, last)

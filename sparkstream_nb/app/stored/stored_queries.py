@@ -53,11 +53,11 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
         retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
         answers = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
         by_shard = answers.by_shard  # read while the store is open
-        hint = hint_of(plan, retrieval, store, now=now, empty=not answers.merged.rows)
+        hint = hint_of(plan, retrieval, store, now=now, empty=not answers.answer.rows)
     finally:
         store.close()
     read = None if by_shard is None else (lambda: frame_of(by_shard))
-    return Result(answers.merged.columns, answers.merged.rows, read, limit, hint)
+    return Result(answers.answer.columns, answers.answer.rows, read, limit, hint)
 
 
 def _find_fitting_plan(store: Store, aggregation: str, *plans: Plan) -> Plan:

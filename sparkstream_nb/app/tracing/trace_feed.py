@@ -99,7 +99,7 @@ def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[F
     shape = check_source(source, reading.shape(stream, schema))
     table = _table(source, shape.names, stream)
     stream_rows = type_rows(
-        table, schema, time=shape.time, written=shape.written, values=shape.values, columns=shape.columns
+        table, schema, time=shape.time, time_format=shape.time_format, values=shape.values, columns=shape.columns
     )
     if stream_rows.rejected:
         raise Misuse(

@@ -191,7 +191,7 @@ def _attributes_read(plan: Plan, inputs: Sequence[InputStream], *, whole: bool) 
 def _compile(text: str, frames: Sequence[InputFrame]) -> Plan:
     """The text's plan; a stream that the text does not define has the columns of its frame."""
     try:
-        app = parse(text, defined=True)
+        app = parse(text, may_begin_with_query=True)
         defined = {d.id.id for d in app.definitions if isinstance(d, tree.StreamDefinition)}
         added = tuple(_definition(frame) for frame in frames if frame.stream not in defined)
         plan = bind(replace(app, definitions=added + app.definitions), text)
