@@ -28,7 +28,7 @@ class DecimalToken(str):
 class JsonObject(dict[str, Any]):
     """An object, in which the last of two equal names counts; `name_count` is the number of names."""
 
-    __slots__ = ("given",)
+    __slots__ = ("name_count",)
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)

@@ -135,7 +135,7 @@ class InstanceLane:
         self.log: list[_TopicSteps] = []
         self.revision: _InstanceRevision | None = None
         self.unreachable: set[frozenset[str]] = set()
-        self.halted: set[str] = set()
+        self.halted_nodes: set[str] = set()
         self.report = InstanceReport()
         self.revisions = 0
         self.beginnings: list[BegunCounts] = []
@@ -188,7 +188,7 @@ class InstanceLane:
     def _select_needed(self, events: Sequence[Event]) -> list[Event]:
         """Happenings that concern this partial app. Of times to persist: the last before it begins, and the last."""
         running = {r.node for r in self.runs.values()}
-        halted_nodes, cut = set(self.halted), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
+        halted_nodes, cut = set(self.halted_nodes), {min(e - {DATABASE}) for e in self.unreachable if DATABASE in e}
         out: list[Event] = []
         last: int | None = None
         last_dues: set[int] = set()
@@ -230,13 +230,13 @@ class InstanceLane:
                 self.runs.pop(node, None)
             case Down(node=node):
                 self.runs.pop(node, None)
-                self.halted.discard(node)
+                self.halted_nodes.discard(node)
             case Halted(node=node):
-                self.halted.add(node)
+                self.halted_nodes.add(node)
                 if node in self.runs:
                     self.runs[node].halted = True
             case Resumed(node=node):
-                self.halted.discard(node)
+                self.halted_nodes.discard(node)
                 if node in self.runs:
                     self._catch_up(call, before, self.runs[node])
             case LinkChanged(a=a, b=b, whether=whether):
@@ -252,7 +252,7 @@ class InstanceLane:
         self.log = [e for e in self.log if not e.is_done()]
 
     def _begin(self, call: _InstanceStep, before: int, placement: Placed) -> None:
-        run = _InstanceRun(placement.node, self.new_engine(), Spans(), halted=placement.node in self.halted)
+        run = _InstanceRun(placement.node, self.new_engine(), Spans(), halted=placement.node in self.halted_nodes)
         revision = self.revision
         if frozenset({placement.node, DATABASE}) in self.unreachable:
             revision = None  # it goes on without, as the servers do
@@ -361,7 +361,7 @@ class InstanceLane:
             ],
             "revision": None if revision is None else [revision.at, revision.state, list(revision.state_events)],
             "unreachable": sorted(sorted(ends) for ends in self.unreachable),
-            "halted": sorted(self.halted),
+            "halted": sorted(self.halted_nodes),
             "events": self.report.events,
             "taken": list(self.report.taken_events),
             "several": list(self.report.several),
@@ -390,7 +390,7 @@ class InstanceLane:
             None if revision is None else _InstanceRevision(revision[0], bytes(revision[1]), Spans(*revision[2]))
         )
         self.unreachable = {frozenset(ends) for ends in state["unreachable"]}
-        self.halted = set(state["halted"])
+        self.halted_nodes = set(state["halted"])
         taken_events, lost_events, several = (Spans(*state[which]) for which in ("taken", "lost", "several"))
         self.report = InstanceReport(state["events"], taken_events, lost_events, several)
         self.revisions, self.events_by_node = state["revisions"], dict(state["processed"])
