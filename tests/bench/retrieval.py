@@ -76,7 +76,7 @@ def measure(store: Store, fill: Callable[[list[str]], None], millions: int) -> N
         took, rows = [], 0
         for _ in range(RUNS):
             began = perf_counter()
-            rows = len(retrieve(plan, compile_retrieval(text, plan), store).merged.rows)
+            rows = len(retrieve(plan, compile_retrieval(text, plan), store).answer.rows)
             took.append(perf_counter() - began)
         each = ", ".join(f"{t:.2f}" for t in took)
         print(f"{name}: {rows:,} rows, median {statistics.median(took):.2f} s of {each}; load {os.getloadavg()[0]:.1f}",

@@ -117,7 +117,7 @@ def moving() -> DistributedFailover:
         app = Distributed(split, ResourceScenario(cluster, apps_of(split), 1, (Kill(90_000, node),)))
         nodes = Nodes(plan)
         found = distributed_outcome(items, app, nodes, truth_of(items, nodes))
-        if found.reports["<App>-default-1"].begun[1:]:
+        if found.reports["<App>-default-1"].beginnings[1:]:
             return DistributedFailover("<App>", {"O": "<q>"}, app, found)
     raise AssertionError("no node ran the app")
 
