@@ -7,13 +7,18 @@ own (`sparkstream_nb.extending`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..lazy import on_first_use
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .cut_checks import check_cuts
 
 __all__ = ["check_cuts"]
 
-__getattr__, __dir__ = on_first_use(__name__, {".cut_checks": __all__})
+
+def __getattr__(name: str) -> Any:
+    """Loads `check_cuts` when it is used: pytest imports this package in every run, for the plugin."""
+    if name != "check_cuts":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .cut_checks import check_cuts
+
+    return check_cuts

@@ -30,7 +30,7 @@ def _loop(n: int, more: bool) -> int:
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(kernels, "_kept_folder", lambda: tmp_path)
-    monkeypatch.setattr(kernels, "_is_ours", lambda function: True)
+    monkeypatch.setattr(kernels, "_is_ours", lambda function, structs: True)
     return tmp_path
 
 
@@ -72,6 +72,6 @@ def test_where_nothing_can_be_written_it_is_made_each_time(
     inlined: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(kernels, "_kept_folder", lambda: tmp_path / "missing")
-    monkeypatch.setattr(kernels, "_is_ours", lambda function: True)
+    monkeypatch.setattr(kernels, "_is_ours", lambda function, structs: True)
     assert [kernel(_loop, more=False)(4) for _ in range(2)] == [12, 12]
     assert inlined == ["_loop", "_loop"]
