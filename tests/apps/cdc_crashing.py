@@ -40,7 +40,7 @@ def main(home: str, address: str, place: str) -> None:
     from sparkstream_nb.sources.intake import SourceThread
     from tests.apps.programs import master
 
-    enter, kept = SourceThread._enter, CdcReader.kept
+    enter, kept = SourceThread._enter, CdcReader.confirm
 
     def entering(self: Any, taken: Any, ending: Any) -> Any:
         if place == "before" and taken.received > 0:
@@ -53,7 +53,7 @@ def main(home: str, address: str, place: str) -> None:
         kept(self, taken, refused)
 
     SourceThread._enter = entering  # type: ignore[method-assign]
-    CdcReader.kept = keeping  # type: ignore[method-assign]
+    CdcReader.confirm = keeping  # type: ignore[method-assign]
     app = deploy(app_text(address), name="crash", home=Path(home), master=master(), **deployed(address))
     print("begun", flush=True)
     with app.runtime.progress.changed:

@@ -28,7 +28,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
     from sparkstream_nb.sources.kafka_source import KafkaReader
     from tests.apps.programs import master
 
-    enter, kept = SourceThread._enter, KafkaReader.kept
+    enter, kept = SourceThread._enter, KafkaReader.confirm
 
     def entering(self: Any, taken: Any, ending: Any) -> bool:
         if place == "before" and self._counts.received > 0:
@@ -41,7 +41,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
         kept(self, taken, refused)
 
     SourceThread._enter = entering  # type: ignore[method-assign]
-    KafkaReader.kept = keeping  # type: ignore[method-assign]
+    KafkaReader.confirm = keeping  # type: ignore[method-assign]
     app = deploy(app_text(broker, topic), name="crash", home=Path(home), allow=[f"kafka={broker}"], master=master())
     with app.runtime.progress.changed:
         app.runtime.progress.changed.wait_for(lambda: False, 120)

@@ -46,7 +46,7 @@ def main(home: str, address: str, place: str) -> None:
     from sparkstream_nb.sources.listening import ListeningReader
     from tests.apps.programs import master
 
-    enter, kept = SourceThread._enter, ListeningReader.kept
+    enter, kept = SourceThread._enter, ListeningReader.confirm
     entered = 0
 
     def entering(self: Any, taken: Any, ending: Any) -> Any:
@@ -64,7 +64,7 @@ def main(home: str, address: str, place: str) -> None:
     if place == "middle":
         listening.PORTION = MIDDLE
     SourceThread._enter = entering  # type: ignore[method-assign]
-    ListeningReader.kept = keeping  # type: ignore[method-assign]
+    ListeningReader.confirm = keeping  # type: ignore[method-assign]
     app = deploy(app_text(address), name="crash", home=Path(home), master=master(), **deployed(address))
     print("begun", flush=True)
     with app.runtime.progress.changed:
