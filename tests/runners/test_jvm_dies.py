@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_everything_answers_when_the_jvm_is_gone(tmp_path: Path) -> None:
-    program = [sys.executable, str(Path(__file__).with_name("jvm_dies.py")), str(tmp_path)]
+    program = [sys.executable, str(Path(__file__).parents[1] / "apps" / "jvm_dies.py"), str(tmp_path)]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=220, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)

@@ -271,7 +271,7 @@ def test_a_partition_that_was_held_goes_on_after_the_others_have_ended(
         reads.read()
         out.seek(begin)
         while (frame := read_frame(out)) is not None:
-            got.update({int(part.rsplit(":")[1]): offset for part, offset in frame.reached.items()})
+            got.update({int(part.rsplit(":")[1]): offset for part, offset in frame.next_offsets.items()})
 
     while not any(got.values()):
         read()

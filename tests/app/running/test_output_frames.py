@@ -261,7 +261,7 @@ def test_an_app_with_an_address_between_the_machines(run: Inline, spark: SparkSe
 @pytest.mark.parametrize("kind", ["standalone", "connect"])
 def test_same_everywhere(kind: str, tmp_path: Path) -> None:
     with masters(kind, tmp_path) as where:
-        program = Path(__file__).with_name("outputs_over_master.py")
+        program = Path(__file__).parents[2] / "apps" / "outputs_over_master.py"
         command = [sys.executable, str(program), where.address(), str(tmp_path)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
