@@ -19,12 +19,12 @@ from typing import Any, Literal, TypeVar
 
 from .engine.aggregators.aggregator_base import Grouped as Aggregator
 from .engine.aggregators.aggregator_base import Outputs
-from .engine.columnar.rows import CURRENT, EXPIRED, RESET, Clock, Rows
+from .engine.columnar.rows import CURRENT, EXPIRED, RESET
 from .engine.columnar.timers import Schedule
 from .engine.expressions.plugin_functions import by_arrow, by_numpy, by_row
-from .engine.notation.kernels import compiled, compiled_by, inlined, struct
+from .engine.notation.kernels import compiled, inlined, struct
 from .engine.state.declared import numbers, per_group, per_instance
-from .engine.windows.declared_state import first_events, lengths
+from .engine.windows.declared_state import lengths
 from .engine.windows.declared_window import DeclaredWindow as Window
 from .engine.windows.timed_window import Due, Event, timed_window
 from .engine.windows.window_protocol import Emission, WindowSetup
@@ -34,10 +34,9 @@ from .plan.signatures.windows import WindowDeclaration
 from .types import Type
 
 __all__ = [
-    "CURRENT", "EXPIRED", "RESET", "Aggregator", "Clock", "Due", "Emission", "Event",
-    "Outputs", "Rows", "RuleError", "Schedule", "Type", "Window", "WindowSetup",
-    "aggregator", "compiled", "compiled_by", "first_events", "function", "inlined", "lengths", "numbers",
-    "per_group", "per_instance", "struct", "window",
+    "CURRENT", "EXPIRED", "RESET", "Aggregator", "Due", "Emission", "Event", "Outputs", "RuleError", "Schedule", "Type",
+    "Window", "WindowSetup", "aggregator", "compiled", "function", "inlined", "lengths", "numbers", "per_group",
+    "per_instance", "window",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,6 +65,9 @@ def function(
     """
     parsed_signature = _signature(signature, needs_result=True)
     types = {t for o in parsed_signature.overloads for p in o.params for t in p.types}
+    if over != "rows" and not all(o.params for o in parsed_signature.overloads):
+        reason = "takes no arguments, so that there is no length to answer"
+        raise ValueError(f"'{parsed_signature.key}' {reason}: leave over='{over}' out")
     if over != "rows" and Type.OBJECT in types:
         raise ValueError(f"'{parsed_signature.key}' takes objects, which no array has: leave over='{over}' out")
     if over == "numpy" and (nulls or Type.STRING in types):
@@ -97,9 +99,8 @@ def window(
     **properties: Any,
 ) -> Callable[[C], C]:
     """Marks the class of a window, derived from `Window`. `signature` has no result; `help` and `check` as for
-    `aggregator`. The further properties are fields of
-    `WindowDeclaration`: they permit quicker ways; without them, nothing is assumed. Raises ValueError for a
-    signature that is none."""
+    `aggregator`. The further properties are fields of `WindowDeclaration`: they permit quicker ways; without them,
+    nothing is assumed. Raises ValueError for a signature that is none."""
     parsed_signature = _signature(signature, check, needs_result=False)
     declaration = WindowDeclaration(
         signature,

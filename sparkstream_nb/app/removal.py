@@ -80,7 +80,7 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
         close_app(name)
     owner = acquire_home(app_folder.home, name)
     try:
-        size, left = size_of(app_folder.home), _elsewhere(app_folder.home)
+        size, stored_elsewhere = size_of(app_folder.home), _elsewhere(app_folder.home)
         for path in own_files(app_folder.home):
             if path.name == LOCK:
                 owner.remove()
@@ -90,7 +90,7 @@ def remove_app(name: str, home: str | Path | None = None) -> Removed:
             app_folder.home.rmdir()
     finally:
         owner.release()
-    return Removed(name, app_folder.home, size, left)
+    return Removed(name, app_folder.home, size, stored_elsewhere)
 
 
 def empty_trash_of(name: str, home: str | Path | None = None) -> Removed:

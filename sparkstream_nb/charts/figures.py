@@ -216,8 +216,8 @@ def draw_marks(marks: pd.DataFrame, lanes: Sequence[str], title: str) -> Figure:
                 hovertemplate=f"%{{x|{_TIME}}}<br>%{{y}}<br>%{{text}}<extra>{verdict}</extra>",
             )
         )
-    left = len(marks) - len(drawn_marks)
-    note = f"{left:,} further outputs that are the same are not drawn" if left else ""
+    omitted_count = len(marks) - len(drawn_marks)
+    note = f"{omitted_count:,} further outputs that are the same are not drawn" if omitted_count else ""
     _lay_out(figure, Axes(title, "the app's clock (UTC)", "node", True, note))
     order = [escape_text(lane) for lane in reversed(lanes)]
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=order)

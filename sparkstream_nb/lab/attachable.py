@@ -55,5 +55,5 @@ def _(folders: AppFolders) -> str:
 
 def removed_text(removal: Removed) -> str:
     """`Trades: removed 1.2 MB in /home/me/apps/Trades; its aggregations in x.duckdb stay`."""
-    left = f"; what stays: {', '.join(removal.left)}" if removal.left else ""
-    return f"{removal.name}: removed {size(removal.size)} in {removal.home}{left}"
+    stays_text = f"; what stays: {', '.join(removal.left)}" if removal.left else ""
+    return f"{removal.name}: removed {size(removal.size)} in {removal.home}{stays_text}"

@@ -238,8 +238,10 @@ class Commit:
     def _without_unfit(self, aggregation: str, partials: pa.Table, errors: list[ErrorRow]) -> pa.Table:
         """`partials` without the rows that the database of an aggregation cannot hold, which become errors."""
         definition = self._aggregations[aggregation]
-        storable_rows, left = storable(definition, self._zone, partials, lambda t: self.store.unfit(aggregation, t))
-        errors += [ErrorRow(aggregation, row.bucket, row.values, row.reason) for row in left]
+        storable_rows, unfit_rows = storable(
+            definition, self._zone, partials, lambda t: self.store.unfit(aggregation, t)
+        )
+        errors += [ErrorRow(aggregation, row.bucket, row.values, row.reason) for row in unfit_rows]
         return storable_rows
 
 

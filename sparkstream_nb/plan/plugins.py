@@ -92,8 +92,11 @@ def _add(plugins: _Plugins, extension: Extension, package: tuple[str, str]) -> N
 
 
 def find_extension(kind: Kind, key: str) -> Extension | None:
-    """The extension `key` of other packages; None if there is none. The names of extensions have a namespace."""
-    return _plugins().extensions[kind].get(key) if ":" in key else None
+    """The extension `key` of other packages; None if there is none. Their names have a namespace, and no name of this
+    package is among them: for those no package is looked for."""
+    from .functions import BUILT_IN_NAMES
+
+    return None if ":" not in key or key in BUILT_IN_NAMES else _plugins().extensions[kind].get(key)
 
 
 def _use_of(key: str) -> PluginUse | None:

@@ -242,14 +242,15 @@ def _match_units(previous_units: Mapping[str, KeptUnit], units: Sequence[StateUn
     """The former key of each unit whose state fits, by its key now."""
     out = {u.key: u.key for u in units if u.named and u.key in previous_units and _same(previous_units[u.key], u)}
     matched_keys: Collection[str] = set(out.values())
-    left = [key for key in previous_units if key not in matched_keys]
+    unmatched_keys = [key for key in previous_units if key not in matched_keys]
     for u in units:
         if u.key in out or (u.named and u.kind != "query"):
             continue
-        match_key = next((key for key in left if key.startswith(f"{u.kind} ") and _same(previous_units[key], u)), None)
+        of_kind = (key for key in unmatched_keys if key.startswith(f"{u.kind} "))
+        match_key = next((key for key in of_kind if _same(previous_units[key], u)), None)
         if match_key is not None:
             out[u.key] = match_key
-            left.remove(match_key)
+            unmatched_keys.remove(match_key)
     return out
 
 

@@ -80,7 +80,7 @@ class MailTarget:
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         mail, recipients = self._mail(messages[0], places[0])
         try:
-            left = self._send_to_all(mail, recipients)
+            refused_recipients = self._send_to_all(mail, recipients)
         except smtplib.SMTPRecipientsRefused as error:
             raise self._classify_error(*next(iter(error.recipients.values()))) from None
         except smtplib.SMTPResponseException as error:
@@ -91,8 +91,8 @@ class MailTarget:
             self.close()
             why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
             raise TargetUnavailable(f"{self.place} cannot be reached: {printable(why)[:200]}") from None
-        if left:
-            who, (code, answer) = next(iter(left.items()))
+        if refused_recipients:
+            who, (code, answer) = next(iter(refused_recipients.items()))
             raise Undeliverable(f"it was sent, but not to {shown(who)}: the server answered {_words(code, answer)}")
         return 1
 

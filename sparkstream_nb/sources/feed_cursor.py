@@ -178,15 +178,15 @@ class FeedCursor:
         """
         before = [(s.chunk, s.row, s._times) for s in self._sources], self.rows_done, self.last_time
         out: list[Entry] = []
-        left = self.left if most is None else min(most, self.left)
+        remaining_rows = self.left if most is None else min(most, self.left)
         apart = spacing.apart
         now = spacing.now if inbox.position.clock is None else max(spacing.now, inbox.position.clock + apart)
         try:
-            while left and (parts := self._parts_of_entry(left, until)):
+            while remaining_rows and (parts := self._parts_of_entry(remaining_rows, until)):
                 rows = sum(p.rows.rows for p in parts)
                 request = inbox.position.request + sum(e.requests for e in out)
                 out.append(self._entry(parts, inbox, _Routing(route, request), Spacing(now, apart)))
-                self.rows_done, left, now = self.rows_done + rows, left - rows, now + apart * rows
+                self.rows_done, remaining_rows, now = self.rows_done + rows, remaining_rows - rows, now + apart * rows
                 self.last_time = out[-1].clock
         except BaseException:
             for entry in out:

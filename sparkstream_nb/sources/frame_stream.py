@@ -130,8 +130,8 @@ class FrameStreamReader:
             self._last_batch = number
             if sum(t.num_rows for t in tables) >= ROWS:
                 break
-        left = sum(1 for n in waiting if n > self._last_batch)
-        self._backlog = Behind(clock.monotonic(), {BATCH: left})
+        backlog = sum(1 for n in waiting if n > self._last_batch)
+        self._backlog = Behind(clock.monotonic(), {BATCH: backlog})
         events = self._decode(tables)
         row_count = len(events) + len(events.refused)
         return ReadMessages(events, row_count, {BATCH: self._last_batch}, lasting=True)

@@ -112,8 +112,8 @@ class Process:
     def _gather(self, records_by_partition: dict[TopicPartition, list[Any]]) -> None:
         """Waits a little for more messages, where few came."""
         end = time.monotonic() + GATHER_SECONDS
-        while sum(map(count_of, records_by_partition.values())) < MESSAGES and (left := end - time.monotonic()) > 0:
-            for place, records in self._poll(int(1000 * left)).items():
+        while sum(map(count_of, records_by_partition.values())) < MESSAGES and (seconds := end - time.monotonic()) > 0:
+            for place, records in self._poll(int(1000 * seconds)).items():
                 records_by_partition.setdefault(place, []).extend(records)
 
     def _tell(self, records_by_partition: Mapping[TopicPartition, Sequence[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Checks that what an app puts out does not depend on how its input is cut into micro-batches."""
+"""Checks that an app's outputs do not depend on how its input is cut into micro-batches."""
 
 from __future__ import annotations
 

@@ -21,20 +21,12 @@ from tests.run_servers import ServerOf
 
 from . import crashing
 from .feeds import Fed, fed_to, reached
+from .odd_folders import tmp_path
 
 __all__ = [
     "breaking", "fed", "master", "pytest_collection_modifyitems", "pytest_generate_tests", "run", "tmp_path",
     "undisturbed",
 ]  # fmt: skip
-
-
-@pytest.fixture
-def tmp_path(tmp_path: Path) -> Path:
-    """A folder of the test's own, named as people name theirs, and worse: with what has a meaning in addresses and in
-    patterns."""
-    folder = tmp_path / "my apps ü 100%25 #1 [a]"
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

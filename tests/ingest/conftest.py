@@ -1,15 +1,7 @@
-"""Temporary folders as people name theirs, and worse: with what has a meaning in addresses and in patterns."""
+"""Temporary folders with odd names."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from tests.apps.odd_folders import tmp_path
 
-import pytest
-
-
-@pytest.fixture
-def tmp_path(tmp_path: Path) -> Path:
-    """A folder of the test's own."""
-    folder = tmp_path / "my apps ü 100%25 #1 [a]"
-    folder.mkdir(mode=0o700)
-    return folder
+__all__ = ["tmp_path"]

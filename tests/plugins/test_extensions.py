@@ -1,4 +1,4 @@
-"""Functions, aggregators and windows of other packages: found, called, checked; and what is said where they are not."""
+"""Functions, aggregators and windows of other packages: lookup, calls, checks, and messages where one is missing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def answers(call: str, *rows: tuple[Any, ...]) -> list[Any]:
-    """What a call gives for events, in an app of one query. An event is a name, a number, ..."""
+    """The values of a call for events (name, number, ...), in an app of one query."""
     events = [("S", 1000 + i, [*row, *[None] * (5 - len(row))]) for i, row in enumerate(rows)]
     outputs = check_cuts(f"{STREAM}from S select {call} as v insert into Out;", events, tries=2)
     return [v for _, (v,) in outputs["Out"]]
@@ -175,6 +175,13 @@ def test_a_package_that_cannot_be_loaded_is_told_where_its_name_is_missed(instal
     assert compile_app(f"{STREAM}from S select str:length(name) as i insert into Out;").plugins == ()
 
 
+def test_no_package_is_looked_for_where_a_name_is_of_this_one(install: Install) -> None:
+    install("raise RuntimeError('it was loaded')")
+    text = "select str:groupConcat(name) as a, math:percentile(x, 50.0) as p, str:length(name) as l insert into Out;"
+    compile_app(f"{STREAM}from S#window.unique:ever(name) {text}")
+    assert plugins._plugins.cache_info().currsize == 0
+
+
 def test_names_that_are_taken_are_left_out(install: Install) -> None:
     one = """
         @function("{}(n int) -> int", help="F.")
@@ -225,3 +232,8 @@ def test_a_process_with_another_version_or_without_refuses_the_plan(install: Ins
 def test_wrong_signatures(signature: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         extending.function(signature, help="F.")
+
+
+def test_a_function_over_arrays_needs_one() -> None:
+    with pytest.raises(ValueError, match="takes no arguments"):
+        extending.function("acme:f() -> int", help="F.", over="numpy")

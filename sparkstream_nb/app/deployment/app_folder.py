@@ -258,7 +258,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
                 f"{d.name} cannot be attached: {reason}. Deploy it again with the text that it is to have; the "
                 "deployment says which state is kept"
             )
-        left = sum(count_unsent(run_folder) for run_folder in home.glob("life-*"))
+        unsent_count = sum(count_unsent(run_folder) for run_folder in home.glob("life-*"))
         meeting = None if previous_run is None else previous_run.shared_folder
         if meeting is not None:
             retire(meeting)
@@ -268,8 +268,8 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
             message += f" State that an interrupted deployment had dropped is in {', '.join(unfinished_paths)}."
         if meeting is not None:
             message += f" The state of its nodes is at {meeting.address}, where nothing needs it any more."
-        if left:
-            message += f" Outputs that sinks had not sent are there too ({left:,}), and will not be sent."
+        if unsent_count:
+            message += f" Outputs that sinks had not sent are there too ({unsent_count:,}), and will not be sent."
     private_folder(new_run.folder(home))  # before it is named: one that is named and missing was removed
     new_run.write(home)
     return new_run, message
@@ -338,10 +338,10 @@ def _continue_with_plan(
     """The former run, continued with another plan."""
     home = deployment.home
     changed_run, units = plan_change(home, previous_run, plan, new_run)
-    left = unsent_before(home, previous_run, changed_run)
+    unsent_count = unsent_before(home, previous_run, changed_run)
     place = empty_trash(home, str(changed_run.aside))
     copy_to_trash(home, previous_run, changed_run, place)
-    message = describe_changes(units, place, left)
+    message = describe_changes(units, place, unsent_count)
     before = [previous_run.shards[i] for i in previous_run.over]
     if list(deployment.shard_ids) != before:
         changed_run = changed_run.with_nodes(deployment.shard_ids)

@@ -83,7 +83,7 @@ def _run(arguments: Sequence[str], tell: Callable[[str], None]) -> str | None:
 
 def _progress(done_count: int, total: int, seconds: float) -> str:
     """`12 of 71 · 20 s · about 1 min 38 s left`."""
-    left = seconds / done_count * (total - done_count)
+    remaining_seconds = seconds / done_count * (total - done_count)
     return f"{done_count:,} of {total:,} · {span(seconds)}" + (
-        f" · about {span(left)} left" if done_count < total else ""
+        f" · about {span(remaining_seconds)} left" if done_count < total else ""
     )

@@ -401,14 +401,14 @@ class AppRuntime:
         self.start()
         began = time.monotonic()
         while not (self.intakes is None or self.intakes.caught_up(began)):
-            left = began + seconds - time.monotonic()
-            if left <= 0:
+            remaining_seconds = began + seconds - time.monotonic()
+            if remaining_seconds <= 0:
                 return False
             with self.progress.changed:
-                self.progress.changed.wait(min(left, _LOOK_SECONDS))
+                self.progress.changed.wait(min(remaining_seconds, _LOOK_SECONDS))
         with self.cancel_on_interrupt():
-            last, left = self.inbox.position.seq - 1, began + seconds - time.monotonic()
-            return self.stream.wait(last, timeout=max(left, 0.0))
+            last, remaining_seconds = self.inbox.position.seq - 1, began + seconds - time.monotonic()
+            return self.stream.wait(last, timeout=max(remaining_seconds, 0.0))
 
     def settle(self, tell: Callable[[], None] | None) -> None:
         last = self.inbox.position.seq - 1

@@ -73,10 +73,10 @@ def from_finer(
             partials[shard].append(coarse_rows)
             bucket_count += coarse_rows.num_rows
             existing_keys.get(shard, set()).difference_update(keys_of(definition, coarse_rows))
-        left = sum(map(len, existing_keys.values()))
+        row_count = sum(map(len, existing_keys.values()))
         lines.append(
-            f"{definition.id}: {bucket_count:,} rows of {PLURAL[duration]} are made of the {PLURAL[finer]}; {left:,} "
-            f"stay as they are, as their {PLURAL[finer]} are not all stored"
+            f"{definition.id}: {bucket_count:,} rows of {PLURAL[duration]} are made of the {PLURAL[finer]}; "
+            f"{row_count:,} stay as they are, as their {PLURAL[finer]} are not all stored"
         )
     if not dry_run:
         store.replace(definition.id, partials)

@@ -23,7 +23,7 @@ def by_row(function: Plain, *, nulls: bool) -> Builder:
     """A function of the values of one event. Unless it takes `nulls`, it is null where an argument is."""
 
     def of_values(*args: Any) -> Any:
-        return None if not nulls and None in args else function(*args)
+        return None if not nulls and any(a is None for a in args) else function(*args)
 
     return rowwise_typed(lambda call: _check_answers(of_values, call))
 

@@ -1,8 +1,8 @@
 """State that is declared: from the declarations come room for more groups or partition instances, the snapshot, its
-inverse, and what is dropped for those that are gone.
+inverse, and the dropping of places of groups and instances that are gone.
 
     counts = per_group(rows=2)                       # an array with a place for each group: two rows of numbers
-    newest = per_instance(fill=UNSEEN)               # and for each partition instance; new places are `fill`
+    newest = per_instance(fill=BEFORE_ALL)           # and for each partition instance; new places are `fill`
     emit = numbers(-1)                               # numbers of the whole operator
     due = plain_value()                              # plain data
     timers: Timers = part(Timers)                    # a part that has state of its own

@@ -2,7 +2,7 @@
 events in a row.
 
     chains = ("current", "expired")                  # the names of the log's chains in a snapshot
-    newest = per_instance(fill=UNSEEN)               # a number for each instance
+    newest = per_instance(fill=BEFORE_ALL)           # a number for each instance
     count = lengths()                                # the length of the chain of each instance
     reset = first_events()                           # the position of an event by instance (-1: none)
     emit = numbers(-1)                               # numbers of the whole window

@@ -13,14 +13,13 @@ from .window_protocol import Emission, WindowSetup
 @struct
 class DeclaredWindow(TimedWindow, ChainedWindow):
     """A window that holds its events in one chain (or in `chains`) for each partition instance. Subclasses have
-    `__init__`, which calls `_begin`, `on_event`, perhaps `on_timer`, and `take_arguments` if they read attributes.
+    `__init__`, which reads the arguments, `on_event`, perhaps `on_timer`, and `take_arguments` if they read attributes.
     """
 
     stamps, moves, is_ordered = None, False, False
     timers = scheduled_times()
 
-    def _begin(self, setup: WindowSetup) -> None:
-        """Holds no event yet."""
+    def __init__(self, setup: WindowSetup) -> None:
         self.scheduler = setup.scheduler
         self._declare(setup.types)
 

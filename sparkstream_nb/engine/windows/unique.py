@@ -18,7 +18,7 @@ from ..columnar.arrays import grown
 from ..columnar.column_data import Array
 from ..columnar.frame import frame_of
 from ..columnar.key_ids import key_numbers
-from ..columnar.rows import CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
+from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, Clock, Rows
 from ..columnar.timers import Schedule
 from ..expressions import Env, compile_expr
 from ..notation.kernels import compiled, inlined, struct
@@ -28,9 +28,6 @@ from .frequent import COUNT, LAST, CountedKeys
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .unique_keys import KeyedWindow, UniqueKey
 from .window_protocol import Emission, Feed, Untimed, WindowSetup
-
-UNSEEN = -(2**63)
-"""The time of the newest event while there is none."""
 
 _FACTOR = np.int64(-7046029254386353131)
 
@@ -278,7 +275,7 @@ class UniqueTimeWindow(TimedWindow, UniqueList):
 
     identity: Array
     stamps, moves, is_ordered = None, True, False
-    newest = numbers(UNSEEN)
+    newest = numbers(BEFORE_ALL)
     timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:

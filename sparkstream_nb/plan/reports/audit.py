@@ -138,10 +138,12 @@ class _Audit:
             stored_plan = compile_app(f"{self.text[:at]}{_STORED} {self.text[at:]}", properties, self.variables)
         except SparkStreamError:
             return f"let all queries reach it by the same key, or {one}"
-        left = [q.name for q in stored_plan.queries if q.safety.level == "node-dependent"]
-        if len(left) < sum(q.safety.level == "node-dependent" for q in self.plan.queries):
+        node_dependent = [q.name for q in stored_plan.queries if q.safety.level == "node-dependent"]
+        if len(node_dependent) < sum(q.safety.level == "node-dependent" for q in self.plan.queries):
             more = [
-                q for q in left if table.source.id in tables_of(next(x for x in stored_plan.queries if x.name == q))
+                q
+                for q in node_dependent
+                if table.source.id in tables_of(next(x for x in stored_plan.queries if x.name == q))
             ]
             then = f", and repair query {', '.join(more)}" if more else ""
             return f"put it into a database: @store(type='rdbms', ...){then}"
