@@ -109,11 +109,6 @@ def problems() -> tuple[str, ...]:
     return tuple(_plugins().problems)
 
 
-def reload() -> None:
-    """Looks for packages once more when the next name is asked for: one was installed since."""
-    _plugins.cache_clear()
-
-
 def require(uses: Iterable[PluginUse]) -> None:
     """Raises PluginError if an extension that a plan uses is not there, or is one of another version, as on a worker
     whose Python differs from the app's."""

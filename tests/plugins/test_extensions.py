@@ -34,13 +34,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     def put(source: str, name: str = "acme-siddhi", version: str = "1.0") -> None:
         put_package(tmp_path, name, "from sparkstream_nb.extending import *\n" + dedent(source), version)
         sys.modules.pop(name.replace("-", "_"), None)
-        plugins.reload()
+        plugins._plugins.cache_clear()
 
     yield put
     for module in set(sys.modules) - before:
         if str(getattr(sys.modules[module], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[module]
-    plugins.reload()
+    plugins._plugins.cache_clear()
 
 
 def answers(call: str, *rows: tuple[Any, ...]) -> list[Any]:

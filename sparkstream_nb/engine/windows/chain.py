@@ -21,8 +21,7 @@ from ..notation.kernels import compiled, inlined, kernel, struct
 
 
 @kernel
-def lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, lengths: Array) -> int:
-    """Lays a chain of every instance end to end into `out`; returns how many positions these are."""
+def _lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, lengths: Array) -> int:
     n = 0
     for p in range(instances):
         at = head[p]
@@ -213,11 +212,16 @@ class ChainedLog(EventLog):
         """Number of events in a chain."""
         return self.end - self._first(()) if self.in_line else int(np.count_nonzero(self.alive[: self.end]))
 
+    def positions_of(self, chain: int) -> tuple[Array, Array]:
+        """(the positions of a chain of every instance, end to end, and how many each instance has)."""
+        out, lengths = np.empty(self.end, np.int64), np.zeros(self.instances, np.int64)
+        n = _lay_out(self.head[chain], self.tail[chain], self.next, self.instances, out, lengths)
+        return out[:n], lengths
+
     def chain_state(self, chain: int = 0) -> dict[str, Any]:
         """One chain of every instance, laid end to end, as plain data."""
-        out, lengths = np.empty(self.end, np.int64), np.zeros(self.instances, np.int64)
-        n = lay_out(self.head[chain], self.tail[chain], self.next, self.instances, out, lengths)
-        return {**self.state(out[:n]), "lengths": lengths}
+        positions, lengths = self.positions_of(chain)
+        return {**self.state(positions), "lengths": lengths}
 
     def ordered_saved(self) -> dict[str, Any]:
         """The only chain of each instance, saved by change, where an event is alive while it is in the chain, and comes

@@ -236,7 +236,7 @@ class UniqueBatchWindow(TimedWindow, KeyedWindow):
     def forget(self, instances: Array) -> None:
         """Events stay in the map, and with the instance that they came out at, whatever instance they are of."""
         super().forget(instances)
-        for stay in (self.by_key[LAST], self.reset, self._chain(0)[0]):
+        for stay in (self.by_key[LAST], self.reset, self.log.positions_of(0)[0]):
             self.log.alive[stay[stay >= 0]] = True
 
     def _renumber(self, stay: Array) -> None:

@@ -21,7 +21,6 @@ from ..notation.kernels import struct
 from ..state.declared import DeclaredState
 from ..state.key_hash import TextKeys
 from ..state.saving import Form
-from .chain import lay_out
 from .declared_state import ChainedWindow
 from .window_protocol import WindowSetup
 
@@ -163,13 +162,6 @@ class KeyedWindow(ChainedWindow):
         self.by_key = self.by_key[:, stay].copy()
         self.key.keep(stay)
 
-    def _chain(self, chain: int) -> tuple[Array, Array]:
-        """(the positions of a chain of every instance, end to end, and how many each has)."""
-        log = self.log
-        out, lengths = np.empty(log.end, np.int64), np.zeros(log.instances, np.int64)
-        n = lay_out(log.head[chain], log.tail[chain], log.next, log.instances, out, lengths)
-        return out[:n], lengths
-
     def forget(self, instances: Array) -> None:
         super().forget(instances)
         if self.key.apart:
@@ -184,7 +176,7 @@ class KeyedWindow(ChainedWindow):
         by_key[: self.positions] = new_places[by_key[: self.positions]]
         chains = []
         for c in range(len(self.chains)):
-            positions, lengths = self._chain(c)
+            positions, lengths = log.positions_of(c)
             chains.append({"events": new_places[positions], "lengths": lengths})
         numbers = DeclaredState._state(self, form)
         numbers |= {name: new_places[numbers[name]] for name in self.places}
