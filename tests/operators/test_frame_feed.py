@@ -142,7 +142,7 @@ def test_a_crash_before_the_files_are_removed_repeats_nothing(
     app: Callable[[], App], source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as crashed:
-        crashed.setattr(FrameStreamReader, "kept", lambda *_: None)
+        crashed.setattr(FrameStreamReader, "confirm", lambda *_: None)
         running = app()
         running.feed("Payments", source.stream(), time="at")
         check_outputs(running, source)

@@ -263,7 +263,7 @@ class _CaseReplay:
         try:
             retrieval = compile_retrieval(text, r.plans[0])
             if r.store is not None and _is_stored(retrieval):
-                found = retrieve(r.plans[0], retrieval, r.store).merged
+                found = retrieve(r.plans[0], retrieval, r.store).answer
             elif isinstance(answer, result_codec.QueryFailed):
                 if answer.kind == NotInThisBuild.__name__:
                     r.failure = SparkStreamError(answer.message)

@@ -294,7 +294,7 @@ class Contents:
             "key": self._cells[side, keep + 1, _KEY].astype(np.int64),
             "serial": serial[keep],
             "seen": keep < self._seen[side, found["part"]],
-            "rank": self.rank[side][keep] if len(self.rank[side]) else None,
+            "rank": self.rank[side][keep] if len(self.rank[side]) and len(keep) else None,
             "lost": np.flatnonzero(place == _LOST) + self.first[side],
         }
 
