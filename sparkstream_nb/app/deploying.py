@@ -265,7 +265,7 @@ def _finish_elsewhere(deployment: Deployment, plan: Plan, master: str | None) ->
         or previous_run.runner != kind_of(master)
     ):
         master = request.master
-    variables = {**(request.variables or {}), **deployment.references.variables}
+    variables = {**(request.variables or {}), **deployment.connections.references.variables}
     deploy_again(replace(request, name=deployment.name, master=master, variables=variables))
 
 

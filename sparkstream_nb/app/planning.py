@@ -30,14 +30,22 @@ from ..simulation.node_groups import NodeGroups
 from ..stores.duckdb import check_file
 from .config.conf import DISTRIBUTED, node_files
 from .config.grants import Grants
-from .config.record import DeploymentRecord
 from .config.secrets import References
 from .connectors.call_desks import desks_of
 from .connectors.sinks import SinkPlans, check_sinks
 from .connectors.sources import SourcePlans
 from .connectors.stores import databases_of, tables_of
 from .deployment.app_folder import check_home, default_home, document_home, document_name, text_home
-from .deployment.deployment import HA, Deployment, check_alerts, check_zone, input_schemas, milliseconds, playback
+from .deployment.deployment import (
+    HA,
+    Connections,
+    Deployment,
+    check_alerts,
+    check_zone,
+    input_schemas,
+    milliseconds,
+    playback,
+)
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
 from .deployment.node_plans import compile_nodes
@@ -92,7 +100,7 @@ def plan_deployment(
 def _runs_offline(request: DeployRequest) -> bool:
     """True if the app has connections, and something to compute without them."""
     offline_plan = _plan_deployment(replace(request, offline=True), False, compile_app)
-    return bool(offline_plan.deployment.left_out and offline_plan.plan.queries)
+    return bool(offline_plan.deployment.connections.left_out and offline_plan.plan.queries)
 
 
 def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler) -> PlannedDeployment:
@@ -124,38 +132,33 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
     if sinks and groups is not None:
         check_sinks(plans[0], mode.name)
     check_home(home)
+    connections = Connections(
+        references=references,
+        grants=grants,
+        databases={} if request.offline else databases_of(plans, files, references, grants),
+        tables=shared_tables(plans[0], home) if request.offline else tables_of(plans, files, references, grants),
+        sinks=sinks,
+        sources=SourcePlans(plans[0], grants, references, home, files, desks),
+        left_out="" if offline is None else offline.left_out,
+    )
     deployment = Deployment(
+        replace(request, start=start),
         name=name,
         mode=mode.name,
         routing=routing_layer.routing,
         shard_ids=nodes.shard_ids,
         home=home,
-        shared=shared_at(request.shared),
-        runner=kind_of(request.master),
-        store=request.store,
-        fresh=request.fresh,
-        allow_scripts=request.allow_scripts,
-        rows_per_micro_batch=request.rows_per_micro_batch,
         start=start,
-        clock=request.clock,
-        timezone=request.timezone,
         max_ahead=None if playback(plans[0]) else request.max_ahead,
-        databases={} if request.offline else databases_of(plans, files, references, grants),
-        tables=shared_tables(plans[0], home) if request.offline else tables_of(plans, files, references, grants),
-        references=references,
-        grants=grants,
-        sinks=sinks,
-        sources=SourcePlans(plans[0], grants, references, home, files, desks),
-        alerts=request.alerts,
-        switched_off=routing_layer.off,
-        led=routing_layer.led,
         retention=Retention.of(request.retention),
         limits=Limits.of(request.limits),
         groups=groups,
-        record=DeploymentRecord.of(name, replace(request, start=start)),
+        switched_off=routing_layer.off,
+        led=routing_layer.led,
+        connections=connections,
+        shared=shared_at(request.shared),
+        runner=kind_of(request.master),
         attached=attached,
-        offline=request.offline,
-        left_out="" if offline is None else offline.left_out,
     )
     unknown = [(f.path.name, ", ".join(f.unknown)) for f in files if f.unknown]
     notes = tuple(f"{file}: these keys mean nothing here: {keys}" for file, keys in unknown)

@@ -45,7 +45,7 @@ def print_results(app: App, options: Any) -> None:
         print(f"\nerrors\n{app.errors}")
     for source in app.stats().sources:
         print(format_source_stats(source))
-    if app.deployment.sinks:
+    if app.deployment.connections.sinks:
         app.drain()
         for sink in app.stats().sinks:
             print(_format_sink_stats(sink))

@@ -102,7 +102,7 @@ def run_app(options: Any) -> int:
     _print_notes(app, options)
     with close_at_end(app):
         code = _feed_app(app, options, generated_events)
-        if app.deployment.sources or options.seconds:
+        if app.deployment.connections.sources or options.seconds:
             follow(app, options.seconds)
         app.flush()
         print_results(app, options)

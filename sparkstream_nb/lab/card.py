@@ -53,7 +53,7 @@ def _mute_text(text: str) -> str:
 
 def headline(app: App) -> str:
     """`running · 3 nodes, active-active · shards a, b, c · routing round_robin`."""
-    clock = " · wall clock" if app.deployment.clock == "wall" else ""
+    clock = " · wall clock" if app.deployment.request.clock == "wall" else ""
     if app.nodes == 1 and app.deployment.groups is None:
         return f"{app.state} · 1 node{clock}"
     shards, groups = ", ".join(app.shard_ids), app.deployment.groups
@@ -70,7 +70,7 @@ def warnings_of(app: App) -> list[str]:
     """Warnings: of connections that are left out, of the store about shards, of queries that several nodes will not
     answer as one would, of joins that leave stored rows out, and the notes of `check` on parts that do less than they
     seem to."""
-    offline = filter(None, [describe_left_out(app.deployment.left_out)])
+    offline = filter(None, [describe_left_out(app.deployment.connections.left_out)])
     return [*offline, *_of_nodes(app), *cut_by_joins(app.plan), *notes(app.plan, (), app.lines_before)]
 
 
@@ -118,7 +118,7 @@ def durations_of(aggregation: AggregationDef) -> str:
 
 def _describe_redeployment(app: App) -> str | None:
     """The fate of an earlier state; empty if it was to be dropped."""
-    return None if app.deployment.fresh else app.redeployed
+    return None if app.deployment.request.fresh else app.redeployed
 
 
 def _rows_of(app: App) -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ def trace_feed(o: Namespace, apps: Mapping[str, App], source_of: Callable[[str],
             f"%siddhi trace {o.query} SOURCE: the events are missing, a variable or a file, or --from STREAM=SOURCE"
         )
     feed = source_of(o.source) if o.source is not None else {s: source_of(source) for s, source in o.sources}
-    scripts = app.deployment.allow_scripts
+    scripts = app.deployment.request.allow_scripts
     options = TraceOptions.of(reading_of(o), o.start, o.until, o.limit, labels=o.labels, allow_scripts=scripts)
     return trace_plan(app.plan, query, feed, options)
 

@@ -29,6 +29,7 @@ from sparkstream_nb.lab import connect
 from sparkstream_nb.outputs.commit import Progress
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.distributed.leader import Parts
+from sparkstream_nb.request import DeployRequest
 from sparkstream_nb.retention import Retention
 from sparkstream_nb.runners.spark import jvm
 from sparkstream_nb.sources.feeds import Shape
@@ -76,7 +77,7 @@ class StandInRuntime(AppRuntime):
         home = Path(tempfile.mkdtemp(prefix="sparkstream-stand-in-"))
         weakref.finalize(self, shutil.rmtree, home, ignore_errors=True)
         self.deployment = Deployment(
-            name=name, mode="active-active", routing="round_robin", shard_ids=("node-1", "node-2"), home=home
+            DeployRequest(), name, "active-active", "round_robin", shard_ids=("node-1", "node-2"), home=home
         )
         self.plan = compile_app(TRADES, properties={"shardId": "node-1"})
         self.parts = Parts(self.plan, None)

@@ -16,7 +16,6 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from sparkstream_nb import app as api
-from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.deployment.app_folder import default_home, open_folder
 from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
 from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
@@ -27,8 +26,9 @@ from sparkstream_nb.lab.card import card_text
 from sparkstream_nb.lab.magics import Interrupted, literal, with_body
 from sparkstream_nb.options import WIDTH
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.request import DeployRequest
 
-from .conftest import HOUR, TRADES, StandIn
+from .conftest import TRADES, StandIn
 
 
 def line(shell: Any, text: str) -> Any:
@@ -495,10 +495,10 @@ def test_attach_lists_and_gives_the_variable_back(
 ) -> None:
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path))
     assert repr(line(shell, "attach")) == "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
-    record = DeploymentRecord("Trades", TRADES, {}, HOUR)
     home = default_home("Trades")
     home.mkdir(parents=True)
-    open_folder(Deployment("Trades", "single", "sticky", ("n",), home, record=record), app.plan)
+    request = DeployRequest(text=TRADES)
+    open_folder(Deployment(request, "Trades", "single", "sticky", ("n",), home), app.plan)
     shown = repr(line(shell, "attach"))
     assert "app     deployed          owner  folder" in shown
     assert re.search(r"Trades  \d{4}-\d\d-\d\d \d\d:\d\d  free ", shown)

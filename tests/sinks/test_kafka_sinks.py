@@ -146,8 +146,8 @@ def test_passwords_come_from_outside(run: Callable[..., App], monkeypatch: pytes
     )
     text = app_with(kafka_sink(SERVER, f"topic='t', optional.configuration=\"{login}\""))
     app = run(text, allow=[f"kafka={SERVER}"], allow_env=["KAFKA_PASSWORD"])
-    assert app.deployment.sinks is not None
-    (setup,) = app.deployment.sinks.setups("r")
+    assert app.deployment.connections.sinks is not None
+    (setup,) = app.deployment.connections.sinks.setups("r")
     assert setup.target.place.settings == {  # type: ignore[attr-defined]
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",

@@ -225,7 +225,8 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | 
     shards = d.shard_ids if d.led is None else (*d.shard_ids, LEADER)
     groups = None if d.groups is None else repr(d.groups)
     return AppRun(
-        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.timezone, d.led, groups, deployed=d.record,
+        run, fingerprint(plan), d.nodes, shards, plain, d.mode, d.start, d.request.timezone, d.led, groups,
+        deployed=DeploymentRecord.of(d.name, d.request),
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
         shared=None if d.shared is None else d.shared.address, runner=d.runner,
         partitions=partitions,
@@ -244,11 +245,11 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     new_run = wanted_life(d, plan, run, partitions)
     message = None
     if (home / "app.json").exists():
-        previous_run, reason = None if d.fresh else _life_there(home), FRESH
+        previous_run, reason = None if d.request.fresh else _life_there(home), FRESH
         if previous_run is not None:
             new_run = replace(_plan_life(d, plan, previous_run, run), partitions=partitions)
             becomes, reason = _fate(d, previous_run, new_run, plan)
-            same = replace(previous_run, deployed=d.record)
+            same = replace(previous_run, deployed=new_run.deployed)
             if becomes == "kept":
                 return _keep_state(home, replace(same, units=_match_renamed(previous_run, plan)), d.shard_ids)
             if becomes == "changed" and not d.attached:
@@ -281,7 +282,7 @@ def _plan_life(deployment: Deployment, plan: Plan, previous_run: AppRun, run: st
     if previous_run.plan != new_run.plan and previous_run.plan in known_fingerprints(plan):
         new_run = replace(new_run, plan=previous_run.plan)  # an earlier version hashed the same plan
     # By the wall clock it goes on from where the clock is, wherever that began.
-    return replace(new_run, start=previous_run.start) if deployment.clock == "wall" else new_run
+    return replace(new_run, start=previous_run.start) if deployment.request.clock == "wall" else new_run
 
 
 def _fate(deployment: Deployment, previous_run: AppRun, new_run: AppRun, plan: Plan) -> tuple[Fate, str]:
@@ -354,14 +355,14 @@ def goes_on(deployment: Deployment, previous_run: AppRun, plan: Plan) -> bool:
     """True if a changed app continues its run: if any state is kept, or sources have positions. Otherwise nothing would
     be left of it but its clock.
     """
-    return bool(deployment.sources) or unit_changes(previous_run.units, plan, previous_run.change + 1).keeps
+    return bool(deployment.connections.sources) or unit_changes(previous_run.units, plan, previous_run.change + 1).keeps
 
 
 def life_to_change(deployment: Deployment, plan: Plan) -> AppRun | None:
     """The run that continues with another plan when `deployment` is started; None if there is none. Raises `Misuse` if
     the app's folder cannot be read.
     """
-    if deployment.fresh or deployment.attached or not (deployment.home / "app.json").exists():
+    if deployment.request.fresh or deployment.attached or not (deployment.home / "app.json").exists():
         return None
     previous_run = former_life(deployment.home)
     becomes, _ = _fate(deployment, previous_run, _plan_life(deployment, plan, previous_run, previous_run.run), plan)
@@ -374,7 +375,7 @@ def foresee_changes(deployment: Deployment, plan: Plan) -> Changes:
     d = deployment
     if not (d.home / "app.json").exists():
         return Changes(d.name, "begun")
-    if d.fresh:
+    if d.request.fresh:
         return Changes(d.name, "dropped", FRESH)
     previous_run = _life_there(d.home)
     becomes, reason = _fate(d, previous_run, _plan_life(d, plan, previous_run, previous_run.run), plan)
@@ -405,15 +406,14 @@ def check_connected_before(deployment: Deployment) -> None:
     """Raises `Misuse` where the state in the app's folder is of a deployment with its sources, sinks and databases and
     this one is without, or the other way round: events of a test would get into it."""
     d = deployment
-    if d.fresh or d.attached or not (d.home / "app.json").exists():
+    if d.request.fresh or d.attached or not (d.home / "app.json").exists():
         return
     record = former_life(d.home).deployed
     offline_before = record is not None and bool(record.arguments.get("offline"))
-    has_connections = bool(d.left_out) if d.offline else bool(d.sources or d.sinks or d.databases or d.tables)
-    if offline_before == d.offline or not has_connections:
+    if offline_before == d.request.offline or not (d.connections or d.connections.left_out):
         return
     was, now = ("without", "with") if offline_before else ("with", "without")
-    other = f"{d.name}-{'offline' if d.offline else 'online'}"
+    other = f"{d.name}-{'offline' if d.request.offline else 'online'}"
     raise Misuse(
         f"{d.name} was deployed {was} its sources, sinks and databases before, and is deployed {now} them now: its "
         f"state would have events of both. Give it another name (--name {other}, name='{other}'), or start from "

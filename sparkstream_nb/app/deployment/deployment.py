@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ...errors import Misuse, did_you_mean, nearest, shown
@@ -15,14 +16,13 @@ from ...limits import Limits
 from ...nodes.distributed import Distributed
 from ...plan.nodes import Plan
 from ...plan.table_requests import StoredTableLayout
-from ...request import ALERTS, CLOCKS, DAY
+from ...request import ALERTS, DAY, DeployRequest
 from ...retention import Retention
 from ...runners.choice import Kind
 from ...simulation.node_groups import NodeGroups
 from ...stores.address import Database
 from ...types import Schema
 from ..config.grants import Grants
-from ..config.record import DeploymentRecord
 from ..config.secrets import References
 from ..connectors.sinks import SinkPlans
 from ..connectors.sources import SourcePlans
@@ -36,55 +36,65 @@ MOST_NODES = 1_000
 
 
 @dataclass(frozen=True)
-class Deployment:
-    """The parameters of `deploy`, with defaults filled in. See `deploy` for the meaning of each field.
+class Connections:
+    """What an app reaches outside, by permission.
 
-    `databases`: by aggregation, the databases that `@store` names; `tables`: the tables in each database. `references`:
-    where values of `${...}` come from. `switched_off`: the queries that do not run, as `alerts` is "off". `led`: the
-    queries of a leader, as `alerts` is "leader"; None without a leader. `groups`: nodes of which one takes over from
-    another (modes ha, scalable and distributed), and their faults; None without groups. `grants`: the app's permissions
-    to reach outside, `sinks` and `sources` its connections there. `shared`: the address shared with Spark's machines.
-    `runner`: kind of the runner. `record`: arguments with which another process deploys the same again. `attached`:
-    whether this one does so; the state must fit then. `offline`: it is without connections; `left_out`: which the app
-    has, in words.
+    `references`: where values of `${...}` come from. `grants`: the app's permissions. `databases`: by aggregation, the
+    databases that `@store` names; `tables`: the tables in each database. `sinks` and `sources`: its connections.
+    `left_out`: in words, the connections that the app has and that an offline deployment does without.
     """
 
+    references: References = field(default_factory=References, repr=False)
+    grants: Grants = field(default_factory=Grants)
+    databases: Mapping[str, Database] = field(default_factory=dict)
+    tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
+    sinks: SinkPlans | None = field(default=None, repr=False)
+    sources: SourcePlans | None = field(default=None, repr=False)
+    left_out: str = ""
+
+    def __bool__(self) -> bool:
+        """True if the app reaches anything outside."""
+        return bool(self.sources or self.sinks or self.databases or self.tables)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployment as it was planned: the request, and what follows from it, the app's text and its deployment files.
+
+    `request`: the arguments of `deploy`, its `start` in ms. `start`: where the clock starts (ms). `max_ahead`: as the
+    request's; None in playback. `groups`: nodes of which one takes over from another (modes ha, scalable and
+    distributed), and their faults; None without groups. `switched_off`: the queries that do not run, as `alerts` is
+    "off". `led`: the queries of a leader, as `alerts` is "leader"; None without a leader. `shared`: the address shared
+    with Spark's machines. `runner`: kind of the runner. `attached`: True if it continues a deployment of another
+    process; the state must fit then.
+    """
+
+    request: DeployRequest
     name: str
     mode: str
     routing: str
     shard_ids: tuple[str, ...]
     home: Path
-    store: str | Path | None = None
-    fresh: bool = False
-    allow_scripts: bool = False
-    rows_per_micro_batch: int | None = None
     start: int | None = None
-    timezone: str = "UTC"
-    databases: Mapping[str, Database] = field(default_factory=dict)
-    tables: Mapping[Database, tuple[StoredTableLayout, ...]] = field(default_factory=dict)
-    references: References = field(default_factory=References, repr=False)
     max_ahead: int | None = DAY
-    alerts: str = "on"
-    switched_off: tuple[str, ...] = ()
-    led: tuple[str, ...] | None = None
     retention: Retention = field(default_factory=Retention)
     limits: Limits = field(default_factory=Limits)
     groups: NodeGroups | Distributed | None = None
-    grants: Grants = field(default_factory=Grants)
-    sinks: SinkPlans | None = field(default=None, repr=False)
-    clock: str = CLOCKS[0]
-    sources: SourcePlans | None = field(default=None, repr=False)
-    record: DeploymentRecord | None = field(default=None, repr=False)
-    attached: bool = False
+    switched_off: tuple[str, ...] = ()
+    led: tuple[str, ...] | None = None
+    connections: Connections = field(default_factory=Connections)
     shared: Shared | None = None
     runner: Kind = "spark"
-    offline: bool = False
-    left_out: str = ""
+    attached: bool = False
 
     @property
     def nodes(self) -> int:
         """The number of simulated nodes."""
         return len(self.shard_ids)
+
+    def with_arguments(self, **arguments: Any) -> Deployment:
+        """The deployment with other arguments in its request, on which nothing else depends."""
+        return replace(self, request=replace(self.request, **arguments))
 
 
 def input_schemas(plan: Plan) -> dict[str, Schema]:

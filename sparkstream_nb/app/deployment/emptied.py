@@ -86,7 +86,7 @@ def outside_stores(
     """The stores outside the app's folder, each with its aggregations; copies go to the folder `trash`."""
     by_store: dict[tuple[str, bool, Path | None], list[AggregationDef]] = {}
     for aggregation in aggregations:
-        database, store = deployment.databases.get(aggregation.id), deployment.store
+        database, store = deployment.connections.databases.get(aggregation.id), deployment.request.store
         if database is not None:
             file = Path(database.name) if database.kind == "duckdb" else None
             by_store.setdefault((str(database), True, file), []).append(aggregation)

@@ -32,14 +32,14 @@ def node_specs(deployment: Deployment, plans: Sequence[Plan], app_run: AppRun) -
     has to process events that were sent before."""
     parts = Parts(plans[0], deployment.led)
     by_shard = dict(zip(deployment.shard_ids, plans, strict=True))
-    tables = pack_tables(deployment.tables.items()) if deployment.tables else b""
+    tables = pack_tables(deployment.connections.tables.items()) if deployment.connections.tables else b""
     tokens = state_tokens(plans[0], app_run.units) if app_run.units else None
     return [
         NodeSpec(
             i, s, pickle.dumps(parts.part_of(by_shard.get(s, plans[0]), leads=i == app_run.leader)),
-            scripts=deployment.allow_scripts, index=i, count=app_run.began, start=deployment.start, tables=tables,
-            duty=parts.duty if i == app_run.leader else None, groups=deployment.groups, limits=deployment.limits,
-            tokens=tokens,
+            scripts=deployment.request.allow_scripts, index=i, count=app_run.began, start=deployment.start,
+            tables=tables, duty=parts.duty if i == app_run.leader else None, groups=deployment.groups,
+            limits=deployment.limits, tokens=tokens,
         )
         for i, s in enumerate(app_run.shards)
     ]  # fmt: skip

@@ -58,13 +58,14 @@ def scale_deployment(
     had = dict(zip(deployment.shard_ids, plans, strict=True))
     file_properties = {f.shard_id: f.properties for f in files}
     new = [s for s in shard_ids if s not in had]
-    text, variables, off = plans[0].text, deployment.references.variables, deployment.switched_off
+    text, variables, off = plans[0].text, deployment.connections.references.variables, deployment.switched_off
     properties = [{**plans[0].properties, **file_properties.get(s, {}), "shardId": s} for s in new]
     new_plans = compile_nodes(properties, lambda p: without(compile_app(text, properties=p, variables=variables), off))
     by_shard = {**had, **dict(zip(new, new_plans, strict=True))}
     out = [by_shard[s] for s in shard_ids]
     if files:
-        connections = files, deployment.references, deployment.grants
-        if databases_of(out, *connections) != deployment.databases or tables_of(out, *connections) != deployment.tables:
+        known = deployment.connections
+        permissions = files, known.references, known.grants
+        if databases_of(out, *permissions) != known.databases or tables_of(out, *permissions) != known.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out

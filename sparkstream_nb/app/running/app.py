@@ -263,7 +263,7 @@ class App(Displayed):
         """Shows what a window of the app holds over a feed, or the partial matches of a pattern: `sparkstream_nb.trace`
         of this app, with the same arguments. A private node takes the events; the app does not see them.
         """
-        scripts = self.deployment.allow_scripts
+        scripts = self.deployment.request.allow_scripts
         options = TraceOptions.of({"time": time}, start, until, limit, labels=labels, allow_scripts=scripts)
         return trace_plan(self.plan, query, feed, options)
 
@@ -290,12 +290,12 @@ class App(Displayed):
 
     def explain(self) -> PlanText:
         """The plan: where each part runs, and the effect of routing on each query."""
-        clock = "clock: this machine's, from the deployment on\n" if self.deployment.clock == WALL else ""
+        clock = "clock: this machine's, from the deployment on\n" if self.deployment.request.clock == WALL else ""
         return PlanText(clock + explain(self.plan, self.lines_before))
 
     def repair(self) -> RepairList:
         """Repairs that make each query right on several nodes, and the app's text with the possible rewrites."""
-        repair_list = repairs(self.plan, self.plan.text, self.deployment.references.variables)
+        repair_list = repairs(self.plan, self.plan.text, self.deployment.connections.references.variables)
         return RepairList(repair_list, self.lines_before)
 
     def graph(self) -> AppGraph:
@@ -320,7 +320,7 @@ class App(Displayed):
             stats,
             sinks=sinks,
             sources=sources,
-            clock_kind=self.deployment.clock,
+            clock_kind=self.deployment.request.clock,
             live=LiveStats(self.stats, self.on_commit, app.view_state),
         )
 

@@ -30,7 +30,7 @@ class AppClock:
     ) -> None:
         self._definition, self._inbox = definition, files.inbox
         self._lock, self._is_running = lock, is_running
-        self.wall = WallClock() if definition.deployment.clock == WALL else None
+        self.wall = WallClock() if definition.deployment.request.clock == WALL else None
         self.ticker = self._make_ticker(progress)
 
     def _make_ticker(self, progress: Progress) -> IdleTicker | WallTicker | None:

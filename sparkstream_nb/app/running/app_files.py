@@ -75,10 +75,10 @@ class AppFiles:
     def __init__(self, definition: AppDefinition, session: Session, progress: Progress) -> None:
         self._definition, self._session, self._progress = definition, session, progress
         deployment, app_run, folder = definition.deployment, definition.app_run, definition.folder
-        purge_dropped(deployment.home, deployment.name, app_run, own_store=deployment.store is None)
+        purge_dropped(deployment.home, deployment.name, app_run, own_store=deployment.request.store is None)
         self.emptied: Sequence[str] = ()
         self.store = self._open_store()
-        prepare_tables(deployment.tables, Patience(tell=progress.say))
+        prepare_tables(deployment.connections.tables, Patience(tell=progress.say))
         self.warnings = [*self.emptied, *self._shard_warnings()]
         try:
             self.inbox = Inbox(folder / "inbox", over=app_run.over)
@@ -111,11 +111,13 @@ class AppFiles:
         d, aggregations = self._definition.deployment, self._definition.plan.aggregations
         patience = Patience(tell=self._progress.say)
         trash = d.home / "trash" / self._definition.app_run.run
-        outside = outside_stores(d, aggregations.values(), trash) if d.fresh else ()
+        outside = outside_stores(d, aggregations.values(), trash) if d.request.fresh else ()
         for place in outside:
             place.copy_to_trash()
         threads = 1 if self._session.cores == 1 else None  # for work on one core a second thread only costs
-        store = open_store(d.home / "store.duckdb" if d.store is None else d.store, d.databases, patience, threads)
+        own_file = d.home / "store.duckdb"
+        file = own_file if d.request.store is None else d.request.store
+        store = open_store(file, d.connections.databases, patience, threads)
         sentences = (place.empty(store, self._definition.writers) for place in outside)
         self.emptied = [sentence for sentence in sentences if sentence is not None]
         store.prepare(aggregations.values())
@@ -149,7 +151,7 @@ class AppFiles:
             specs=node_specs(deployment, self._definition.plans, app_run),
             schemas={s: d.source.schema for s, d in plan.streams.items()},
             commit=commit,
-            rows=deployment.rows_per_micro_batch or ROWS_PER_TRIGGER,
+            rows=deployment.request.rows_per_micro_batch or ROWS_PER_TRIGGER,
             retention=deployment.retention,
             mirror=self.mirror,
             partitions=app_run.partitions,
@@ -162,7 +164,7 @@ class AppFiles:
         checkpoint, entries = self.stream.checkpoint, self.inbox.position.seq
         spark = checkpoint.read_progress()
         # A Connect server is ahead of the store until the owner has committed the batches handed over.
-        commits_here = deployment.store != MEMORY and self.stream.runner.commits_here
+        commits_here = deployment.request.store != MEMORY and self.stream.runner.commits_here
         ledger = self.store.last_committed(deployment.name, app_run.run) if commits_here else None
         outputs = folder / "outputs"
         if spark.done < 0:

@@ -49,7 +49,7 @@ class Rejections:
         value_format = ValueFormat.of(decimal, missing)
         with app.lock:
             selection = select_errors(self.errors, errors, app.schemas)
-            sources = app.deployment.sources
+            sources = app.deployment.connections.sources
             messages_of = (lambda name: None) if sources is None else sources.messages_of
             clock = app.inbox.position.clock if app.clock.wall is None else None
             now = app.clock.now() if clock is None else clock

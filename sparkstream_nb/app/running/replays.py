@@ -231,7 +231,7 @@ class Replays:
                 "each time are not recorded. Leave @store out of the app to study it"
             )
         d = app.deployment
-        return Nodes(app.plan, d.start, d.allow_scripts, d.led, limits=d.limits)
+        return Nodes(app.plan, d.start, d.request.allow_scripts, d.led, limits=d.limits)
 
     def study(
         self,

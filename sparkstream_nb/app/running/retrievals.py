@@ -67,7 +67,7 @@ class Retrievals:
     def _context(self) -> Context:
         """The context for evaluating a select over several nodes' rows."""
         app = self._app
-        return Context(scripts=scripts_of(app.plan, app.deployment.allow_scripts), limits=app.deployment.limits)
+        return Context(scripts=scripts_of(app.plan, app.deployment.request.allow_scripts), limits=app.deployment.limits)
 
     def _holders(self, retrieval: Retrieval) -> Sequence[int]:
         """The numbers of the nodes that have the sources of a retrieval: all, or the leader alone."""

@@ -106,23 +106,23 @@ class AppRuntime:
 
     def _deliveries(self) -> Deliveries | None:
         """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
-        if not self.deployment.sinks:
+        if not self.deployment.connections.sinks:
             return None
         run = self.app_run.run
         begin = max(self.progress.batch, self.store.last_committed(self.name, run)) + 1
         fault = FaultStreams(self.lock, self.inbox, self.app_run, self.routing)
         source = DeliverySource(self.outputs, self.progress, self._keep_errors, fault, self.definition.folder / "sinks")
         try:
-            return Deliveries(self.deployment.sinks.setups(run), source, begin)
+            return Deliveries(self.deployment.connections.sinks.setups(run), source, begin)
         except SparkStreamError:
             self._close_files()
             raise
 
     def _sources(self) -> Intakes | None:
         """The sources of the app, which continue from their positions in the inbox."""
-        if not self.deployment.sources:
+        if not self.deployment.connections.sources:
             return None
-        return Intakes(self.deployment.sources.setups(self.clock.latest_time), self._entrance(self.routing))
+        return Intakes(self.deployment.connections.sources.setups(self.clock.latest_time), self._entrance(self.routing))
 
     def _entrance(self, route: str) -> Entrance:
         return Entrance(
@@ -334,7 +334,7 @@ class AppRuntime:
         if self.mode != "active-active":
             raise Misuse(f"{self.name} has mode {self.mode}; deploy it with mode='active-active' to scale it")
         argument_checks.optional_str_list("shard_ids", shard_ids)
-        files = () if conf is None else tuple(node_files(conf, references=self.deployment.references))
+        files = () if conf is None else tuple(node_files(conf, references=self.deployment.connections.references))
         ids = [f.shard_id for f in files] if files else shard_ids
         new_ids = wanted_ids(self.shard_ids, self.app_run.shards, nodes, ids)
         if self.app_run.leader is not None and LEADER in new_ids:
@@ -355,7 +355,7 @@ class AppRuntime:
             if new_run.deployed is not None:
                 new_run = replace(new_run, deployed=new_run.deployed.with_nodes(new_ids, conf))
             new_run.write(self.home)
-            self._open(AppDefinition(replace(deployment, fresh=False), plans, new_run))
+            self._open(AppDefinition(deployment.with_arguments(fresh=False), plans, new_run))
             self.start()
         return self
 

@@ -108,7 +108,7 @@ def _repair(home: Path, app_run: AppRun, record: DeploymentRecord, variables: Ma
         replace(request, variables={**(request.variables or {}), **variables}), attached=True
     )
     deployment = replace(deployment_plan.deployment, start=app_run.start)
-    reason = _reason_against(app_run, folder, tables=bool(deployment.tables))
+    reason = _reason_against(app_run, folder, tables=bool(deployment.connections.tables))
     functions = unrepeatable_functions(deployment_plan.plan)
     if reason is None and functions:
         reason = f"{' and '.join(functions)} would give other values"

@@ -49,7 +49,7 @@ def test_an_app_whose_process_was_killed_goes_on(tmp_path: Path, master: str | N
             app.runtime.progress.changed.wait(0.25)
     assert app.drain(60) == 0
     assert (app.nodes, app.routing, app.shard_ids) == (2, "hash:k", ("a", "b"))
-    assert app.deployment.rows_per_micro_batch == 60
+    assert app.deployment.request.rows_per_micro_batch == 60
     assert app.deployment.retention.recording == 50_000_000
     found = app.output("Sums").frame
     assert sorted(found["v"]) == list(range(attaching.EVENTS))

@@ -7,7 +7,7 @@ import inspect
 
 import pytest
 
-from sparkstream_nb.app import Deployment, deploy, get
+from sparkstream_nb.app import deploy, get
 from sparkstream_nb.app.planning import plan_deployment
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.request import DeployRequest
@@ -42,9 +42,7 @@ def test_every_argument_of_deploy_is_explained() -> None:
     words = inspect.getdoc(deploy) or ""
     arguments = set(inspect.signature(deploy).parameters) - {"text"}
     assert [a for a in arguments if f"`{a}`" not in words] == []
-    made_of_them = {"files", "databases", "tables", "references", "switched_off", "led", "groups", "grants", "sinks"}
-    made_of_them |= {"record", "attached", "sources", "runner", "left_out"}
-    assert {f.name for f in dataclasses.fields(Deployment)} <= arguments | made_of_them
+    assert {f.name for f in dataclasses.fields(DeployRequest)} == arguments | {"text"}
 
 
 def test_an_app_that_there_is_not() -> None:

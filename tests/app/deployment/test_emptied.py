@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.app.connectors.stores import open_store
-from sparkstream_nb.app.deployment.deployment import Deployment
+from sparkstream_nb.app.deployment.deployment import Connections, Deployment
 from sparkstream_nb.app.deployment.emptied import outside_stores
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.request import DeployRequest
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.address import Database
 from sparkstream_nb.stores.patience import Patience
@@ -30,8 +31,8 @@ PARTITIONED = compile_app(TEXT.format("@PartitionById(enable='true')"), properti
 
 
 def opened(deployment: Deployment) -> Store:
-    own = deployment.home / "store.duckdb" if deployment.store is None else deployment.store
-    return open_store(own, deployment.databases, Patience())
+    own = deployment.home / "store.duckdb" if deployment.request.store is None else deployment.request.store
+    return open_store(own, deployment.connections.databases, Patience())
 
 
 def fill(store: Store, plan: Plan, shard: str) -> None:
@@ -53,8 +54,10 @@ def emptied(deployment: Deployment, plan: Plan, trash: Path) -> list[str | None]
     return said
 
 
-def of(home: Path, **how: Path | Mapping[str, Database]) -> Deployment:
-    return Deployment("app", "single", "round_robin", ("a", "b"), home, **how)  # type: ignore[arg-type]
+def of(home: Path, *, store: Path | None = None, databases: Mapping[str, Database] | None = None) -> Deployment:
+    connections = Connections(databases=databases or {})
+    request = DeployRequest(store=store)
+    return Deployment(request, "app", "single", "round_robin", ("a", "b"), home, connections=connections)
 
 
 @pytest.mark.contract(thorough=True)

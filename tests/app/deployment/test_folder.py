@@ -6,7 +6,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,6 +23,7 @@ from sparkstream_nb.errors import Misuse
 from sparkstream_nb.journal.private import private_folder
 from sparkstream_nb.journal.routing import keys_apart
 from sparkstream_nb.plan import compile_app
+from sparkstream_nb.request import DeployRequest
 from sparkstream_nb.runners.runner_protocol import NodeLayout
 
 APP = "define stream S (a int); @info(name = 'q') from S#window.length(3) select sum(a) as total insert into Out;"
@@ -44,6 +44,9 @@ def test_fingerprint(text: str, same: bool) -> None:
     assert (fingerprint(compile_app(text)) == fingerprint(compile_app(APP))) is same
 
 
+DEPLOYMENT = Deployment(DeployRequest(), "app", "single", "round_robin", ("a",), Path())
+
+
 def test_the_id_of_a_node_is_no_part_of_the_plan() -> None:
     a, b = (compile_app(APP, properties={"shardId": s}) for s in ("a", "b"))
     assert fingerprint(a) == fingerprint(b)
@@ -51,7 +54,7 @@ def test_the_id_of_a_node_is_no_part_of_the_plan() -> None:
 
 def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
     plan = compile_app(APP)
-    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    deployment = replace(DEPLOYMENT, home=tmp_path)
     first, said = open_folder(deployment, plan)
     assert said is None
     (first.folder(tmp_path) / "inbox").mkdir(parents=True)
@@ -67,16 +70,15 @@ def test_a_folder_is_kept_or_emptied(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("changed", "reason"),
     [
-        ({"start": 0}, "the clock starts at 0 ms now, and started with the first event"),
-        ({"timezone": "Europe/Berlin"}, "the time zone is Europe/Berlin now, and was UTC"),
+        (replace(DEPLOYMENT, start=0), "the clock starts at 0 ms now, and started with the first event"),
+        (DEPLOYMENT.with_arguments(timezone="Europe/Berlin"), "the time zone is Europe/Berlin now, and was UTC"),
     ],
 )
-def test_state_of_another_clock_does_not_fit(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
-    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
-    open_folder(deployment, compile_app(APP))
-    _, said = open_folder(replace(deployment, **change), compile_app(APP))
+def test_state_of_another_clock_does_not_fit(changed: Deployment, reason: str, tmp_path: Path) -> None:
+    open_folder(replace(DEPLOYMENT, home=tmp_path), compile_app(APP))
+    _, said = open_folder(replace(changed, home=tmp_path), compile_app(APP))
     assert said is not None
     assert said.startswith(f"The state was dropped: {reason}. It is in {tmp_path}")
 
@@ -87,7 +89,7 @@ def opened(deployment: Deployment, text: str) -> tuple[AppRun, str]:
 
 
 def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
-    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    deployment = replace(DEPLOYMENT, home=tmp_path)
     other = "@info(name = 'o') from S#window.length(2) select sum(a) as total insert into Out2;"
     first, _ = opened(deployment, APP + other)
     renamed, said = opened(deployment, APP + other.replace("'o'", "'renamed'"))
@@ -113,7 +115,7 @@ def test_a_changed_app_goes_on_where_any_state_does(tmp_path: Path) -> None:
 
 
 def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
-    deployment = Deployment("app", "single", "round_robin", ("node-1",), tmp_path)
+    deployment = Deployment(DeployRequest(), "app", "single", "round_robin", ("node-1",), tmp_path)
     other = "@info(name = 'o') from S#window.length(2) select sum(a) as total insert into Out2;"
     assert repr(changes(APP, name="app", home=tmp_path)) == "app has no state yet: it begins."
     assert not files(tmp_path)
@@ -141,7 +143,7 @@ def test_what_a_deployment_would_change_is_told_before(tmp_path: Path) -> None:
 
 
 def test_what_was_dropped_can_be_put_back(tmp_path: Path) -> None:
-    deployment = Deployment("app", "single", "round_robin", ("a",), tmp_path)
+    deployment = replace(DEPLOYMENT, home=tmp_path)
     first, _ = opened(deployment, APP)
     (first.folder(tmp_path) / "inbox").mkdir(parents=True)
     second, said = opened(deployment, APP.replace("length(3)", "length(9)"))
@@ -159,9 +161,6 @@ def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path:
     homes = {default_home(n) for n in ("a", "a/b", "a_b", "..", ".", "a b")}
     assert len(homes) == 6
     assert all(h.parent == tmp_path / "apps" and h.name not in ("", ".", "..") for h in homes)
-
-
-DEPLOYMENT = Deployment("app", "single", "round_robin", ("a",), Path())
 
 
 def files(folder: Path) -> set[str]:
@@ -189,12 +188,12 @@ def test_what_a_redeployment_drops_goes_to_the_trash_and_the_rest_stays(tmp_path
     for name in ("store.duckdb", "store.duckdb.backup", "notes.txt"):
         (tmp_path / name).write_text("x")
     check_home(tmp_path)
-    second, said = open_folder(replace(deployment, fresh=True), plan)
+    second, said = open_folder(deployment.with_arguments(fresh=True), plan)
     trash = tmp_path / "trash" / second.run
     assert said == f"The state was dropped: fresh was asked for. It is in {trash}."
     assert {p.name for p in trash.iterdir()} == {f"life-{first.run}", "store.duckdb", "app.json"}
     assert files(tmp_path) >= {"store.duckdb.backup", "notes.txt", "app.json"}
-    third, _ = open_folder(replace(deployment, fresh=True), plan)
+    third, _ = open_folder(deployment.with_arguments(fresh=True), plan)
     assert [p.name for p in (tmp_path / "trash").iterdir()] == [third.run]  # the last one alone is kept
     (tmp_path / "app.json").unlink()  # a crash while it was emptied
     (tmp_path / "store.duckdb.backup").unlink()
@@ -222,7 +221,7 @@ def test_a_damaged_app_json_is_an_error_with_the_way_out(damaged: str | bytes, t
     with pytest.raises(Misuse, match=r"app\.json cannot be read: .* fresh=True \(--fresh\) starts from scratch"):
         open_folder(deployment, plan)
     assert (tmp_path / "store.duckdb").read_text() == "sums"
-    life, _ = open_folder(replace(deployment, fresh=True), plan)
+    life, _ = open_folder(deployment.with_arguments(fresh=True), plan)
     assert (tmp_path / "trash" / life.run / "store.duckdb").read_text() == "sums"
 
 
@@ -254,7 +253,7 @@ def test_a_folder_whose_life_is_gone_is_refused(tmp_path: Path) -> None:
         Misuse, match=f"is not whole: its life-{life.run} is missing, .*Put it back from a copy; fresh=True"
     ):
         open_folder(deployment, plan)
-    open_folder(replace(deployment, fresh=True), plan)
+    open_folder(deployment.with_arguments(fresh=True), plan)
 
 
 def test_what_was_dropped_in_part_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,13 +270,13 @@ def test_what_was_dropped_in_part_is_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Path, "rename", killed)
     with pytest.raises(KeyboardInterrupt):
-        open_folder(replace(deployment, fresh=True), plan)
+        open_folder(deployment.with_arguments(fresh=True), plan)
     monkeypatch.undo()
     (part,) = (tmp_path / "trash").iterdir()
     with pytest.raises(Misuse, match="is not whole"):
         open_folder(deployment, plan)
     for _ in range(2):
-        again, said = open_folder(replace(deployment, fresh=True), plan)
+        again, said = open_folder(deployment.with_arguments(fresh=True), plan)
         assert str(said).endswith(f"State that an interrupted deployment had dropped is in {part}.")
         assert files(part) == {f"life-{life.run}/events", "store.duckdb"}
         assert {p.name for p in (tmp_path / "trash").iterdir()} == {part.name, again.run}
@@ -305,7 +304,7 @@ def test_state_of_another_version_is_an_error(tmp_path: Path) -> None:
 def test_nodes_stay_in_their_partitions(tmp_path: Path) -> None:
     """Spark keeps the number for good: on a machine with more cores, and where an earlier version began."""
     plan = compile_app(APP)
-    deployment = Deployment("app", "single", "round_robin", ("a", "b", "c", "d"), tmp_path)
+    deployment = Deployment(DeployRequest(), "app", "single", "round_robin", ("a", "b", "c", "d"), tmp_path)
     first, _ = open_folder(deployment, plan, 2)
     private_folder(first.folder(tmp_path) / "inbox")
     again, _ = open_folder(deployment, plan, 4)
@@ -319,5 +318,5 @@ def test_nodes_stay_in_their_partitions(tmp_path: Path) -> None:
     assert NodeLayout.of(4, former.began, former.partitions) == NodeLayout(tuple(keys_apart(4, 4)), 4)
     assert NodeLayout.of(64, 64, None).partitions == 32
     assert NodeLayout.of(5, 4, 2) == NodeLayout(tuple(keys_apart(5, 2)), 2)
-    anew, _ = open_folder(replace(deployment, fresh=True), plan, 4)
+    anew, _ = open_folder(deployment.with_arguments(fresh=True), plan, 4)
     assert anew.partitions == 4

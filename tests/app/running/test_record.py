@@ -104,8 +104,7 @@ def deployed(name: str, home: Path | None = None) -> Path:
     """A folder as a deployment leaves it."""
     home = default_home(name) if home is None else home
     home.mkdir(parents=True)
-    made = DeploymentRecord.of(name, DeployRequest(text=APP))
-    open_folder(Deployment(name, "single", "round_robin", ("node-1",), home, record=made), compile_app(APP))
+    open_folder(Deployment(DeployRequest(text=APP), name, "single", "round_robin", ("node-1",), home), compile_app(APP))
     return home
 
 
