@@ -22,6 +22,7 @@ from sparkstream_nb.app import App, Deployment, Errors, Events, Feed, FeedReport
 from sparkstream_nb.app.deploying import _apps
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.app.results.listeners import CommitListeners
+from sparkstream_nb.app.running.app_waits import AppWaits
 from sparkstream_nb.app.running.background import Feeds
 from sparkstream_nb.app.running.feeding import FeedRequest, FeedSource, FeedTarget
 from sparkstream_nb.app.running.runtime import AppRuntime
@@ -70,6 +71,19 @@ def unbegun_feed(app: str = "Trades", stream: str = "TradeStream") -> Feed:
     return made
 
 
+class StandInWaits(AppWaits):
+    """Waits that end at once, and are noted."""
+
+    def __init__(self, runtime: StandInRuntime) -> None:
+        self.calls = runtime.calls
+
+    def settle_briefly(self) -> None:
+        self.calls.append(("settle",))
+
+    def flush(self) -> None:
+        self.calls.append(("flush",))
+
+
 class StandInRuntime(AppRuntime):
     """The runtime of an app without files and nodes."""
 
@@ -88,6 +102,8 @@ class StandInRuntime(AppRuntime):
         self.listeners = CommitListeners(name, self.progress)
         self.running, self._closed = True, False
         self.calls: list[tuple[Any, ...]] = []
+        self.waits = StandInWaits(self)
+        self.connections: Any = SimpleNamespace(sinks=None, intakes=None, away=[])
 
     @property
     def state(self) -> str:
@@ -121,12 +137,6 @@ class StandInRuntime(AppRuntime):
 
     def close(self) -> None:
         self.listeners.clear()
-
-    def settle_briefly(self) -> None:
-        self.calls.append(("settle",))
-
-    def flush(self) -> None:
-        self.calls.append(("flush",))
 
     @property
     def feeds(self) -> Feeds:

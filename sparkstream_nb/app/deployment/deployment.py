@@ -37,7 +37,7 @@ MOST_NODES = 1_000
 
 @dataclass(frozen=True)
 class Connections:
-    """What an app reaches outside, by permission.
+    """The places outside that an app reaches, and its permissions.
 
     `references`: where values of `${...}` come from. `grants`: the app's permissions. `databases`: by aggregation, the
     databases that `@store` names; `tables`: the tables in each database. `sinks` and `sources`: its connections.

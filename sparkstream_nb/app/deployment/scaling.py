@@ -64,8 +64,8 @@ def scale_deployment(
     by_shard = {**had, **dict(zip(new, new_plans, strict=True))}
     out = [by_shard[s] for s in shard_ids]
     if files:
-        known = deployment.connections
-        permissions = files, known.references, known.grants
-        if databases_of(out, *permissions) != known.databases or tables_of(out, *permissions) != known.tables:
+        connections = deployment.connections
+        permissions = files, connections.references, connections.grants
+        if databases_of(out, *permissions) != connections.databases or tables_of(out, *permissions) != connections.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out

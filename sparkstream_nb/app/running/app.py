@@ -27,7 +27,10 @@ from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..results.traces import PatternTrace, WindowTrace
 from ..tracing.tracing import TraceOptions, trace_plan
 from ..views.controls import Cluster
+from .app_connections import AppConnections
 from .app_inputs import FeedArguments, Inputs
+from .app_scaling import scale_app
+from .app_waits import AppWaits
 from .background import Feed, Feeds
 from .input_recording import AppRecording
 from .output_frames import OutputFrames
@@ -58,9 +61,15 @@ class App(Displayed):
         self.runtime = runtime
         self.inputs, self.rejections = Inputs(runtime), Rejections(runtime)
         self.queries, self.outputs = Retrievals(runtime), StreamReader(runtime)
+        self.waits = runtime.waits
         self.frames, self.replays = OutputFrames(runtime, self.queries), Replays(runtime)
 
     # --------------------------------------------------------------------------------------------------- properties
+
+    @property
+    def connections(self) -> AppConnections:
+        """The sources and sinks of the app."""
+        return self.runtime.connections
 
     @property
     def name(self) -> str:
@@ -146,7 +155,7 @@ class App(Displayed):
     @property
     def away(self) -> list[str]:
         """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
-        return self.runtime.away
+        return self.runtime.connections.away
 
     @property
     def feeds(self) -> Feeds:
@@ -167,7 +176,7 @@ class App(Displayed):
     stop = PartMethod("runtime", AppRuntime.stop)
     interrupt = PartMethod("runtime", AppRuntime.interrupt)
     close = PartMethod("runtime", AppRuntime.close)
-    wait_tried = PartMethod("runtime", AppRuntime.wait_tried)
+    wait_tried = PartMethod("connections", AppConnections.wait_tried)
 
     def scale(
         self,
@@ -183,14 +192,14 @@ class App(Displayed):
         that stay keep their state; rows that removed nodes stored are kept, and a node that comes back under its shard
         id continues where it left off. Raises `Misuse` for an app on a single node, or ids that do not differ.
         """
-        self.runtime.scale(nodes, shard_ids=shard_ids, conf=conf)
+        scale_app(self.runtime, nodes, shard_ids, conf)
         return self
 
     on_commit = PartMethod("runtime", AppRuntime.on_commit)
-    flush = PartMethod("runtime", AppRuntime.flush)
-    drain = PartMethod("runtime", AppRuntime.drain)
-    catch_up = PartMethod("runtime", AppRuntime.catch_up)
-    finish = PartMethod("runtime", AppRuntime.finish)
+    flush = PartMethod("waits", AppWaits.flush)
+    drain = PartMethod("waits", AppWaits.drain)
+    catch_up = PartMethod("waits", AppWaits.catch_up)
+    finish = PartMethod("waits", AppWaits.finish)
     remember = PartMethod("runtime", AppRuntime.remember)
 
     # ----------------------------------------------------------------------------------------------------- events in
@@ -312,10 +321,10 @@ class App(Displayed):
         notebook its display follows the app."""
         app = self.runtime
         disk = disk_of(self.home, app.app_run, self.deployment.retention)
-        sinks = () if app.sinks is None else app.sinks.figures()
+        sinks = () if app.connections.sinks is None else app.connections.sinks.figures()
         with app.progress.changed:
             stats = stats_of(self.name, self.plan, self.state, app.app_run, app.inbox, app.progress, disk)
-        sources = () if app.intakes is None else app.intakes.figures()
+        sources = () if app.connections.intakes is None else app.connections.intakes.figures()
         return replace(
             stats,
             sinks=sinks,

@@ -104,7 +104,7 @@ class Inputs:
             before = dict(app.progress.rows)
         answer = self._send(stream, values, at, node)
         last = app.inbox.position.seq - 1
-        app.settle_briefly()
+        app.waits.settle_briefly()
         with app.progress.changed:
             if app.progress.last < last:
                 return answer
@@ -305,7 +305,7 @@ class Inputs:
         app = self._app
         try:
             if not request.pace:
-                return feeding.feed(app.target, request, app.settle, progress)
+                return feeding.feed(app.target, request, app.waits.settle, progress)
             running = background_feeds.start_feed(app.target, request)
             end = running.watch(lambda: progress(running.progress))
             try:
@@ -316,5 +316,5 @@ class Inputs:
             finally:
                 end()
         except KeyboardInterrupt as stop:
-            app.stop_and_report(stop)
+            app.waits.stop_and_report(stop)
             raise

@@ -63,7 +63,7 @@ class FrameFeed(Displayed):
         """Ends the feed. The same frame, fed again, continues where it was."""
         if not self._stopped:
             self._stopped = True
-            self._app.remove_source(self._thread.setup.name)
+            self._app.connections.remove_source(self._thread.setup.name)
 
     def summary(self) -> str:
         f = self.figures
@@ -85,10 +85,10 @@ def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
     for note in shape.describe_guesses():
         app.progress.say(note)
     name = f"frame:{shape.stream}"
-    app.remove_source(name)
+    app.connections.remove_source(name)
     folder = app.app_run.folder(app.home) / FOLDER / shape.stream
     reader = FrameStreamReader(frame, folder, shape, app.clock.latest_time)
     setup = IntakeSetup(name, shape.stream, "spark", "a streaming frame", shape.schema, reader)
-    thread = app.add_source(setup)
+    thread = app.connections.add_source(setup)
     app.start()
     return FrameFeed(app, thread)

@@ -78,7 +78,7 @@ class OutputFrames:
         from ...runners.spark import output_source
 
         if app.state == "running":
-            app.settle_briefly()
+            app.waits.settle_briefly()
         app.outputs.note_committed(app.progress.batch)
         self._warn_of_dropped(name, "the frame has those that are kept")
         spec = self._spec(name)

@@ -26,7 +26,7 @@ class Rejections:
         """Rows and events that the app could not take, each with its reason."""
         app = self._app
         app.check_open()
-        return replace(errors_of(app.name, app.store), dropped=app.progress.dropped_errors, away=app.away)
+        return replace(errors_of(app.name, app.store), dropped=app.progress.dropped_errors, away=app.connections.away)
 
     def replay(
         self,

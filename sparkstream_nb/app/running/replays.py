@@ -80,7 +80,7 @@ class Replays:
             ResourceAdapter(groups) if isinstance(groups, Distributed) else PairAdapter(app.name, groups)
         )
         reader = ClusterReader(
-            app.name, app.mode, adapter, self._node_reports, app.on_commit, app.settle_briefly,
+            app.name, app.mode, adapter, self._node_reports, app.on_commit, app.waits.settle_briefly,
             app.view_state,
         )  # fmt: skip
         return Cluster(groups, journal, reader)
@@ -135,7 +135,7 @@ class Replays:
         app = self._app
         groups, nodes = self._groups(), self._replayed_nodes()
         if feed is None:
-            app.flush()
+            app.waits.flush()
         material = None if feed is None else self._material(feed)  # its files go with it
         items = items_of((self._read_input() if material is None else material.source).read(), app.plan)
         if isinstance(groups, Distributed):
@@ -204,7 +204,7 @@ class Replays:
         app = self._app
         app.check_open()
         nodes = self._replayed_nodes()
-        app.flush()
+        app.waits.flush()
         source = self._read_input()
         truth = self._known_truth
         if truth is None or (truth.source, truth.shards) != (source, app.app_run.shards):
@@ -292,7 +292,7 @@ class Replays:
                 "deploy the app on this machine to study it"
             )
         if feed is None:
-            app.flush()
+            app.waits.flush()
             return Material(self._read_input(), f"{app.app_run.run} {app.inbox.position.seq}")
         if (path := recording_path(feed)) is not None:
             if time is not None or reading is not None:

@@ -50,12 +50,12 @@ class Retrievals:
         if app.deployment.groups is not None:
             return self._of_groups(retrieval, text, limit)
         if retrieval.source is not None and retrieval.source.kind == "aggregation" and retrieval.output is None:
-            app.flush()
+            app.waits.flush()
             now = app.clock.now()
             answer = _merge_answers(retrieve(app.plan, retrieval, app.store, now=now, as_wso2=as_wso2), limit)
             return replace(answer, hint=hint_of(app.plan, retrieval, app.store, now=now, empty=not len(answer)))
         if retrieval.shared:
-            app.flush()  # one node answers, and the others may take their turn with the table later
+            app.waits.flush()  # one node answers, and the others may take their turn with the table later
         among = self._holders(retrieval)
         if len(among) == 1 or retrieval.output is not None or retrieval.shared:
             first = next(iter(self._ask(text, among).values()))
@@ -94,7 +94,7 @@ class Retrievals:
         with app.lock:
             app.start()
             seq = app.inbox.append([Ask(text=text)])
-        with app.cancel_on_interrupt():
+        with app.waits.cancel_on_interrupt():
             app.stream.wait(seq)
         with app.progress.changed:
             return app.progress.answers.pop(seq)
@@ -161,7 +161,7 @@ class Retrievals:
         app = self._app
         app.check_open()
         self._aggregation(name)
-        app.flush()
+        app.waits.flush()
         if not (within is None or isinstance(within, str) or (isinstance(within, Sequence) and len(within) == 2)):
             raise Misuse(f"within is one text or two bounds, not {shown(within)}")
         bounds = ALWAYS if within is None else (within,) if isinstance(within, str) else tuple(within)
@@ -207,7 +207,7 @@ class Retrievals:
             app.store,
             zone=app.plan.aggregation_zone,
             follow=app.on_commit,
-            settle=app.settle_briefly,
+            settle=app.waits.settle_briefly,
             state=app.view_state,
         )
         return frontend.current().view(reader, per=per, measure=measure)

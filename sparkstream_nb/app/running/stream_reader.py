@@ -46,7 +46,7 @@ class StreamReader:
                 app.name, stream, last_arrivals.frame, limit, InputCounts(last_arrivals.total, last_arrivals.unreadable)
             )
         if app.state == "running":
-            app.settle_briefly()
+            app.waits.settle_briefly()
         arrivals = app.inbox.arrivals
         waiting = arrivals.total - arrivals.through(app.progress.last)
         with app.outputs.tidying:
