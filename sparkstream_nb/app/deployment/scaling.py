@@ -64,8 +64,8 @@ def scale_deployment(
     by_shard = {**had, **dict(zip(new, new_plans, strict=True))}
     out = [by_shard[s] for s in shard_ids]
     if files:
-        connections = deployment.connections
-        permissions = files, connections.references, connections.grants
-        if databases_of(out, *permissions) != connections.databases or tables_of(out, *permissions) != connections.tables:
+        now = deployment.connections
+        permissions = files, now.references, now.grants
+        if databases_of(out, *permissions) != now.databases or tables_of(out, *permissions) != now.tables:
             raise Misuse("the deployment files name another database than the running nodes use")
     return replace(deployment, shard_ids=tuple(shard_ids)), out
