@@ -24,7 +24,6 @@ MOVED = {
     "docs/notes/README.md": "development/notes/index.md",
     "docs/notes/mutation.md": "development/notes/mutation.md",
     "docs/notes/performance-experiments.md": "development/notes/performance-experiments.md",
-    "docs/notes/changed-messages.md": "development/notes/changed-messages.md",
     "docs/stability.md": "development/stability.md",
     "notebooks": "learn/index.md",
 }

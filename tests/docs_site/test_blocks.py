@@ -51,14 +51,21 @@ def test_python_parses(place: str, text: str) -> None:
     ast.parse(text)
 
 
-@pytest.mark.parametrize("page", ["errors", "generate", "replay", "test-your-apps"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "explanations/engine", "guides/apps-and-cells", "guides/errors", "guides/generate", "guides/replay",
+        "guides/sinks", "guides/test-your-apps",
+    ],
+)  # fmt: skip
 def test_examples_run_in_this_process(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a guide that deploy an app without Spark."""
+    """The blocks of a page that run without Spark."""
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "apps"))
+    monkeypatch.chdir(tmp_path)
     ran = 0
     names: dict[str, object] = {}  # a block goes on where the one before it ended
     for place, text in blocks("python"):
-        if f"guides/{page}.md" not in place:
+        if f"docs/{page}.md" not in place:
             continue
         exec(compile(text, place, "exec"), names)
         for name, test in list(names.items()):
