@@ -52,9 +52,9 @@ def session(master: str | None) -> Session:
     if master == INLINE:
         from .inline import InlineSession
 
-        begun = sys.modules.get(f"{settings.__package__}.jvm")
-        if begun is not None:
-            begun.drop()
+        jvm_module = sys.modules.get(f"{settings.__package__}.jvm")
+        if jvm_module is not None:
+            jvm_module.drop()
         return InlineSession()
     try:
         check_installed()

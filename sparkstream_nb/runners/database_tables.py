@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # it loads SQLAlchemy
     from ..stores.tables import SqlTables, Turn
 
 T = TypeVar("T")
-_opened: dict[bytes, tuple[list[int], list[SqlTables]]] = {}
+_open_databases: dict[bytes, tuple[list[int], list[SqlTables]]] = {}
 """Open databases, with the identities of their files."""
 
 
@@ -45,15 +45,15 @@ def _open(blob: bytes) -> list[SqlTables]:
     from ..stores.tables import SqlTables
 
     key = hashlib.blake2b(blob, digest_size=16).digest()
-    identities, tables = _opened.get(key, ([], []))
+    identities, tables = _open_databases.get(key, ([], []))
     if not tables or identities != _identify_files(tables):
-        for former in tables:
-            former.close()
+        for stale_tables in tables:
+            stale_tables.close()
         tables = [
             SqlTables(replace(d, password=None if password is None else Secret(password)), layouts)
             for d, password, layouts in sorted(pickle.loads(blob), key=lambda x: str(x[0]))
         ]
-        _opened[key] = _identify_files(tables), tables
+        _open_databases[key] = _identify_files(tables), tables
     return tables
 
 
@@ -86,17 +86,17 @@ class NodeTables:
         self._file = f"reads/node-{batch.node}.json"
         self._owner = {t: i for i, x in enumerate(tables) for t in x.layouts}
         self._turns: list[Turn] = []
-        self._done: list[bool] = []
+        self._is_committed: list[bool] = []
         self._read: list[list[Values]] = []
         self._again: list[list[Values]] | None = None
         self._began = False
 
-    def fetch(self, table: str, wanted: Sequence[Terms] | None) -> Sequence[Values]:
+    def fetch(self, table: str, terms: Sequence[Terms] | None) -> Sequence[Values]:
         """`RowSource.fetch`; in a repeated batch the rows of the first time."""
         self._begin()
         if self._again is not None:
             return self._again.pop(0)
-        rows = self._turns[self._owner[table]].fetch(table, wanted)
+        rows = self._turns[self._owner[table]].fetch(table, terms)
         self._read.append(rows)
         return rows
 
@@ -113,29 +113,29 @@ class NodeTables:
         b = self._batch
         for tables in self._tables:
             self._turns.append(tables.begin())
-        self._done = [turn.last(b.run, b.node) == b.batch for turn in self._turns]
-        kept = self._kept()
-        if kept is not None and (any(self._done) or not kept["changes"]):
-            self._again = [[tuple(row) for row in rows] for rows in kept["read"]]
-        elif any(self._done):
+        self._is_committed = [turn.last(b.run, b.node) == b.batch for turn in self._turns]
+        record = self._kept()
+        if record is not None and (any(self._is_committed) or not record["changes"]):
+            self._again = [[tuple(row) for row in rows] for rows in record["read"]]
+        elif any(self._is_committed):
+            database = self._tables[self._is_committed.index(True)].database
             raise StoreError(
-                f"The tables of {self._tables[self._done.index(True)].database} have the changes of a micro-batch of "
-                f"node {b.node + 1} that is repeated, and {self._file}, which records what it read, is missing. "
-                "Deploy the app again with fresh=True."
+                f"The tables of {database} have the changes of a micro-batch of node {b.node + 1} that is repeated, "
+                f"and {self._file}, which records what it read, is missing. Deploy the app again with fresh=True."
             )
 
     def _kept(self) -> dict[str, Any] | None:
         """Rows that this batch read when it ran before; None if it did not."""
         try:
-            kept: dict[str, Any] = json.loads(self._files.get(self._file))
+            record: dict[str, Any] = json.loads(self._files.get(self._file))
         except FileNotFoundError:
             return None
-        return kept if kept["batch"] == [self._batch.run, self._batch.batch] else None
+        return record if record["batch"] == [self._batch.run, self._batch.batch] else None
 
     def is_committed(self) -> bool:
         """True if a database has the changes of this batch already."""
         self._begin()
-        return any(self._done)
+        return any(self._is_committed)
 
     def end(self, changes: Sequence[TableChanges]) -> None:
         """Commits the changes, unless they are in the databases already."""
@@ -147,9 +147,9 @@ class NodeTables:
             self._keep(bool(changes))
         b = self._batch
         for i, turn in enumerate(self._turns):
-            own = [c for c in changes if self._owner[c.table] == i]
-            if own and not self._done[i]:
-                turn.end(own, b.run, b.node, b.batch)
+            own_changes = [c for c in changes if self._owner[c.table] == i]
+            if own_changes and not self._is_committed[i]:
+                turn.end(own_changes, b.run, b.node, b.batch)
             else:
                 turn.leave()
         self._turns = []
@@ -180,10 +180,10 @@ def with_tables(blob: bytes, batch: BatchOf, files: FileStore, work: Callable[[N
         finally:
             source.leave()
 
-    tried = attempt
+    transaction = attempt
     for one in tables:
-        tried = _retry_transactions(one, tried)
-    return tried()
+        transaction = _retry_transactions(one, transaction)
+    return transaction()
 
 
 def _retry_transactions(tables: SqlTables, work: Callable[[], T]) -> Callable[[], T]:

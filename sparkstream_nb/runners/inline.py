@@ -33,7 +33,7 @@ from .stateless import SourceApp, app_of, work_off_share
 ABOUT = "Runs in this process, without Spark (master='inline'): meant for tests, CI and a first look."
 _ENDING_SECONDS = 60.0
 _log = logging.getLogger(__name__)
-_cancelled: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
+_cancel_event: ContextVar[threading.Event | None] = ContextVar("cancelled", default=None)
 
 
 class _Stopped(BaseException):
@@ -53,17 +53,17 @@ class InlineSession:
         return InlineRunner(job)
 
     def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:
-        found: list[pa.RecordBatch] = []
-        cancelled = _cancelled.get()
+        batches: list[pa.RecordBatch] = []
+        cancel_event = _cancel_event.get()
         for number in range(count):
-            if cancelled is not None and cancelled.is_set():
+            if cancel_event is not None and cancel_event.is_set():
                 raise TaskFailed("it was cancelled")
             try:
-                found += task(iter([pa.record_batch([pa.array([number], pa.int64())], ["id"])]))
+                batches += task(iter([pa.record_batch([pa.array([number], pa.int64())], ["id"])]))
             except Exception as error:
                 raise TaskFailed(_cause(error)) from error
-        if found:
-            return pa.Table.from_batches(found)
+        if batches:
+            return pa.Table.from_batches(batches)
         return pa.table({column.split()[0]: pa.array([], pa.null()) for column in schema.split(",")})
 
     def over(self, frame: object, task: Task, schema: str) -> pa.Table:
@@ -72,11 +72,11 @@ class InlineSession:
     @contextlib.contextmanager
     def tag_tasks(self, tag: str) -> Iterator[None]:
         event = self._tags[tag] = threading.Event()
-        token = _cancelled.set(event)
+        token = _cancel_event.set(event)
         try:
             yield
         finally:
-            _cancelled.reset(token)
+            _cancel_event.reset(token)
 
     def interrupt(self, tag: str) -> None:
         event = self._tags.pop(tag, None)
@@ -104,7 +104,7 @@ class InlineRunner:
     def _alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def begin(self, care: BatchCare) -> None:
+    def begin(self, instructions: BatchCare) -> None:
         self._stopping.set()
         self._more.set()
         if self._thread is not None:
@@ -115,7 +115,7 @@ class InlineRunner:
         self.checkpoint.begin_again()
         self.job.commit.clear()
         self._failure, self._stopping = None, threading.Event()
-        micro_batches = _MicroBatches(self.job, self.checkpoint, care, self._stopping)
+        micro_batches = _MicroBatches(self.job, self.checkpoint, instructions, self._stopping)
         self._thread = threading.Thread(
             target=self._run, args=(micro_batches,), name=f"sparkstream-{self.job.name}", daemon=True
         )
@@ -146,8 +146,8 @@ class InlineRunner:
         return False
 
     def attempts(self) -> int:
-        unfinished = self.checkpoint.unfinished_batch
-        return 0 if unfinished is None else unfinished.tries + 1
+        micro_batch = self.checkpoint.unfinished_batch
+        return 0 if micro_batch is None else micro_batch.tries + 1
 
     def settle(self) -> None:
         """Nothing is handed over: the commit is part of a micro-batch."""
@@ -181,12 +181,19 @@ class InlineNodes:
     """
 
     def __init__(
-        self, job: NodesJob, checkpoint: InlineCheckpoint, care: BatchCare, outputs: Path, check: Callable[[], None]
+        self,
+        job: NodesJob,
+        checkpoint: InlineCheckpoint,
+        instructions: BatchCare,
+        outputs: Path,
+        check: Callable[[], None],
     ) -> None:
         self.job, self.checkpoint, self.check = job, checkpoint, check
         inbox, keys = job.home / "inbox", job.layout.keys
-        self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
-        self.nodes = NodeWork(job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, care=care, check=check)
+        self.app: SourceApp = app_of(keys, job.specs, job.schemas, outputs=str(outputs), instructions=instructions)
+        self.nodes = NodeWork(
+            job.run, dict(zip(keys, job.specs, strict=True)), inbox, outputs, instructions=instructions, check=check
+        )
         self.planner = Planner.of(inbox, job.retention, work=self.app.works)
 
     def plan(self) -> Planned | None:
@@ -195,15 +202,15 @@ class InlineNodes:
         end = self.planner.latest(start, self.job.rows)
         return None if end == start else self.checkpoint.plan(start, end)
 
-    def work(self, planned: Planned) -> tuple[list[Row], list[BufferedState]]:
+    def work(self, micro_batch: Planned) -> tuple[list[Row], list[BufferedState]]:
         """Output of the nodes in a micro-batch, and their states after it."""
-        given: dict[int, list[Row]] = {}
-        for share in self.planner.shares(planned.start, planned.end):
+        rows_by_key: dict[int, list[Row]] = {}
+        for share in self.planner.shares(micro_batch.start, micro_batch.end):
             for key, row in work_off_share(self.nodes.folder, self.app, share, self.check):
-                given.setdefault(key, []).append(row)
+                rows_by_key.setdefault(key, []).append(row)
         out: list[Row] = []
         states: list[BufferedState] = []
-        for key, rows in sorted(given.items()):
+        for key, rows in sorted(rows_by_key.items()):
             self.check()
             states.append(BufferedState(self.checkpoint, key))
             out += process_entries(self.nodes, states[-1], key, rows)
@@ -217,9 +224,11 @@ class InlineNodes:
 class _MicroBatches:
     """The micro-batches of an app, one after the other, until `stopping`."""
 
-    def __init__(self, job: Job, checkpoint: InlineCheckpoint, care: BatchCare, stopping: threading.Event) -> None:
+    def __init__(
+        self, job: Job, checkpoint: InlineCheckpoint, instructions: BatchCare, stopping: threading.Event
+    ) -> None:
         self.job, self.checkpoint, self.stopping = job, checkpoint, stopping
-        self.nodes = InlineNodes(job, checkpoint, care, job.home / "outputs", self._check)
+        self.nodes = InlineNodes(job, checkpoint, instructions, job.home / "outputs", self._check)
         forget_resting(job.home / "inbox")
 
     def _check(self) -> None:
@@ -228,16 +237,16 @@ class _MicroBatches:
 
     def work(self) -> bool:
         """Carries out the next micro-batch, or once more the one that is planned and not done; whether there is one."""
-        planned = self.checkpoint.unfinished_batch or self.nodes.plan()
-        if planned is None:
+        micro_batch = self.checkpoint.unfinished_batch or self.nodes.plan()
+        if micro_batch is None:
             return False
         commit = self.job.commit
         began = commit.clock()
-        rows, states = self.nodes.work(planned)
+        rows, states = self.nodes.work(micro_batch)
         self._check()
-        commit.commit(sorted(rows, key=lambda row: (row.node, row.seq)), planned.batch, began)
-        self.checkpoint.finish(planned, states)
-        self.nodes.planner.done(planned.end)
+        commit.commit(sorted(rows, key=lambda row: (row.node, row.seq)), micro_batch.batch, began)
+        self.checkpoint.finish(micro_batch, states)
+        self.nodes.planner.done(micro_batch.end)
         return True
 
 

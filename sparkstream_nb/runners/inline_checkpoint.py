@@ -40,13 +40,13 @@ _ADDED = {"batches": {"nodes": "INTEGER", "sum": "TEXT"}, "nodes": {"sum": "TEXT
 
 @dataclass(frozen=True)
 class Planned:
-    """Micro-batch number `batch`, over the journal from offset `start` to `end`; whether it is `done`, and how often it
+    """Micro-batch number `batch`, over the journal from offset `start` to `end`; whether it `is_done`, and how often it
     was begun again."""
 
     batch: int
     start: Offset
     end: Offset
-    done: bool = False
+    is_done: bool = False
     tries: int = 0
 
 
@@ -80,8 +80,8 @@ class InlineCheckpoint:
     def _read(self, database: sqlite3.Connection) -> None:
         batches = [_check_row(row, 7) for row in database.execute("SELECT * FROM batches ORDER BY batch")]
         nodes = [_check_row(row, 4) for row in database.execute("SELECT * FROM nodes")]
-        for batch, start, end, done, tries, *rest in batches:
-            self._last = Planned(batch, _offset(start), _offset(end), bool(done), int(tries))
+        for batch, start, end, is_done, tries, *rest in batches:
+            self._last = Planned(batch, _offset(start), _offset(end), bool(is_done), int(tries))
             if nodes and rest and rest[0] not in (None, len(nodes)):
                 raise ValueError(f"the state of {rest[0]:,} nodes was written, and that of {len(nodes):,} is in it")
         if nodes and self._last is None:
@@ -116,21 +116,23 @@ class InlineCheckpoint:
         last = self._last
         if last is None:
             return CheckpointProgress(-1, -1, 0, self._state)
-        return CheckpointProgress(last.batch, last.batch if last.done else last.batch - 1, last.end["seq"], self._state)
+        return CheckpointProgress(
+            last.batch, last.batch if last.is_done else last.batch - 1, last.end["seq"], self._state
+        )
 
     def planned_batch(self) -> tuple[int, tuple[int, int]]:
         last = self._last
         return (-1, (0, 0)) if last is None else (last.batch, (last.start["seq"], last.end["seq"]))
 
     def done(self) -> tuple[int, int]:
-        end, done = self.done_offset(), self.read_progress().done
-        return (-1, -1) if end is None else (done, end["seq"] - 1)
+        end, last_batch = self.done_offset(), self.read_progress().done
+        return (-1, -1) if end is None else (last_batch, end["seq"] - 1)
 
     def done_offset(self) -> Offset | None:
         last = self._last
-        if last is None or (not last.done and last.batch == 0):
+        if last is None or (not last.is_done and last.batch == 0):
             return None
-        return last.end if last.done else last.start
+        return last.end if last.is_done else last.start
 
     # ------------------------------------------------------------------------------------------------- micro-batches
 
@@ -138,16 +140,16 @@ class InlineCheckpoint:
     def unfinished_batch(self) -> Planned | None:
         """The micro-batch that is planned and not done."""
         last = self._last
-        return None if last is None or last.done else last
+        return None if last is None or last.is_done else last
 
     def plan(self, start: Offset, end: Offset) -> Planned:
         """Plans the next micro-batch; it is on the disk when this returns."""
         last = self._last
-        planned = Planned(0 if last is None else last.batch + 1, start, end)
+        micro_batch = Planned(0 if last is None else last.batch + 1, start, end)
         with self._transaction() as database:
-            _write_batch(database, planned)
-        self._last = planned
-        return planned
+            _write_batch(database, micro_batch)
+        self._last = micro_batch
+        return micro_batch
 
     def begin_again(self) -> None:
         """Counts that the micro-batch which is planned and not done is begun once more."""
@@ -158,15 +160,15 @@ class InlineCheckpoint:
                 _write_batch(database, again)
             self._last = again
 
-    def finish(self, planned: Planned, states: Iterable[BufferedState]) -> None:
+    def finish(self, micro_batch: Planned, states: Iterable[BufferedState]) -> None:
         """Takes a micro-batch for done, with the state that its nodes have after it."""
-        done = replace(planned, done=True)
+        done_batch = replace(micro_batch, is_done=True)
         with self._transaction() as database:
             for state in states:
                 state.write(database)
-            _write_batch(database, done)
-            database.execute("DELETE FROM batches WHERE batch < ?", (planned.batch,))
-        self._last, self._state = done, True
+            _write_batch(database, done_batch)
+            database.execute("DELETE FROM batches WHERE batch < ?", (micro_batch.batch,))
+        self._last, self._state = done_batch, True
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -204,13 +206,13 @@ class BufferedState:
     node: int
     _version: tuple[str, str] | None = None
     _new: dict[str, bytes] = field(default_factory=dict)
-    _gone: set[str] = field(default_factory=set)
+    _removed_digests: set[str] = field(default_factory=set)
 
     def version(self) -> tuple[str, str] | None:
         if self._version is not None:
             return self._version
-        found = self.checkpoint.one("SELECT version, digests FROM nodes WHERE node = ?", self.node)
-        return None if found is None else (str(found[0]), str(found[1]))
+        row = self.checkpoint.one("SELECT version, digests FROM nodes WHERE node = ?", self.node)
+        return None if row is None else (str(row[0]), str(row[1]))
 
     def set_version(self, version: str, digests: str) -> None:
         self._version = version, digests
@@ -218,16 +220,16 @@ class BufferedState:
     def piece(self, digest: str) -> bytes | None:
         if digest in self._new:
             return self._new[digest]
-        found = self.checkpoint.one("SELECT piece FROM pieces WHERE node = ? AND digest = ?", self.node, digest)
-        return None if found is None else found[0]  # type: ignore[return-value]  # it is a BLOB
+        row = self.checkpoint.one("SELECT piece FROM pieces WHERE node = ? AND digest = ?", self.node, digest)
+        return None if row is None else row[0]  # type: ignore[return-value]  # it is a BLOB
 
     def put_piece(self, digest: str, piece: bytes) -> None:
         self._new[digest] = piece
-        self._gone.discard(digest)
+        self._removed_digests.discard(digest)
 
     def remove_piece(self, digest: str) -> None:
         if self._new.pop(digest, None) is None:
-            self._gone.add(digest)
+            self._removed_digests.add(digest)
 
     def write(self, database: sqlite3.Connection) -> None:
         """Write the changes."""
@@ -236,8 +238,8 @@ class BufferedState:
         database.execute("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?)", _with_sum(self.node, *self._version))
         new = [(self.node, digest, piece) for digest, piece in self._new.items()]
         database.executemany("INSERT OR REPLACE INTO pieces VALUES (?, ?, ?)", new)
-        gone = [(self.node, digest) for digest in self._gone]
-        database.executemany("DELETE FROM pieces WHERE node = ? AND digest = ?", gone)
+        removals = [(self.node, digest) for digest in self._removed_digests]
+        database.executemany("DELETE FROM pieces WHERE node = ? AND digest = ?", removals)
 
 
 def copy_checkpoint(folder: Path, to: Path) -> None:
@@ -246,10 +248,15 @@ def copy_checkpoint(folder: Path, to: Path) -> None:
         shutil.copytree(folder, to)
 
 
-def _write_batch(database: sqlite3.Connection, planned: Planned) -> None:
+def _write_batch(database: sqlite3.Connection, micro_batch: Planned) -> None:
     (nodes,) = database.execute("SELECT count(*) FROM nodes").fetchone()
     row = _with_sum(
-        planned.batch, json.dumps(planned.start), json.dumps(planned.end), int(planned.done), planned.tries, nodes
+        micro_batch.batch,
+        json.dumps(micro_batch.start),
+        json.dumps(micro_batch.end),
+        int(micro_batch.is_done),
+        micro_batch.tries,
+        nodes,
     )
     database.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 

@@ -79,9 +79,9 @@ class NodeWork:
     The nodes are `specs`, by key, and their entries come from the inbox in `folder`. Large outputs go to the folder
     `outputs`, if any. `run` distinguishes the runs of an app. An engine stays in memory between micro-batches if `keep`
     is set. An error of the engine ends the micro-batch; with `isolate` it is a row of kind `failure`, and the other
-    nodes continue. `care`: steps and queries set aside or suspected (None: none). With a `shared` address the workers
-    do not see the folders, and use the address in their place. `check` is called between two pieces of work, and raises
-    the error that ends the micro-batch.
+    nodes continue. `instructions`: steps and queries set aside or suspected (None: none). With a `shared` address the
+    workers do not see the folders, and use the address in their place. `check` is called between two pieces of work,
+    and raises the error that ends the micro-batch.
     """
 
     run: str
@@ -90,7 +90,7 @@ class NodeWork:
     outputs: Path | None = None
     keep: bool = True
     isolate: bool = False
-    care: BatchCare | None = None
+    instructions: BatchCare | None = None
     shared: Shared | None = None
     check: Callable[[], None] | None = None
 

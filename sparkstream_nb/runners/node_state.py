@@ -12,20 +12,22 @@ from .node_spec import PieceStore
 ITS_CHECKPOINT = "its checkpoint"
 
 
-def save_pieces(state: PieceStore, parts: Iterable[Buffer | Tracked], former: Sequence[str]) -> tuple[list[str], int]:
-    """Write the parts of an engine's state: (digests of its pieces, bytes in all). Pieces among `former`, the last
-    ones, are there already; those that are no longer used are removed."""
-    there, now, size = set(former), [], 0
-    gone = set(there)
+def save_pieces(
+    state: PieceStore, parts: Iterable[Buffer | Tracked], previous_digests: Sequence[str]
+) -> tuple[list[str], int]:
+    """Write the parts of an engine's state: (digests of its pieces, bytes in all). Pieces among
+    `previous_digests` are there already; those that are no longer used are removed."""
+    there, now, size = set(previous_digests), [], 0
+    unused_digests = set(there)
     for piece in pieces(parts):
         digest = piece.digest
         if digest not in there:
             state.put_piece(digest, bytes(piece.data()))
             there.add(digest)
-        gone.discard(digest)
+        unused_digests.discard(digest)
         now.append(digest)
         size += piece.size
-    for digest in gone:
+    for digest in unused_digests:
         state.remove_piece(digest)
     return now, size
 

@@ -104,12 +104,12 @@ class _NodeBatch:
         return self.work.specs[self.key]
 
     @property
-    def care(self) -> BatchCare:
-        return self.work.care or BatchCare()
+    def instructions(self) -> BatchCare:
+        return self.work.instructions or BatchCare()
 
     @property
     def is_trial(self) -> bool:
-        return self.care.trial is not None
+        return self.instructions.trial is not None
 
     @property
     def place_of_state(self) -> str:
@@ -133,7 +133,7 @@ class _NodeBatch:
 
     def _try_suspects_and_run(self) -> list[Row]:
         """The results, after trials in child processes if the entries are suspected of ending processes."""
-        if not self.care.concerns(self.input.entries):
+        if not self.instructions.concerns(self.input.entries):
             return self.run()
         from .trial_process import NodeTrial, blame_culprits
 
@@ -142,7 +142,7 @@ class _NodeBatch:
             work = replace(self.work, check=None, outputs=None, keep=False)
             events = NodeInput(self.input.entries, self.input.parts)
             trial = NodeTrial(work, self.key, events, version, self._read_pieces(version))
-            blame_culprits(trial, self.care, steps_of(self.input.entries), self.work.check)
+            blame_culprits(trial, self.instructions, steps_of(self.input.entries), self.work.check)
             return self.run()
 
     def _read_pieces(self, version: tuple[str, str] | None) -> dict[str, bytes]:
@@ -281,7 +281,7 @@ class _Attempt:
         folder, spec, parts = self._work.folder, self._spec, self._batch.input.parts
         schemas = {s: d.source.schema for s, d in self._node.engine.plan.streams.items()}
         # Errors contain all values of events that are set aside.
-        all_attributes = self._careful or self._work.isolate or self._batch.care.shows(entries)
+        all_attributes = self._careful or self._work.isolate or self._batch.instructions.shows(entries)
         attributes = None if all_attributes else self._node.needed_attributes
         if parts:
 
@@ -303,7 +303,7 @@ class _Attempt:
         for piece in pieces:
             if self._work.check is not None:
                 self._work.check()
-            with_care(self._batch.care, piece, self._take_piece, self._put)
+            with_care(self._batch.instructions, piece, self._take_piece, self._put)
             steps += len(piece.batch.clock)
             events += segments.events_of(piece.batch)
             mark_node(self._work.folder, self._spec.index, piece.last)
@@ -331,7 +331,7 @@ class _Attempt:
     def _answer(self, entry: Entry) -> list[Row]:
         """The rows for an entry without events. On-demand queries and faults go to every node; rejected rows pass
         through the first one to the commit."""
-        spec, batch_care = self._spec, self._batch.care
+        spec, batch_care = self._spec, self._batch.instructions
         where = (spec.node, entry.seq, entry.seq)
         match entry:
             case Ask() if isinstance(spec.groups, Distributed) and spec.index:

@@ -108,9 +108,9 @@ class Runner(Protocol):
     def active(self) -> bool:
         """True if it runs."""
 
-    def begin(self, care: BatchCare) -> None:
-        """Begin where it left off. `care`: steps and queries set aside or suspected. Raises SparkStreamError if it
-        cannot.
+    def begin(self, instructions: BatchCare) -> None:
+        """Begin where it left off. `instructions`: steps and queries set aside or suspected. Raises SparkStreamError if
+        it cannot.
         """
 
     def notify_arrival(self) -> None:

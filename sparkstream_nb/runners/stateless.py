@@ -47,9 +47,10 @@ class SourceApp:
     """The source's data on an app: the key and the number of every node, the schemas of its streams, and the part of
     its plan without state for each node (None for one that takes all events; empty if there is none). Large results go
     to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is the nodes'
-    (`NodeSpec`). The app began with `began` nodes. Events set aside (`care`) become errors here if it `tells`, as no
-    node works on events; else the nodes report them. `limits` are the nodes'. If it `divides`, events are divided by
-    node here. `needed`: the attributes that are read here, or by a node to which its part goes; None: all.
+    (`NodeSpec`). The app began with `began` nodes. Events set aside (`instructions`) become errors here if it `tells`,
+    as no node works on events; else the nodes report them. `limits` are the nodes'. If it `divides`, events are divided
+    by node here. `needed_attributes`: the attributes that are read here, or by a node to which its part goes; None:
+    all.
     """
 
     keys: tuple[int, ...]
@@ -61,11 +62,11 @@ class SourceApp:
     outputs: str | None = None
     start: int | None = None
     began: int = 1
-    care: BatchCare = field(default_factory=BatchCare)
+    instructions: BatchCare = field(default_factory=BatchCare)
     tells: bool = False
     limits: Limits = field(default_factory=Limits)
     divides: bool = False
-    needed: segments.Needed | None = None
+    needed_attributes: segments.Needed | None = None
 
     @property
     def works(self) -> bool:
@@ -79,15 +80,20 @@ def app_of(
     schemas: Mapping[str, Schema],
     *,
     outputs: str | None = None,
-    care: BatchCare | None = None,
+    instructions: BatchCare | None = None,
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
-    parts = [ahead for ahead, _ in halves]
+    parts = [first_half for first_half, _ in halves]
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
     divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
-    read = [needed_attributes(p) for ahead, rest in halves for p in (ahead, rest if divides else None) if p is not None]
+    read = [
+        needed_attributes(p)
+        for first_half, rest in halves
+        for p in (first_half, rest if divides else None)
+        if p is not None
+    ]
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
@@ -98,11 +104,11 @@ def app_of(
         outputs,
         specs[0].start,
         specs[0].count,
-        care or BatchCare(),
+        instructions or BatchCare(),
         idles,
         specs[0].limits,
         divides=divides,
-        needed=None if trace else {s: frozenset[int]().union(*(r[s] for r in read)) for s in schemas},
+        needed_attributes=None if trace else {s: frozenset[int]().union(*(r[s] for r in read)) for s in schemas},
     )
 
 
@@ -139,8 +145,8 @@ def options_at(shared: Shared, digest: str) -> dict[str, str]:
 def rows_of(folder: Path, share: TaskShare) -> Iterator[pa.RecordBatch]:
     """Rows of `source.SCHEMA`, a batch for each app: its entries for every node, and the results for a piece."""
     check_private(folder, folder.parent, folder.parent.parent)
-    for found in _rows(folder, pickle.loads((folder / _APPS).read_bytes()), share):
-        yield _batch(found)
+    for app_rows in _rows(folder, pickle.loads((folder / _APPS).read_bytes()), share):
+        yield _batch(app_rows)
 
 
 def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.RecordBatch]:
@@ -149,34 +155,36 @@ def rows_at(shared: Shared, digest: str, share: TaskShare) -> Iterator[pa.Record
         _apps_seen.clear()
         _apps_seen[digest] = pickle.loads(apps_at(shared, digest))
     apps = _apps_seen[digest]
-    worked = [e for e in share.entries if (app := apps[e.app]) is not None and app.works]
-    with shared.at_hand(name for e in worked for name in e.files) as folder:
-        own = [None if app is None else _elsewhere(app, folder) for app in apps]
-        for found in _rows(folder / "inbox", own, share):
-            for row in (row for _, row in found):
+    stateless_entries = [e for e in share.entries if (app := apps[e.app]) is not None and app.works]
+    with shared.at_hand(name for e in stateless_entries for name in e.files) as folder:
+        local_apps = [None if app is None else _elsewhere(app, folder) for app in apps]
+        for app_rows in _rows(folder / "inbox", local_apps, share):
+            for row in (row for _, row in app_rows):
                 if isinstance(row, result_rows.TableRow) and row.file:
                     shared.put_file(f"spill/{Path(row.file).name}", Path(row.file))
-            for name in files_of(row for _, row in found if isinstance(row, result_rows.NodePart)):
+            for name in files_of(row for _, row in app_rows if isinstance(row, result_rows.NodePart)):
                 shared.put_file(f"inbox/{name}", folder / "inbox" / name)
-            yield _batch(found)
+            yield _batch(app_rows)
 
 
 def _elsewhere(app: SourceApp, folder: Path) -> SourceApp:
     """The app with its files in another folder. Parts that it divides have all columns: nodes there have no file to
     read again.
     """
-    return replace(app, outputs=str(folder / "outputs"), needed=None if app.divides else app.needed)
+    return replace(
+        app, outputs=str(folder / "outputs"), needed_attributes=None if app.divides else app.needed_attributes
+    )
 
 
 def _rows(folder: Path, apps: Sequence[SourceApp | None], share: TaskShare) -> Iterator[list[tuple[int, Row]]]:
     by_app: dict[int, list[Entry]] = {}
     for entry in share.entries:
         by_app.setdefault(entry.app, []).append(entry)
-    for number, found in by_app.items():
+    for number, entries in by_app.items():
         app = apps[number]
         if app is None:
             continue
-        yield work_off_share(folder, app, replace(share, entries=found))
+        yield work_off_share(folder, app, replace(share, entries=entries))
 
 
 def work_off_share(
@@ -188,13 +196,13 @@ def work_off_share(
 
     Raises EventsBlamed if trials have found some that do.
     """
-    if not app.works or not app.care.concerns(share.entries):
+    if not app.works or not app.instructions.concerns(share.entries):
         return try_share(folder, app, share, check)
     from .trial_process import ShareTrial, blame_culprits
 
     with alone(folder):
         trial = ShareTrial(folder, replace(app, outputs=None, divides=False), share)
-        blame_culprits(trial, app.care, steps_of(share.entries), check)
+        blame_culprits(trial, app.instructions, steps_of(share.entries), check)
         return try_share(folder, app, share, check)
 
 
@@ -203,7 +211,7 @@ def try_share(
 ) -> list[tuple[int, Row]]:
     """`work_off_share` without trials."""
     count = len(app.keys)
-    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.care == BatchCare()}
+    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.instructions == BatchCare()}
     work = _TaskWork(folder, app, [0] * count, resting)
     for run in journal.runs(e for e in share.entries if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
@@ -227,17 +235,17 @@ class _TaskWork:
     def take(self, run: Sequence[EventsEntry]) -> None:
         """Works on consecutive entries."""
         folder, app, count = self.folder, self.app, len(self.events)
-        whole = partial(segments.pieces, folder, run, app.schemas, began=app.began)
-        lean = app.needed is not None and _may_leave_out(app, run)
-        pieces = whole(range(count), needed_attributes=app.needed if lean else None)
+        read_pieces = partial(segments.pieces, folder, run, app.schemas, began=app.began)
+        lean = app.needed_attributes is not None and _may_leave_out(app, run)
+        pieces = read_pieces(range(count), needed_attributes=app.needed_attributes if lean else None)
         for k, piece in enumerate(pieces):
-            own = segments.events_of(piece.batch)
-            self.events[k] += own
-            if own or not len(piece.batch.clock):
+            event_count = segments.events_of(piece.batch)
+            self.events[k] += event_count
+            if event_count or not len(piece.batch.clock):
                 self.resting.discard(k)
-            plan = app.stateless[k] if own and app.stateless else None
+            plan = app.stateless[k] if event_count and app.stateless else None
             if plan is not None:
-                again = partial(whole, [k]) if lean else None
+                again = partial(read_pieces, [k]) if lean else None
                 self.out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece, again)]
         if len(self.resting) == count:
             self.resting.discard(0)  # one tells how far it is
@@ -248,10 +256,10 @@ class _TaskWork:
         if app.stateless:
             mark_task(folder, run)
 
-    def list_entries(self, found: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
+    def list_entries(self, entries: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
         """The entries, for each node that does not rest."""
-        app, low, high = self.app, found[0].seq, found[-1].seq
-        text = to_json([_without_events(e) for e in found] if app.divides else found)
+        app, low, high = self.app, entries[0].seq, entries[-1].seq
+        text = to_json([_without_events(e) for e in entries] if app.divides else entries)
         for k, events in enumerate(self.events):
             if k not in self.resting:
                 yield app.keys[k], result_rows.Entries(app.nodes[k], low, high, text, events if app.stateless else 0)
@@ -261,7 +269,7 @@ def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
     """True if columns of these entries may be left out: no error contains their values, and if a node needs all columns
     after all, it can read the files, as events in entries do not go to it.
     """
-    return not app.care.shows(run) and not (app.divides and any(not e.files for e in run))
+    return not app.instructions.shows(run) and not (app.divides and any(not e.files for e in run))
 
 
 def _without_events(entry: Entry) -> Entry:
@@ -271,10 +279,10 @@ def _without_events(entry: Entry) -> Entry:
 
 def _results(
     folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.StepsOfNode,
-    whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
+    read_whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
 ) -> list[Row]:  # fmt: skip
-    """Stateless output of node number `k` of an app for a piece. `whole` gives the piece with the columns that are left
-    out of it.
+    """Stateless output of node number `k` of an app for a piece. `read_whole` gives the piece with the columns that are
+    left out of it.
     """
 
     def step(part: segments.StepsOfNode) -> Outputs:
@@ -291,18 +299,18 @@ def _results(
             out.extend(spill.encode(outputs, app.nodes[k], part))
 
         def take(part: segments.StepsOfNode) -> None:
-            if whole is not None:
+            if read_whole is not None:
                 try:
                     outputs = step(part)
                 except Exception:  # what cannot be taken is an error, with all values
-                    (part,) = whole()
+                    (part,) = read_whole()
                 else:
                     put(part, outputs)
                     return
             for steps, outputs in bisected_steps(part, step):
                 put(steps, outputs)
 
-        with_care(app.care, piece, take, put if app.tells else None)
+        with_care(app.instructions, piece, take, put if app.tells else None)
     except Exception as error:
         if not app.trace:
             raise
@@ -310,9 +318,9 @@ def _results(
     return out + spill.close()
 
 
-def _batch(found: Sequence[tuple[int, Row]]) -> pa.RecordBatch:
+def _batch(rows: Sequence[tuple[int, Row]]) -> pa.RecordBatch:
     """Rows under the keys of their nodes."""
-    raw = [(key, *result_rows.encode(row)) for key, row in found]
+    raw = [(key, *result_rows.encode(row)) for key, row in rows]
     columns = list(zip(*raw, strict=True)) or [()] * len(_SCHEMA)
     return pa.record_batch([pa.array(c, t) for c, t in zip(columns, _SCHEMA.types, strict=True)], schema=_SCHEMA)
 

@@ -40,7 +40,7 @@ class Stream:
         self.mending.start()
 
     def begin(self) -> None:
-        """Begins where it left off, with `care`. Raises SparkStreamError if it cannot."""
+        """Begins where it left off, with `instructions`. Raises SparkStreamError if it cannot."""
         self.runner.begin(self.instructions)
 
     def failure(self) -> str | None:

@@ -65,10 +65,10 @@ class NodeTrial:
     version: tuple[str, str] | None
     pieces: Mapping[str, bytes]
 
-    def run(self, care: BatchCare) -> None:
+    def run(self, instructions: BatchCare) -> None:
         """Do the work. Raises what fails."""
         state = MemoryState(self.version, dict(self.pieces))
-        try_entries(replace(self.work, care=care), state, self.key, self.input)
+        try_entries(replace(self.work, instructions=instructions), state, self.key, self.input)
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,26 @@ class ShareTrial:
     app: SourceApp
     share: TaskShare
 
-    def run(self, care: BatchCare) -> None:
+    def run(self, instructions: BatchCare) -> None:
         """Do the work. Raises what fails."""
-        try_share(self.folder, replace(self.app, care=care), self.share)
+        try_share(self.folder, replace(self.app, instructions=instructions), self.share)
 
 
 def blame_culprits(
-    trial: NodeTrial | ShareTrial, care: BatchCare, steps: StepRange, check: Callable[[], None] | None = None
+    trial: NodeTrial | ShareTrial, instructions: BatchCare, steps: StepRange, check: Callable[[], None] | None = None
 ) -> None:
-    """Raises EventsBlamed if there are events or queries that end the trial's process. `care`: the ones set aside
-    already. `check` is called ten times a second, and raises the error that ends the search.
+    """Raises EventsBlamed if there are events or queries that end the trial's process. `instructions`: the ones set
+    aside already. `check` is called ten times a second, and raises the error that ends the search.
     """
-    culprits = find_culprits(care, steps, lambda known, suspects: _run_child(trial, known, suspects, check))
+    culprits = find_culprits(
+        instructions, steps, lambda known_culprits, suspects: _run_child(trial, known_culprits, suspects, check)
+    )
     if culprits.skipped_steps or culprits.asks:
         raise EventsBlamed(culprits)
 
 
 def _run_child(
-    trial: NodeTrial | ShareTrial, care: BatchCare, suspects: StepRange, check: Callable[[], None] | None
+    trial: NodeTrial | ShareTrial, instructions: BatchCare, suspects: StepRange, check: Callable[[], None] | None
 ) -> TrialOutcome:
     """Carry out a trial in a child process, and see how it ends."""
     # Spark may have added folders of modules.
@@ -111,7 +113,7 @@ def _run_child(
     reader.start()
     try:
         with contextlib.suppress(BrokenPipeError):  # it has ended, which its status tells
-            pickle.dump((trial, care, suspects), child.stdin, pickle.HIGHEST_PROTOCOL)
+            pickle.dump((trial, instructions, suspects), child.stdin, pickle.HIGHEST_PROTOCOL)
             child.stdin.flush()
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -138,13 +140,13 @@ def main() -> None:
     report = TrialReport(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)  # what libraries print is no report
     offer_to_oom_killer()
-    trial, care, suspects = pickle.load(sys.stdin.buffer)
+    trial, instructions, suspects = pickle.load(sys.stdin.buffer)
     end_with_parent(sys.stdin.buffer)
     from ..engine.notation.kernels import watch_compilation
 
     watch_compilation(lambda compiles: report.write(compiles=compiles))
     try:
-        trial.run(replace(care, trial=Trial(suspects, report)))
+        trial.run(replace(instructions, trial=Trial(suspects, report)))
     except Exception:
         report.write(failed=True)
         raise

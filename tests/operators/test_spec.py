@@ -153,9 +153,9 @@ def test_names_that_are_no_words_are_quoted_in_the_text() -> None:
 
 def test_only_columns_that_the_text_reads_are_read() -> None:
     spec = plan("from Payments[amount > 1] select card insert into A;", columns={**COLUMNS, "note": "string"})
-    assert spec.needed["Payments"] == {1, 2}
-    whole = plan("from Payments[amount > 1] select card insert into A;", whole=True)
-    assert whole.needed["Payments"] == {0, 1, 2}
+    assert spec.needed_attributes["Payments"] == {1, 2}
+    whole = plan("from Payments[amount > 1] select card insert into A;", all_attributes=True)
+    assert whole.needed_attributes["Payments"] == {0, 1, 2}
 
 
 def test_wider_columns_are_taken() -> None:

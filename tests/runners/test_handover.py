@@ -31,7 +31,7 @@ class Owner:
         self.progress = Progress()
         commit = Commit("app", "run", ["n"], self.store, OutputFiles(home / "out", ["n"]), self.progress, PLAN)
         self.intake = ConnectIntake(home, shared, commit)
-        self.progress.batch, self.progress.last = self.intake.taken.batch, self.intake.taken.last
+        self.progress.batch, self.progress.last = self.intake.position.batch, self.intake.position.last
 
     def hand(self, batch: int) -> None:
         """What the server does: a micro-batch of ten entries, with an error in it, becomes a file."""
@@ -135,7 +135,7 @@ def test_an_owner_that_is_killed_before_its_note_takes_it_again(owner: Callable[
     first.hand(2)
     (first.home / "taken.json").write_text('{"batch": ')
     again = owner()
-    assert again.intake.taken == CommittedUpTo()
+    assert again.intake.position == CommittedUpTo()
     assert left(again.home, again.shared) == [2]
     again.intake.take()
     assert (again.progress.last, again.errors()) == (29, 3)

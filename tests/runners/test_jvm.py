@@ -21,7 +21,7 @@ class Begun:
     """Stands for a JVM."""
 
     def __init__(self, *asked: Any) -> None:
-        self.asked = jvm._launch_settings(*asked)
+        self.launch_settings = jvm._launch_settings(*asked)
         self.process = self
         self.ended = False
 
@@ -36,14 +36,14 @@ class Begun:
 def no_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(jvm, "Jvm", Begun)
-    monkeypatch.setattr(jvm, "_ahead", None)
-    monkeypatch.setattr(jvm, "_settled", False)
+    monkeypatch.setattr(jvm, "_early_jvm", None)
+    monkeypatch.setattr(jvm, "_is_settled", False)
 
 
 def begin() -> Begun:
     jvm.begin()
-    assert isinstance(jvm._ahead, Begun)
-    return jvm._ahead
+    assert isinstance(jvm._early_jvm, Begun)
+    return jvm._early_jvm
 
 
 def asked(**settings: str) -> tuple[Any, ...]:
@@ -88,13 +88,13 @@ def test_what_nobody_needs_ends_and_no_other_is_begun() -> None:
     jvm.drop()
     assert begun.ended
     jvm.begin()
-    assert jvm._ahead is None
+    assert jvm._early_jvm is None
 
 
 def test_a_process_that_spark_started_has_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     jvm.begin()
-    assert jvm._ahead is None
+    assert jvm._early_jvm is None
 
 
 @pytest.fixture

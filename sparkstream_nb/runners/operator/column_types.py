@@ -47,8 +47,8 @@ def fits_column(spark: str, type: Type) -> bool:
 
 def described_column(spark: str) -> str:
     """A column's type for a message: Spark's name, and SiddhiQL's if it is another word."""
-    found = type_of_column(spark)
-    return spark if found is None or str(found) == spark else f"{spark} ({found} in SiddhiQL)"
+    type_ = type_of_column(spark)
+    return spark if type_ is None or str(type_) == spark else f"{spark} ({type_} in SiddhiQL)"
 
 
 def _plain(spark: str) -> str:

@@ -41,7 +41,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
     """Node `number` of an operator.
 
     `waiting`: its rows that wait. `timer`: the time (ms) of the watermark for which the runner's timer is set; None: it
-    is not. `reached`: by input, the last time (ms) of rows that the node knows of, its own and other nodes'.
+    is not. `last_times`: by input, the last time (ms) of rows that the node knows of, its own and other nodes'.
     `complete`: all rows of earlier times (ms) were taken, and those that come now are late. `bucket_ends`: by output of
     an aggregation, the time (ms) before which its buckets were put out. `careful`: events that fail are set aside, at
     the price of a snapshot before each step.
@@ -54,7 +54,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
         self.timer: int | None = None
         self.waiting: list[WaitingRun] = []
         self.stored_runs: frozenset[str] = frozenset()
-        self.reached: dict[str, int] = {}
+        self.last_times: dict[str, int] = {}
         self.complete = NO_TIME
         self.bucket_ends: dict[str, int] = {}
 
@@ -97,7 +97,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
 
     def _add_rows(self, message: PackedRows, watermark: int | None, out: OutputRows) -> None:
         stream = self.spec.inputs[message.stream].stream
-        self.reached[stream] = max(message.last, self.reached.get(stream, NO_TIME))
+        self.last_times[stream] = max(message.last, self.last_times.get(stream, NO_TIME))
         rows = unpack_rows(self.spec, message.stream, message.rows)
         run = WaitingRun(stream, rows, message=message.rows, came=(message.task, message.number))
         if self.spec.in_order and watermark is not None and message.first < watermark:
@@ -123,8 +123,8 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
         """Notes and returns the time (ms) before which no row will come in time: what the next watermark is at least.
         """
         delays, inputs = self.spec.delays, self.spec.inputs
-        if delays is not None and len(self.reached) == len(inputs):
-            earliest = min(self.reached[i.stream] - delay for i, delay in zip(inputs, delays, strict=True))
+        if delays is not None and len(self.last_times) == len(inputs):
+            earliest = min(self.last_times[i.stream] - delay for i, delay in zip(inputs, delays, strict=True))
             self.complete = max(self.complete, earliest)
         return self.complete
 
@@ -227,7 +227,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
             "pieces": [places[digest] for digest in self.pieces],
             "waiting": [[run.stream, run.digest, run.start] for run in self.waiting],
             "layout": self.spec.layout,
-            "reached": self.reached,
+            "reached": self.last_times,
             "complete": self.complete,
             "given": self.bucket_ends,
             "timer": self.timer,
@@ -238,7 +238,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
         data = json.loads(note)
         _check_layout(self.spec, data["layout"])
         self.bucket_ends, self.timer = data["given"], data["timer"]
-        self.reached, self.complete = data["reached"], data["complete"]
+        self.last_times, self.complete = data["reached"], data["complete"]
         self.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in data["bundles"].items()}
         digests = digests_of(self.bundles)
         self.pieces = [digests[i] for i in data["pieces"]]
@@ -265,10 +265,10 @@ def _check_columns(spec: OperatorSpec, stream: int, rows: StreamRows) -> None:
             )
 
 
-def _check_layout(spec: OperatorSpec, stored: Mapping[str, object]) -> None:
+def _check_layout(spec: OperatorSpec, stored_layout: Mapping[str, object]) -> None:
     """Raises SparkStreamError if a checkpoint belongs to another operator."""
     for name, now in spec.layout.items():
-        before = stored.get(name)
+        before = stored_layout.get(name)
         if before != now:
             raise SparkStreamError(
                 f"The checkpoint does not fit this siddhi(): {name} was {json.dumps(before)}, and is {json.dumps(now)} "

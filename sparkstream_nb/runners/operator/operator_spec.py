@@ -51,14 +51,14 @@ class InputFrame:
 
 @dataclass(frozen=True)
 class OperatorRequest:
-    """The parameters of `siddhi(...)` besides its frames and its text: see there. `whole`: late rows and errors are
-    outputs, and have all columns."""
+    """The parameters of `siddhi(...)` besides its frames and its text: see there. `all_attributes`: late rows and
+    errors are outputs, and have all columns."""
 
     outputs: tuple[str, ...] = ()
     nodes: int | None = None
     order: str = "time"
     delay: str | None = None
-    whole: bool = False
+    all_attributes: bool = False
     unsafe: bool = False
     allow_scripts: bool = False
     max_ahead: int | None = None
@@ -90,7 +90,7 @@ class OperatorSpec:
     `plan` is pickled. `outputs`: the outputs with their schemas, of which `buckets` are rows of aggregations and the
     others streams. `stateless`: no query keeps anything, so rows need no node and no order. `tokens` name the parts of
     a node's state by their content, so that a checkpoint of an operator whose text has changed since continues with
-    what is unchanged. `needed`: the attributes that are kept of each stream: those that the text reads, or
+    what is unchanged. `needed_attributes`: the attributes that are kept of each stream: those that the text reads, or
     all. `delays`: how much later (ms) a row of each input may come than a row of a later time (None: unknown).
     `max_ahead`: how far (ms) the time of a row may be ahead of the machine's that packs it (None: at will).
     """
@@ -105,7 +105,7 @@ class OperatorSpec:
     stateless: bool
     scripts: bool
     tokens: Mapping[str, str]
-    needed: Mapping[str, frozenset[int]]
+    needed_attributes: Mapping[str, frozenset[int]]
     delays: tuple[int, ...] | None = None
     max_ahead: int | None = None
 
@@ -149,13 +149,14 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
     _check_fed(plan, inputs)
     nodes = _count_nodes(inputs, request)
     in_order = request.order == "time"
-    asked = {name: found for name in request.outputs if (found := _aggregation_output(plan, name)) is not None}
-    streams = _stream_outputs(plan, [o for o in request.outputs if o not in asked], inputs, only=not asked)
-    for bucket in asked.values():
+    outputs = {name: _aggregation_output(plan, name) for name in request.outputs}
+    buckets = {name: bucket for name, bucket in outputs.items() if bucket is not None}
+    streams = _stream_outputs(plan, [o for o in request.outputs if o not in buckets], inputs, only=not buckets)
+    for bucket in buckets.values():
         _check_aggregation(plan, bucket, inputs, in_order=in_order)
     if nodes > 1 and not request.unsafe:
         _check_keys(plan, inputs)
-        for bucket in asked.values():
+        for bucket in buckets.values():
             _check_groups(plan, bucket, inputs)
     is_stateless = _is_stateless(plan)
     for frame in frames if in_order and not is_stateless else ():
@@ -166,23 +167,25 @@ def plan_operator(id: str, text: str, frames: Sequence[InputFrame], request: Ope
         inputs=inputs,
         outputs=(
             *((o, plan.schema(o)) for o in streams),
-            *((o, plan.schema(b.aggregation)) for o, b in asked.items()),
+            *((o, plan.schema(b.aggregation)) for o, b in buckets.items()),
         ),
-        buckets=tuple(asked.values()),
+        buckets=tuple(buckets.values()),
         nodes=nodes,
         in_order=in_order,
         stateless=is_stateless,
         scripts=request.allow_scripts,
         tokens=content_tokens(plan),
-        needed=_attributes_read(plan, inputs, whole=request.whole),
+        needed_attributes=_attributes_read(plan, inputs, all_attributes=request.all_attributes),
         # A time ahead can only make rows late where there are rows to come, and a node that has a clock.
         max_ahead=request.max_ahead if frames[0].streaming and not is_stateless else None,
     )
 
 
-def _attributes_read(plan: Plan, inputs: Sequence[InputStream], *, whole: bool) -> Mapping[str, frozenset[int]]:
-    found = needed_attributes(plan)
-    return {i.stream: frozenset(range(len(i.schema))) if whole else found[i.stream] for i in inputs}
+def _attributes_read(
+    plan: Plan, inputs: Sequence[InputStream], *, all_attributes: bool
+) -> Mapping[str, frozenset[int]]:
+    attributes = needed_attributes(plan)
+    return {i.stream: frozenset(range(len(i.schema))) if all_attributes else attributes[i.stream] for i in inputs}
 
 
 # ------------------------------------------------------------------------------------------------------------- text
@@ -192,9 +195,9 @@ def _compile(text: str, frames: Sequence[InputFrame]) -> Plan:
     """The text's plan; a stream that the text does not define has the columns of its frame."""
     try:
         app = parse(text, may_begin_with_query=True)
-        defined = {d.id.id for d in app.definitions if isinstance(d, tree.StreamDefinition)}
-        added = tuple(_definition(frame) for frame in frames if frame.stream not in defined)
-        plan = bind(replace(app, definitions=added + app.definitions), text)
+        defined_streams = {d.id.id for d in app.definitions if isinstance(d, tree.StreamDefinition)}
+        frame_definitions = tuple(_definition(frame) for frame in frames if frame.stream not in defined_streams)
+        plan = bind(replace(app, definitions=frame_definitions + app.definitions), text)
         check_options(plan)
         return rewrite(plan)
     except SiddhiError as error:
@@ -248,8 +251,8 @@ def _is_stateless(plan: Plan) -> bool:
 def _check_columns(frame: InputFrame) -> None:
     for what, column in (("time", frame.time), ("key", frame.key)):
         if column is not None and column not in frame.columns:
-            said = f"{what}: the frame of '{frame.stream}' has no column {shown(column)}"
-            raise Misuse(nearest(said, column, frame.columns))
+            message = f"{what}: the frame of '{frame.stream}' has no column {shown(column)}"
+            raise Misuse(nearest(message, column, frame.columns))
     if type_of_column(frame.columns[frame.time]) not in (Type.LONG, Type.INT):
         is_text = type_of_column(frame.columns[frame.time]) is Type.STRING
         convert = f": frame.withColumn('{frame.time}', to_timestamp('{frame.time}'))" if is_text else ""
@@ -279,14 +282,14 @@ def _check_watermark(frame: InputFrame, delay: str | None) -> None:
 
 def _input_of(frame: InputFrame, plan: Plan) -> InputStream:
     """A frame's stream. Raises `Misuse` if the text's definition does not fit the frame's columns."""
-    found = plan.streams.get(frame.stream)
-    if found is None or found.kind != "defined":
+    stream = plan.streams.get(frame.stream)
+    if stream is None or stream.kind != "defined":
         raise Misuse(f"'{frame.stream}' is not a stream that frames can feed: the text makes it")
-    schema = found.source.schema
+    schema = stream.source.schema
     for attribute in schema:
         if attribute.name not in frame.columns:
-            said = f"'{frame.stream}' has the attribute '{attribute.name}', and its frame has no such column"
-            raise Misuse(nearest(said, attribute.name, frame.columns))
+            message = f"'{frame.stream}' has the attribute '{attribute.name}', and its frame has no such column"
+            raise Misuse(nearest(message, attribute.name, frame.columns))
         if not fits_column(frame.columns[attribute.name], attribute.type):
             raise Misuse(
                 f"'{frame.stream}' defines '{attribute.name} {attribute.type}', and the frame's column is "
@@ -297,11 +300,11 @@ def _input_of(frame: InputFrame, plan: Plan) -> InputStream:
 
 def _check_fed(plan: Plan, inputs: Sequence[InputStream]) -> None:
     """Raises `Misuse` if a query reads a stream that has neither a frame nor a query that writes it."""
-    fed = [i.stream for i in inputs]
+    fed_streams = [i.stream for i in inputs]
     read = {source.id for query in plan.queries for source in sources(query)}
     read |= {a.input.source.id for a in plan.aggregations.values()}
-    for stream in sorted(read & set(plan.input_streams) - set(fed)):
-        raise Misuse(f"no frame feeds stream '{stream}', which the text reads. Frames feed {_list_names(fed)}")
+    for stream in sorted(read & set(plan.input_streams) - set(fed_streams)):
+        raise Misuse(f"no frame feeds stream '{stream}', which the text reads. Frames feed {_list_names(fed_streams)}")
 
 
 def _count_nodes(inputs: Sequence[InputStream], request: OperatorRequest) -> int:
@@ -346,13 +349,13 @@ def _other_keys(plan: Plan, inputs: Sequence[InputStream]) -> str:
 def _aggregation_output(plan: Plan, name: str) -> AggregationOutput | None:
     """The rows of an aggregation that a name such as `Sums.sec` asks for; None for the name of a stream."""
     aggregation, _, per = name.partition(".")
-    found = plan.aggregations.get(aggregation)
-    if found is None:
+    definition = plan.aggregations.get(aggregation)
+    if definition is None:
         return None
-    durations = {d: d for d in found.durations}
+    durations = {d: d for d in definition.durations}
     if per not in durations:
-        kept = ", ".join(f"'{aggregation}.{d}'" for d in found.durations)
-        raise Misuse(f"output: the rows of aggregation '{aggregation}' are {kept}, by duration")
+        output_names = ", ".join(f"'{aggregation}.{d}'" for d in definition.durations)
+        raise Misuse(f"output: the rows of aggregation '{aggregation}' are {output_names}, by duration")
     return AggregationOutput(name, aggregation, durations[per])
 
 
@@ -360,58 +363,60 @@ def _check_aggregation(
     plan: Plan, output: AggregationOutput, inputs: Sequence[InputStream], *, in_order: bool
 ) -> None:
     """Raises `Misuse` if rows of an aggregation could still change after their bucket has ended."""
-    found = plan.aggregations[output.aggregation]
+    aggregation = plan.aggregations[output.aggregation]
     times = {i.stream: i.time for i in inputs}
-    by = found.by
+    by = aggregation.by
     if not in_order:
-        raise Misuse(f"output: rows of aggregation '{found.id}' are complete by time, and order='arrival' has none")
-    if by is not None and not (isinstance(by, Ref) and times.get(found.input.source.id) == by.name):
         raise Misuse(
-            f"output: aggregation '{found.id}' goes by another time than its frame's, so its buckets never end. Leave "
-            "'aggregate by' out, or name the column of event times there"
+            f"output: rows of aggregation '{aggregation.id}' are complete by time, and order='arrival' has none"
+        )
+    if by is not None and not (isinstance(by, Ref) and times.get(aggregation.input.source.id) == by.name):
+        raise Misuse(
+            f"output: aggregation '{aggregation.id}' goes by another time than its frame's, so its buckets never end. "
+            "Leave 'aggregate by' out, or name the column of event times there"
         )
 
 
 def _check_groups(plan: Plan, output: AggregationOutput, inputs: Sequence[InputStream]) -> None:
     """Raises `Misuse` if a bucket of an aggregation has rows of several nodes for one group."""
-    found = plan.aggregations[output.aggregation]
-    key = {i.stream: i.key for i in inputs}.get(found.input.source.id)
-    if not any(isinstance(g, Ref) and g.name == key for g in found.select.group_by):
+    aggregation = plan.aggregations[output.aggregation]
+    key = {i.stream: i.key for i in inputs}.get(aggregation.input.source.id)
+    if not any(isinstance(g, Ref) and g.name == key for g in aggregation.select.group_by):
         by = f"rows divided by {key}" if key else "several nodes"
         raise Misuse(
-            f"key: with {by}, each node would have its own rows of aggregation '{found.id}'. Group by the key, leave "
-            "the key out (one node), or accept it and merge them: unsafe=True"
+            f"key: with {by}, each node would have its own rows of aggregation '{aggregation.id}'. Group by the key, "
+            "leave the key out (one node), or accept it and merge them: unsafe=True"
         )
 
 
 def _stream_outputs(
-    plan: Plan, asked: Sequence[str], inputs: Sequence[InputStream], *, only: bool
+    plan: Plan, names: Sequence[str], inputs: Sequence[InputStream], *, only: bool
 ) -> tuple[str, ...]:
     """The streams whose events are outputs: those asked for, or, if no other output is asked for (`only`), the only one
     that a query writes and none reads."""
-    fed = {i.stream for i in inputs}
-    written = list(dict.fromkeys(q.output.target.id for q in plan.queries if q.output.target.kind == "stream"))
-    written = [w for w in written if "#" not in w]
+    input_streams = {i.stream for i in inputs}
+    targets = list(dict.fromkeys(q.output.target.id for q in plan.queries if q.output.target.kind == "stream"))
+    targets = [w for w in targets if "#" not in w]
     faults = [s for s, d in plan.streams.items() if d.kind == "fault"]
-    if not asked and only:
+    if not names and only:
         flow = Dataflow(plan)
-        ends = [w for w in written if not flow.readers(w)]
+        ends = [w for w in targets if not flow.readers(w)]
         if len(ends) != 1:
-            if not written:
+            if not targets:
                 raise Misuse("output: no query of the text writes to a stream: give one that does")
-            example = f"output={(ends or written)[0]!r}, or several in a list"
-            raise Misuse(f"output: which one? The text writes {_list_names(written)}: give {example}")
-        asked = ends
-    for name in asked:
-        if name not in (*written, *faults):
+            example = f"output={(ends or targets)[0]!r}, or several in a list"
+            raise Misuse(f"output: which one? The text writes {_list_names(targets)}: give {example}")
+        names = ends
+    for name in names:
+        if name not in (*targets, *faults):
             what = f"output: no query writes to '{name}'"
-            if name in fed:
+            if name in input_streams:
                 what = f"output: '{name}' is an input, and no query writes to it"
-            raise Misuse(nearest(f"{what}. The text writes {_list_names(written)}", name, written))
-        taken = [a for a in plan.schema(name).names if a in ADDED]
-        if taken:
-            raise Misuse(f"output: '{name}' has an attribute '{taken[0]}', which siddhi() adds. Rename it: as ...")
-    return tuple(dict.fromkeys(asked))
+            raise Misuse(nearest(f"{what}. The text writes {_list_names(targets)}", name, targets))
+        clashes = [a for a in plan.schema(name).names if a in ADDED]
+        if clashes:
+            raise Misuse(f"output: '{name}' has an attribute '{clashes[0]}', which siddhi() adds. Rename it: as ...")
+    return tuple(dict.fromkeys(names))
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -36,18 +36,18 @@ def work_micro_batch(
     """Runs a node over the messages of a micro-batch, at a watermark (ms; 0: there is none yet), and stores its state.
     """
     number = spark_hash(key)
-    reached = watermark if watermark > 0 else NO_TIME
+    effective_watermark = watermark if watermark > 0 else NO_TIME
     node = OperatorNode.open(spec, number, state)
     out = OutputRows(spec, number + 1)
     try:
-        _take(node, messages, reached, out)
+        _take(node, messages, effective_watermark, out)
     except Exception:  # again from the stored state, setting aside the events that fail
         node, out = OperatorNode.open(spec, number, state, careful=True), OutputRows(spec, number + 1)
-        _take(node, messages, reached, out)
+        _take(node, messages, effective_watermark, out)
         node.careful = False
-    former = node.set_timer(watermark)
+    former_timer = node.set_timer(watermark)
     node.save(state, in_memory=True)
-    return MicroBatchResult(out.take(), former, node.timer)
+    return MicroBatchResult(out.take(), former_timer, node.timer)
 
 
 def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:
@@ -119,9 +119,9 @@ def work_stateless(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordB
     """The outputs of an input's rows where each depends on its row alone: they need no node, and no order."""
     node = OperatorNode(spec, 0, careful=True)
     out = OutputRows(spec, 1)
-    own = spec.inputs[stream]
+    input_stream = spec.inputs[stream]
     for rows in read_input(spec, stream, batches):
         out.put_errors(rows.errors)
         events = events_of(spec, stream, rows.ts, read_attributes(spec, stream), rows.columns)
-        node.process(join_as_they_come([(own.stream, events)]), out)
+        node.process(join_as_they_come([(input_stream.stream, events)]), out)
         yield as_batch(out.take())

@@ -58,8 +58,8 @@ def columns_of_schema(schema: Schema) -> str:
 
 
 def _with_stamps(fields: Sequence[tuple[str, str]]) -> str:
-    own = [f"{_quote(name)} {spark}" for name, spark in fields]
-    return ", ".join([*own, f"{TIMESTAMP} timestamp", f"{NODE} int"])
+    columns = [f"{_quote(name)} {spark}" for name, spark in fields]
+    return ", ".join([*columns, f"{TIMESTAMP} timestamp", f"{NODE} int"])
 
 
 def columns_of_all(spec: OperatorSpec, outputs: Sequence[str]) -> str:
@@ -86,7 +86,7 @@ class OutputRows:
     def __init__(self, spec: OperatorSpec, node: int) -> None:
         self._node = node
         self._types = {name: arrow_types(schema) for name, schema in spec.outputs} | _ADDED
-        self._found: dict[str, list[pa.RecordBatch]] = {}
+        self._batches: dict[str, list[pa.RecordBatch]] = {}
 
     def put_events(self, output: str, events: Emitted) -> None:
         """Adds the events of an output."""
@@ -95,10 +95,10 @@ class OutputRows:
 
     def put_errors(self, errors: Iterable[EventError]) -> None:
         """Adds errors of events."""
-        listed = list(errors)
-        if listed:
-            rows = [(e.query, e.stream, e.message, to_json(e.values)) for e in listed]
-            self._put_texts(ERRORS, [e.ts for e in listed], rows)
+        error_list = list(errors)
+        if error_list:
+            rows = [(e.query, e.stream, e.message, to_json(e.values)) for e in error_list]
+            self._put_texts(ERRORS, [e.ts for e in error_list], rows)
 
     def put_late(self, late: Sequence[LateRow]) -> None:
         """Adds late rows."""
@@ -115,12 +115,14 @@ class OutputRows:
         types = self._types[output]
         arrays = [c.cast(t) if c.type != t else c for c, t in zip(columns, types.values(), strict=True)]
         batch = pa.record_batch([*arrays, times, nodes], names=[*types, TIMESTAMP, NODE])
-        self._found.setdefault(output, []).append(batch)
+        self._batches.setdefault(output, []).append(batch)
 
     def take(self) -> list[tuple[str, int, bytes]]:
         """The messages since the last call: output, number of events, and events."""
-        found, self._found = self._found, {}
-        return [(output, sum(b.num_rows for b in batches), _pack(batches)) for output, batches in found.items()]
+        batches_by_output, self._batches = self._batches, {}
+        return [
+            (output, sum(b.num_rows for b in batches), _pack(batches)) for output, batches in batches_by_output.items()
+        ]
 
 
 def _pack(batches: Sequence[pa.RecordBatch]) -> bytes:
@@ -154,8 +156,8 @@ def unpack_all(outputs: Sequence[str], types: Any, batches: Iterable[pa.RecordBa
 
 def struct_types(spec: OperatorSpec, outputs: Sequence[str]) -> dict[str, pa.DataType]:
     """The type of each output's struct."""
-    own = {name: arrow_types(schema) for name, schema in spec.outputs} | _ADDED
-    return {output: pa.struct(own[output]) for output in outputs}
+    types = {name: arrow_types(schema) for name, schema in spec.outputs} | _ADDED
+    return {output: pa.struct(types[output]) for output in outputs}
 
 
 def _as_struct(outputs: Sequence[str], types: Any, output: str, events: pa.RecordBatch) -> pa.RecordBatch:

@@ -63,15 +63,15 @@ class PackedRows:
 
 def read_attributes(spec: OperatorSpec, stream: int) -> tuple[int, ...]:
     """The attributes of an input whose values its messages have: those that the text reads."""
-    own = spec.inputs[stream]
-    return tuple(i for i in range(len(own.schema)) if i in spec.needed[own.stream])
+    input_stream = spec.inputs[stream]
+    return tuple(i for i in range(len(input_stream.schema)) if i in spec.needed_attributes[input_stream.stream])
 
 
 def columns_read(spec: OperatorSpec, stream: int) -> list[str]:
     """The columns of an input's frame that are read at all."""
-    own = spec.inputs[stream]
-    names = [own.schema.names[i] for i in read_attributes(spec, stream)]
-    return list(dict.fromkeys([*names, own.time, *([own.key] if own.key else [])]))
+    input_stream = spec.inputs[stream]
+    names = [input_stream.schema.names[i] for i in read_attributes(spec, stream)]
+    return list(dict.fromkeys([*names, input_stream.time, *([input_stream.key] if input_stream.key else [])]))
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def pack_rows(
     the task's rows, also one without any of them."""
     number, last = 0, NO_TIME
     for rows in read_input(spec, stream, batches):
-        found = [*_divide(spec, stream, rows)]
+        messages = [*_divide(spec, stream, rows)]
         if rows.errors:
             # A watermark is computed of the last times, also of this one.
-            found.append(_Message(0, REJECTED, NO_TIME, -FURTHEST, pack_errors(rows.errors)))
+            messages.append(_Message(0, REJECTED, NO_TIME, -FURTHEST, pack_errors(rows.errors)))
         last = max(last, int(rows.ts.max(initial=NO_TIME)))
-        yield _as_batch(task, number, found)
-        number += len(found)
+        yield _as_batch(task, number, messages)
+        number += len(messages)
     if clock and last > NO_TIME:
         yield _as_batch(task, number, [_Message(n, CLOCK, NO_TIME, last, b"") for n in range(spec.nodes)])
 
@@ -114,15 +114,15 @@ class _Message:
     rows: bytes
 
 
-def _as_batch(task: int, number: int, found: Sequence[_Message]) -> pa.RecordBatch:
+def _as_batch(task: int, number: int, messages: Sequence[_Message]) -> pa.RecordBatch:
     columns: list[list[object]] = [
-        [key_of_place(m.node) for m in found],
-        [m.stream for m in found],
-        [task] * len(found),
-        [*range(number, number + len(found))],
-        [m.first for m in found],
-        [m.last for m in found],
-        [m.rows for m in found],
+        [key_of_place(m.node) for m in messages],
+        [m.stream for m in messages],
+        [task] * len(messages),
+        [*range(number, number + len(messages))],
+        [m.first for m in messages],
+        [m.last for m in messages],
+        [m.rows for m in messages],
     ]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, _ARROW, strict=True)], schema=_ARROW)
 
@@ -143,23 +143,23 @@ def _gather(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def read_input(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch]) -> Iterator[InputRows]:
     """The rows of an input's frame as events, many at a time."""
-    own = spec.inputs[stream]
-    attributes = [own.schema[i] for i in read_attributes(spec, stream)]
-    place = next((i for i, a in enumerate(attributes) if a.name == own.key), None)
-    if own.key is not None and place is None:  # an attribute that the text does not read
-        attributes.append(next(a for a in own.schema if a.name == own.key))
+    input_stream = spec.inputs[stream]
+    attributes = [input_stream.schema[i] for i in read_attributes(spec, stream)]
+    place = next((i for i, a in enumerate(attributes) if a.name == input_stream.key), None)
+    if input_stream.key is not None and place is None:  # an attribute that the text does not read
+        attributes.append(next(a for a in input_stream.schema if a.name == input_stream.key))
     for table in _gather(batches):
-        typed = type_rows(
-            table, Schema(tuple(attributes)), time=own.time, bounds=_time_bounds(spec), keep=table.num_rows
+        typed_rows = type_rows(
+            table, Schema(tuple(attributes)), time=input_stream.time, bounds=_time_bounds(spec), keep=table.num_rows
         )
-        assert typed.ts is not None
-        key = None if own.key is None else typed.columns[-1 if place is None else place]
-        columns = typed.columns[:-1] if own.key is not None and place is None else typed.columns
+        assert typed_rows.ts is not None
+        key = None if input_stream.key is None else typed_rows.columns[-1 if place is None else place]
+        columns = typed_rows.columns[:-1] if input_stream.key is not None and place is None else typed_rows.columns
         errors = [
-            EventError("input", own.stream, _time_of_error(at), list(values), why)
-            for at, values, why in typed.rejected
+            EventError("input", input_stream.stream, _time_of_error(at), list(values), why)
+            for at, values, why in typed_rows.rejected
         ]
-        yield InputRows(typed.ts, columns, key, errors)
+        yield InputRows(typed_rows.ts, columns, key, errors)
 
 
 def _time_of_error(at: int | None) -> int:
@@ -184,14 +184,14 @@ def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Messa
     ts = rows.ts
     if not len(ts):
         return
-    own, last = spec.inputs[stream], int(ts.max())
+    input_stream, last = spec.inputs[stream], int(ts.max())
     names = _names(read_attributes(spec, stream))
     columns = [_encode_texts(c) for c in rows.columns]
     if spec.nodes == 1 or rows.key is None:
         order = _time_order(ts) if spec.in_order else None
         yield _Message(0, stream, int(ts.min()), last, _pack(names, ts, columns, order))
         return
-    place = by_hash(rows.key, _type_of(own.schema, own.key), spec.nodes)
+    place = by_hash(rows.key, _type_of(input_stream.schema, input_stream.key), spec.nodes)
     narrow = place.astype(np.uint16)
     if spec.in_order and (order := _time_order(ts)) is not None:
         order = order[np.argsort(narrow[order], kind="stable")]

@@ -23,12 +23,12 @@ Bundles = Mapping[str, Sequence[tuple[str, int]]]
 
 
 class PieceBundles:
-    """The pieces of a node, in the bundles `held` of a runner's `state`: a `PieceStore` whose changes are made by
+    """The pieces of a node, in the `bundles` of a runner's `state`: a `PieceStore` whose changes are made by
     `write`."""
 
-    def __init__(self, state: PieceStore, held: Bundles) -> None:
-        self._state, self._held = state, held
-        self._places = {digest: key for key, pieces in held.items() for digest, _ in pieces if digest != UNUSED}
+    def __init__(self, state: PieceStore, bundles: Bundles) -> None:
+        self._state, self._bundles = state, bundles
+        self._places = {digest: key for key, pieces in bundles.items() for digest, _ in pieces if digest != UNUSED}
         self._new: dict[str, bytes] = {}
         self._read: tuple[str, dict[str, bytes]] = "", {}
 
@@ -42,11 +42,11 @@ class PieceBundles:
         if self._read[0] != key:
             data = self._state.piece(key)
             assert data is not None, f"bundle {key} of a node's state is missing"
-            found, begin = {}, 0
-            for digest, size in self._held[key]:
-                found[digest] = data[begin : begin + size]
+            pieces, begin = {}, 0
+            for digest, size in self._bundles[key]:
+                pieces[digest] = data[begin : begin + size]
                 begin += size
-            self._read = key, found
+            self._read = key, pieces
         return self._read[1]
 
     def put_piece(self, digest: str, piece: bytes) -> None:
@@ -62,15 +62,15 @@ class PieceBundles:
     def write(self) -> Bundles:
         """Makes the changes; returns the bundles that are there now."""
         left: dict[str, Sequence[tuple[str, int]]] = {}
-        for key, held in self._held.items():
-            pieces = [(digest if digest in self._places else UNUSED, size) for digest, size in held]
-            used = [(digest, size) for digest, size in pieces if digest != UNUSED]
-            if used and 2 * _size(used) >= _size(pieces):
+        for key, former_pieces in self._bundles.items():
+            pieces = [(digest if digest in self._places else UNUSED, size) for digest, size in former_pieces]
+            used_pieces = [(digest, size) for digest, size in pieces if digest != UNUSED]
+            if used_pieces and 2 * _size(used_pieces) >= _size(pieces):
                 left[key] = pieces
                 continue
-            if used:
-                found = self._bundle(key)
-                self._new.update((digest, found[digest]) for digest, _ in used)
+            if used_pieces:
+                bundle = self._bundle(key)
+                self._new.update((digest, bundle[digest]) for digest, _ in used_pieces)
             self._state.remove_piece(key)
         full: list[tuple[str, int]] = []
         for digest, piece in self._new.items():

@@ -44,9 +44,9 @@ class WaitingRun:
         end = len(ts) if until is None else int(np.searchsorted(ts, until, "right"))
         if end <= self.start:
             return None
-        found = self._slice(end)
+        rows = self._slice(end)
         self.start = end
-        return found
+        return rows
 
     @property
     def rest(self) -> StreamRows:
@@ -103,5 +103,5 @@ def _join(parts: Sequence[tuple[Array, StreamRows]]) -> StreamRows:
     step = np.concatenate([s for s, _ in parts])
     ts = np.concatenate([rows.ts for _, rows in parts])
     columns: list[Any] = [concat_coded(c) for c in zip(*(rows.columns for _, rows in parts), strict=True)]
-    joined = StreamRows(step, ts, columns)
-    return joined if bool(np.all(step[1:] > step[:-1])) else joined.taken(np.argsort(step, kind="stable"))
+    all_rows = StreamRows(step, ts, columns)
+    return all_rows if bool(np.all(step[1:] > step[:-1])) else all_rows.taken(np.argsort(step, kind="stable"))

@@ -35,24 +35,24 @@ def archive(java: Java, spark: Path) -> Path:
 def use(java: Java, spark: Path, settings: Mapping[str, str]) -> list[str]:
     """Options for a JVM to begin with the archive; none if there is no archive, or a user chose the options."""
     try:
-        found = archive(java, spark)
+        archive_file = archive(java, spark)
     except OSError:  # a Spark of another shape
         return []
-    if not found.exists() or any(name.startswith("spark.driver.extra") for name in settings):
+    if not archive_file.exists() or any(name.startswith("spark.driver.extra") for name in settings):
         return []
     with contextlib.suppress(OSError):  # another user's
-        os.utime(found)
-    return _options(java, "AOTCache" if java.version >= _AOT else "SharedArchiveFile", found)
+        os.utime(archive_file)
+    return _options(java, "AOTCache" if java.version >= _AOT else "SharedArchiveFile", archive_file)
 
 
-def forget_others(kept: Path) -> None:
-    """Remove archives other than `kept`: all of the same Spark, which it supersedes, and all of the others except the
-    ones used last.
+def forget_others(archive_file: Path) -> None:
+    """Remove archives other than `archive_file`: all of the same Spark, which it supersedes, and all of the others
+    except the ones used last.
     """
-    others = [f for f in kept.parent.glob("classes-*") if f != kept]
-    own = [f for f in others if f.name.startswith(f"{kept.name.rpartition('-')[0]}-")]
-    rest = sorted(set(others).difference(own), key=lambda f: f.stat().st_mtime, reverse=True)
-    for file in (*own, *rest[_MOST - 1 :]):
+    others = [f for f in archive_file.parent.glob("classes-*") if f != archive_file]
+    same_spark = [f for f in others if f.name.startswith(f"{archive_file.name.rpartition('-')[0]}-")]
+    rest = sorted(set(others).difference(same_spark), key=lambda f: f.stat().st_mtime, reverse=True)
+    for file in (*same_spark, *rest[_MOST - 1 :]):
         file.unlink(missing_ok=True)
 
 

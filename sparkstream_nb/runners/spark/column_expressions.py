@@ -22,7 +22,7 @@ from ..operator.operator_spec import ERRORS, FURTHEST, LATE, NODE, TIMESTAMP, In
 _FLOATING = (Type.FLOAT, Type.DOUBLE)
 
 
-def translate(spec: OperatorSpec, frames: Sequence[InputFrame], given: Sequence[DataFrame]) -> DataFrame | None:
+def translate(spec: OperatorSpec, frames: Sequence[InputFrame], dataframes: Sequence[DataFrame]) -> DataFrame | None:
     """The operator's only output by Spark's expressions alone; None if Spark cannot compute it as the engine does."""
     ((output, _),) = spec.outputs
     writers = [q for q in spec.bound_plan.queries if q.output.target.id == output]
@@ -32,13 +32,13 @@ def translate(spec: OperatorSpec, frames: Sequence[InputFrame], given: Sequence[
     place = next((i for i, f in enumerate(frames) if f.stream in _streams_read(query)), None)
     if place is None or not _is_plain(query):
         return None
-    frame, own = given[place], frames[place]
+    frame, input_frame = dataframes[place], frames[place]
     schema = spec.inputs[place].schema
-    columns = {a.name: _attribute(own.columns[a.name], a.name, a.type) for a in schema}
+    columns = {a.name: _attribute(input_frame.columns[a.name], a.name, a.type) for a in schema}
     assert isinstance(query.input, n.StreamInput)
     steps = [_condition(s.condition, columns) for s in query.input.steps if isinstance(s, n.FilterStep)]
     items = [(item.name, _value(item.expr, columns)) for item in query.select.items]
-    time = _time(own)
+    time = _time(input_frame)
     conditions = [c for c in steps if c is not None]
     values = [(name, value) for name, value in items if value is not None]
     if len(conditions) < len(steps) or len(values) < len(items) or time is None:
@@ -84,11 +84,11 @@ def _attribute(spark: str, name: str, type: Type) -> Column | None:
     return column if spark == SPARK[type] else column.cast(SPARK[type])
 
 
-def _time(own: InputFrame) -> Column | None:
+def _time(frame: InputFrame) -> Column | None:
     """The event time in ms."""
-    spark, column = own.columns[own.time], F.col(f"`{own.time}`")
+    spark, column = frame.columns[frame.time], F.col(f"`{frame.time}`")
     if spark == "timestamp":
-        name = own.time.replace("`", "``")
+        name = frame.time.replace("`", "``")
         return F.expr(f"unix_millis(`{name}`)")
     return column.cast("bigint") if spark in ("bigint", "int", "smallint", "tinyint") else None
 
@@ -124,16 +124,16 @@ def _comparison(e: n.Compare, columns: Columns) -> Column | None:
         "==": left == right, "!=": left != right, "<": left < right, "<=": left <= right, ">": left > right,
         ">=": left >= right,
     }  # fmt: skip
-    found = F.coalesce(operators[e.op], F.lit(e.op == "!="))
-    unordered = [
+    comparison = F.coalesce(operators[e.op], F.lit(e.op == "!="))
+    nan_tests = [
         F.coalesce(F.isnan(value), F.lit(False))
         for value, expr in ((left, e.left), (right, e.right))
         if expr.type in _FLOATING and not isinstance(expr, n.Const)
     ]
-    if not unordered:
-        return found
-    nan = reduce(lambda a, b: a | b, unordered)
-    return found | nan if e.op == "!=" else found & ~nan
+    if not nan_tests:
+        return comparison
+    nan = reduce(lambda a, b: a | b, nan_tests)
+    return comparison | nan if e.op == "!=" else comparison & ~nan
 
 
 def _same_in_java(types: set[Type]) -> bool:

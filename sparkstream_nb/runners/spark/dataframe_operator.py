@@ -76,14 +76,14 @@ class SiddhiFrames:
         """The rows of all outputs."""
         outputs, types = self.outputs, struct_types(self._spec, self.outputs)
         columns = columns_of_all(self._spec, outputs)
-        chosen = self._messages.where(F.col("output").isin(list(outputs)))
-        return chosen.mapInArrow(lambda batches: unpack_all(outputs, types, batches), columns)
+        messages = self._messages.where(F.col("output").isin(list(outputs)))
+        return messages.mapInArrow(lambda batches: unpack_all(outputs, types, batches), columns)
 
     def __getitem__(self, output: str) -> DataFrame:
         if output not in self.outputs:
             raise Misuse(f"there is no output {shown(output)}. Outputs: {', '.join(self.outputs)}")
-        chosen = self._messages.where(F.col("output") == output)
-        return chosen.mapInArrow(unpack_output, columns_of_output(self._spec, output))
+        messages = self._messages.where(F.col("output") == output)
+        return messages.mapInArrow(unpack_output, columns_of_output(self._spec, output))
 
     @property
     def late(self) -> DataFrame:
@@ -158,43 +158,43 @@ def siddhi(
         check_bool(argument, value)
     if not isinstance(output, str):
         optional_str_list("output", output)
-    given = _by_stream(frames, name)
-    _check_frames(given)
-    first = next(iter(given.values()))
+    frames_by_stream = _by_stream(frames, name)
+    _check_frames(frames_by_stream)
+    first = next(iter(frames_by_stream.values()))
     session = first.sparkSession
     streaming = first.isStreaming
-    if any(frame.isStreaming is not streaming for frame in given.values()):
+    if any(frame.isStreaming is not streaming for frame in frames_by_stream.values()):
         raise Misuse("frames: some are streams and some are batches. Give all as streams, or all as batches")
     inputs = [
         _input_frame(stream, frame, _column_of("time", time, stream), _column_of("key", key, stream))
-        for stream, frame in given.items()
+        for stream, frame in frames_by_stream.items()
     ]
     request = OperatorRequest(
         outputs=() if output is None else (output,) if isinstance(output, str) else tuple(output),
         nodes=nodes,
         order=order,
         delay=delay,
-        whole=late or errors,
+        all_attributes=late or errors,
         unsafe=unsafe,
         allow_scripts=allow_scripts,
         max_ahead=max_ahead,
     )
     spec = plan_operator(os.urandom(8).hex(), text, inputs, request)
-    _check_case(spec, given, session)
+    _check_case(spec, frames_by_stream, session)
     plain = isinstance(output, str | None) and not late and not errors
     names = [o for o, _ in spec.outputs]
     if plain:
         with _own_metrics(names):
-            translated = translate(spec, inputs, list(given.values()))
-        if translated is not None:
-            return translated
+            translation = translate(spec, inputs, list(frames_by_stream.values()))
+        if translation is not None:
+            return translation
     ship(session)
     _tell_of_compilation(session)
-    counted = [*names, LATE, ERRORS]
-    messages = _messages_of(spec, list(given.values()), session, delay)
+    counted_outputs = [*names, LATE, ERRORS]
+    messages = _messages_of(spec, list(frames_by_stream.values()), session, delay)
     with _own_metrics(names):
         messages = messages.observe(
-            f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted)
+            f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted_outputs)
         )
     if plain:
         return SiddhiFrames(spec, messages, names)[names[0]]
@@ -223,10 +223,10 @@ def _own_metrics(outputs: Sequence[str]) -> Iterator[None]:
     except PySparkException as error:
         if getattr(error, "getCondition", error.getErrorClass)() != "DUPLICATED_METRICS_NAME":
             raise
-        listed = " ".join(map(shown, outputs))
+        output_names = " ".join(map(shown, outputs))
         raise Misuse(
-            f"output: {listed} is also the output of a siddhi() that these frames come from, and the metrics of one "
-            "query have different names. Rename one of the streams"
+            f"output: {output_names} is also the output of a siddhi() that these frames come from, and the metrics of "
+            "one query have different names. Rename one of the streams"
         ) from None
 
 
@@ -254,8 +254,10 @@ def _check_frames(frames: Mapping[str, Any]) -> None:
     """Raises `Misuse` for a frame that is not one of Spark's."""
     for stream, frame in frames.items():
         if not isinstance(frame, DataFrame):
-            found = f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}"
-            raise Misuse(f"frames: Spark's DataFrame is expected for '{stream}', not {found}: spark.createDataFrame()")
+            type_name = f"{type(frame).__module__.partition('.')[0]}'s {type(frame).__name__}"
+            raise Misuse(
+                f"frames: Spark's DataFrame is expected for '{stream}', not {type_name}: spark.createDataFrame()"
+            )
 
 
 def _check_texts(what: str, value: Any, *, can_be_absent: bool = True) -> None:
@@ -282,22 +284,22 @@ def _check_case(spec: OperatorSpec, frames: Mapping[str, DataFrame], session: Sp
                 )
 
 
-def _column_of(what: str, given: str | Mapping[str, str] | None, stream: str) -> Any:
+def _column_of(what: str, argument: str | Mapping[str, str] | None, stream: str) -> Any:
     """The column for a stream of an argument that is one for all streams, or one for each."""
-    if not isinstance(given, Mapping):
-        return given
-    if stream not in given:
+    if not isinstance(argument, Mapping):
+        return argument
+    if stream not in argument:
         raise Misuse(f"{what}: there is no column for '{stream}'. Give one for each stream: {what}={{'{stream}': ...}}")
-    return given[stream]
+    return argument[stream]
 
 
 def _input_frame(stream: str, frame: DataFrame, time: str, key: str | None) -> InputFrame:
     fields = frame.schema.fields
-    marked = [f.name for f in fields if f.metadata and _WATERMARK in f.metadata]
+    watermark_column = next((f.name for f in fields if f.metadata and _WATERMARK in f.metadata), None)
     columns = {f.name: f.dataType.simpleString() for f in fields}
     if len(columns) < len(fields):
         raise Misuse(f"the frame of '{stream}' has two columns of one name. Rename one of them")
-    return InputFrame(stream, columns, time, key, frame.isStreaming, marked[0] if marked else None)
+    return InputFrame(stream, columns, time, key, frame.isStreaming, watermark_column)
 
 
 # ---------------------------------------------------------------------------------------------------------- frames
@@ -311,27 +313,27 @@ def _messages_of(
     read = [frame.select(*(F.col(f"`{c}`") for c in columns_read(spec, i))) for i, frame in enumerate(frames)]
     if spec.stateless:
         return _union(frame.mapInArrow(_stateless(spec, i), MESSAGES) for i, frame in enumerate(read))
-    packed = [frame.mapInArrow(_pack(spec, i, clock=not streaming), PACKED) for i, frame in enumerate(read)]
+    packed_frames = [frame.mapInArrow(_pack(spec, i, clock=not streaming), PACKED) for i, frame in enumerate(read)]
     if not streaming:
         # As many partitions as Spark finds good, each with several nodes.
-        by_node = _union(packed).repartition("node")
+        by_node = _union(packed_frames).repartition("node")
         place = ("node", "first", "task", "number") if spec.in_order else ("node", "task", "number")
         return by_node.sortWithinPartitions(*place).mapInArrow(_batch(spec), MESSAGES)
     _check_stream(session, spec)
-    timed = frames
+    watermarked_frames = frames
     if delay is not None and spec.in_order:
-        timed = [_with_watermark(frame, delay) for frame in packed]
+        watermarked_frames = [_with_watermark(frame, delay) for frame in packed_frames]
         # Spark itself would drop late messages by the column.
-        packed = [frame.drop(_AT) for frame in timed]
-    spec = replace(spec, delays=tuple(map(_delay_of, timed)) if spec.in_order else None)
+        packed_frames = [frame.drop(_AT) for frame in watermarked_frames]
+    spec = replace(spec, delays=tuple(map(_delay_of, watermarked_frames)) if spec.in_order else None)
     mode, processor = "EventTime" if spec.in_order else "None", OperatorProcessor.of(spec)
-    return _union(packed).groupBy("node").transformWithStateInPandas(processor, MESSAGES, "append", mode)
+    return _union(packed_frames).groupBy("node").transformWithStateInPandas(processor, MESSAGES, "append", mode)
 
 
-def _with_watermark(packed: DataFrame, delay: str) -> DataFrame:
+def _with_watermark(packed_rows: DataFrame, delay: str) -> DataFrame:
     """Packed rows under a watermark, on a column of its own."""
     try:
-        return packed.withColumn(_AT, F.timestamp_millis("last")).withWatermark(_AT, delay)
+        return packed_rows.withColumn(_AT, F.timestamp_millis("last")).withWatermark(_AT, delay)
     except PySparkException:
         raise Misuse(f"delay: {shown(delay)} is not a duration, such as '10 seconds'") from None
 

@@ -53,10 +53,10 @@ def main(address: str, arguments: list[str]) -> int | None:
         try:
             server.connect(address)
             request(server, arguments, dict(os.environb))
-            begun = server.recv(1)
+            start_byte = server.recv(1)
         except OSError:
             return None
-        if not begun:
+        if not start_byte:
             return None
         try:
             return ord(server.recv(1) or b"\1")

@@ -151,15 +151,15 @@ class _ForkServer:
 
     def __init__(self, listener: socket.socket, folder: Path) -> None:
         self.listener, self.folder = listener, folder
-        self.asked: dict[int, socket.socket] = {}
+        self.connections: dict[int, socket.socket] = {}
         self.hosts: dict[str, int] = {}
-        self.woken, self.waker = socket.socketpair()
-        self.woken.setblocking(False)
+        self.wake_reader, self.waker = socket.socketpair()
+        self.wake_reader.setblocking(False)
         self.waker.setblocking(False)
         signal.set_wakeup_fd(self.waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.selector = selectors.DefaultSelector()
-        for file in (sys.stdin, listener, self.woken):
+        for file in (sys.stdin, listener, self.wake_reader):
             self.selector.register(file, selectors.EVENT_READ)
 
     def serve(self) -> _ForkRequest | None:
@@ -167,15 +167,15 @@ class _ForkServer:
         while True:
             for key, _ in self.selector.select():
                 if key.fileobj is sys.stdin:
-                    for process in self.asked:
+                    for process in self.connections:
                         os.kill(process, signal.SIGTERM)
                     return None
                 if key.fileobj is self.listener:
                     if (request := self._take()) is not None:
                         return request
-                elif key.fileobj is self.woken:
+                elif key.fileobj is self.wake_reader:
                     self._reap()
-                elif key.data in self.asked:
+                elif key.data in self.connections:
                     os.kill(key.data, signal.SIGTERM)
                     self._forget(key.data)
 
@@ -204,12 +204,12 @@ class _ForkServer:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self.selector.close()
-            for file in (self.listener, self.woken, self.waker, *self.asked.values()):
+            for file in (self.listener, self.wake_reader, self.waker, *self.connections.values()):
                 file.close()
             return request
-        for held in request.files:
-            os.close(held)
-        self.asked[process] = connection
+        for descriptor in request.files:
+            os.close(descriptor)
+        self.connections[process] = connection
         self.selector.register(connection, selectors.EVENT_READ, process)
         with contextlib.suppress(OSError):
             request.connection.sendall(b"f")
@@ -219,8 +219,8 @@ class _ForkServer:
         """Forks the engine host of a name where it does not run. It listens before the worker is answered."""
         self._reap()
         if name in self.hosts:
-            for held in request.files:
-                os.close(held)
+            for descriptor in request.files:
+                os.close(descriptor)
             request.connection.close()
             return None
         (self.folder / name).unlink(missing_ok=True)
@@ -232,7 +232,7 @@ class _ForkServer:
                 ours.close()
                 request.arguments = [_HOST_MODULE, str(listener.detach()), str(lifeline.detach())]
                 return request
-        self.hosts[name] = next(reversed(self.asked))
+        self.hosts[name] = next(reversed(self.connections))
         request.connection.close()
         return None
 
@@ -246,18 +246,18 @@ class _ForkServer:
     def _reap(self) -> None:
         """Report the ends of processes."""
         with contextlib.suppress(BlockingIOError):
-            while self.woken.recv(64):
+            while self.wake_reader.recv(64):
                 pass
         with contextlib.suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                process, status = ended
-                if process in self.asked:
+            while (child_exit := os.waitpid(-1, os.WNOHANG))[0]:
+                process, status = child_exit
+                if process in self.connections:
                     with contextlib.suppress(OSError):
-                        self.asked[process].sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+                        self.connections[process].sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
                     self._forget(process)
 
     def _forget(self, process: int) -> None:
-        connection = self.asked.pop(process)
+        connection = self.connections.pop(process)
         self.selector.unregister(connection)
         connection.close()
         for name in [n for n, host in self.hosts.items() if host == process]:
@@ -265,7 +265,7 @@ class _ForkServer:
             (self.folder / name).unlink(missing_ok=True)
 
 
-def main(file: int, own: str) -> None:
+def main(file: int, folder: str) -> None:
     """The server, and in the end every process that it forks."""
     with socket.socket(fileno=file) as listener:
         for module in _IMPORTED:
@@ -274,10 +274,10 @@ def main(file: int, own: str) -> None:
         gc.collect()
         gc.freeze()  # existing objects stay, and their pages are shared
         apply_limit()
-        hosts.folder = Path(own)
+        hosts.folder = Path(folder)
         request = _ForkServer(listener, hosts.folder).serve()
     if request is None:
-        shutil.rmtree(own, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     else:
         request.run()
 

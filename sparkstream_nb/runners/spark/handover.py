@@ -46,8 +46,8 @@ class CommittedUpTo:
         files and Spark's checkpoint give the same.
         """
         try:
-            found = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
-            return CommittedUpTo(int(found["batch"]), int(found["last"]))
+            note = json.loads((home / _TAKEN).read_text(encoding="utf-8"))
+            return CommittedUpTo(int(note["batch"]), int(note["last"]))
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return CommittedUpTo()
 
@@ -72,8 +72,8 @@ def _files(home: Path, shared: Shared | None) -> FileStore:
 
 
 def _list_handed_over(files: FileStore) -> list[int]:
-    found = (name.partition(".") for name in files.names(_HANDED))
-    return [int(number) for number, _, ending in found if ending == "arrows" and number.isdecimal()]
+    name_parts = (name.partition(".") for name in files.names(_HANDED))
+    return [int(number) for number, _, ending in name_parts if ending == "arrows" and number.isdecimal()]
 
 
 def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], None]:
@@ -109,16 +109,18 @@ class ConnectIntake:
 
     def __init__(self, home: Path, shared: Shared | None, commit: Commit) -> None:
         self.files, self.commit = _files(home, shared), commit
-        self.taken, self._own = CommittedUpTo.of(home), LocalFiles(home)
-        done = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: later batches are left
+        self.position, self._home_files = CommittedUpTo.of(home), LocalFiles(home)
+        checkpoint_position = CommittedUpTo(*SparkCheckpoint.of(home, shared).done())  # first: later batches are left
         self._polling = _POLLING_SECONDS if shared is None else _POLLING_SHARED_SECONDS
         self.files.put(f"{_HANDED}/.there", b"")
-        handed = _list_handed_over(self.files)
-        self.files.remove(*(_name(number) for number in handed if number <= self.taken.batch))
+        batch_numbers = _list_handed_over(self.files)
+        self.files.remove(*(_name(number) for number in batch_numbers if number <= self.position.batch))
         waiting = left(home, shared)
-        if not waiting and done.batch > self.taken.batch:  # Spark's driver was in the owner's process meanwhile
-            self.taken = done
-        self.next = min(waiting, default=self.taken.batch + 1)
+        if (
+            not waiting and checkpoint_position.batch > self.position.batch
+        ):  # Spark's driver was in the owner's process meanwhile
+            self.position = checkpoint_position
+        self.next = min(waiting, default=self.position.batch + 1)
         self.failure: Exception | None = None
         self._lock = threading.Lock()
         self._ending = threading.Event()
@@ -129,8 +131,8 @@ class ConnectIntake:
         with self._lock:
             while self.files.has(name := _name(self.next)):
                 self.commit.commit(from_table(from_ipc(self.files.get(name))), self.next)
-                self.taken = CommittedUpTo(self.next, max(self.taken.last, self.commit.progress.last))
-                self._own.put(_TAKEN, json.dumps(asdict(self.taken)).encode())
+                self.position = CommittedUpTo(self.next, max(self.position.last, self.commit.progress.last))
+                self._home_files.put(_TAKEN, json.dumps(asdict(self.position)).encode())
                 self.next += 1
                 self.files.remove(name)
 

@@ -38,15 +38,15 @@ class _State:
         self._line = line
 
     def version(self) -> tuple[str, str] | None:
-        found: tuple[str, str] | None = self._ask("version")
-        return found
+        value: tuple[str, str] | None = self._ask("version")
+        return value
 
     def set_version(self, version: str, digests: str) -> None:
         self._ask("set_version", version, digests)
 
     def piece(self, digest: str) -> bytes | None:
-        found: bytes | None = self._ask("piece", digest)
-        return found
+        value: bytes | None = self._ask("piece", digest)
+        return value
 
     def put_piece(self, digest: str, piece: bytes) -> None:
         self._ask("put_piece", digest, piece)
@@ -56,10 +56,10 @@ class _State:
 
     def _ask(self, method: str, *arguments: Any) -> Any:
         self._line.send((STATE, method, arguments))
-        good, found = self._line.receive()
+        good, answer = self._line.receive()
         if not good:
-            raise pickle.loads(found)
-        return found
+            raise pickle.loads(answer)
+        return answer
 
 
 class Host:
@@ -79,10 +79,10 @@ class Host:
         waits.register(self.listener, select.POLLIN)
         waits.register(self.lifeline, 0)  # poll always tells of its end
         while True:
-            found = dict(waits.poll(1000 * IDLE_SECONDS))
-            if self.lifeline.fileno() in found or (not found and self._may_end()):
+            events = dict(waits.poll(1000 * IDLE_SECONDS))
+            if self.lifeline.fileno() in events or (not events and self._may_end()):
                 return
-            if found:
+            if events:
                 connection, _ = self.listener.accept()
                 line = Line(connection)
                 try:
@@ -98,14 +98,14 @@ class Host:
         """Work for a worker; returns whether the host may continue."""
         # Before it says so, a worker that it cannot work for asks for another host; from then on both end together.
         try:
-            digest, key, given = line.receive()
+            digest, key, columns = line.receive()
             line.send((BEGUN, digest != self._digest))
             data = line.receive() if digest != self._digest else None
         except GONE:
             return True
         self._works_for = connection
         threading.Thread(target=self._watch, args=(connection, connection.dup()), daemon=True).start()
-        kind, what = self._work_off(line, digest, data, key, given)
+        kind, what = self._work_off(line, digest, data, key, columns)
         self._works_for = None
         with contextlib.suppress(OSError):  # the worker has died just now
             line.send((kind, what))
@@ -113,27 +113,27 @@ class Host:
         return False
 
     def _work_off(
-        self, line: Line, digest: bytes, data: bytes | None, key: int, given: Columns
+        self, line: Line, digest: bytes, data: bytes | None, key: int, columns: Columns
     ) -> tuple[str, Columns | bytes]:
         """The results, or the error, pickled. `data`: the work, if it has changed."""
         try:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest
             assert self._work is not None
-            found = process_entries(self._work, _State(line), key, result_rows.from_columns(given))
-            for row in found:
+            rows = process_entries(self._work, _State(line), key, result_rows.from_columns(columns))
+            for row in rows:
                 if isinstance(row, result_rows.NodeDone):
                     self._sizes[key] = row.report.state_bytes
-            return DONE, result_rows.to_columns(found)
+            return DONE, result_rows.to_columns(rows)
         except BaseException as error:
             return RAISED, pack_error(error)
 
-    def _watch(self, connection: socket.socket, own: socket.socket) -> None:
+    def _watch(self, connection: socket.socket, connection_copy: socket.socket) -> None:
         """Ends this process when the worker, or the server, dies while it works for that worker. Waits on a copy of the
         connection, which the loop cannot close."""
-        with own:
+        with connection_copy:
             waits = select.poll()
-            for end in (own, self.lifeline):
+            for end in (connection_copy, self.lifeline):
                 waits.register(end, 0)
             waits.poll()
             if self._works_for is connection:

@@ -94,8 +94,8 @@ def pack_error(error: BaseException, other: type[Exception] = RuntimeError) -> b
     """An error, pickled; where that does not preserve it, one of class `other` with its text."""
     with contextlib.suppress(Exception):
         data = pickle.dumps(error)
-        found = pickle.loads(data)
-        if type(found) is type(error) and str(found) == str(error):
+        restored_error = pickle.loads(data)
+        if type(restored_error) is type(error) and str(restored_error) == str(error):
             return data
     return pickle.dumps(other(f"{type(error).__name__}: {error}"))
 
@@ -105,14 +105,14 @@ def prefix(run: str) -> str:
     return f"h{hashlib.blake2b(run.encode(), digest_size=6).hexdigest()}-"
 
 
-def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, given: Columns) -> Columns | None:
+def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, columns: Columns) -> Columns | None:
     """The results of a node's entries, which the host of the partition works on; None if no host can be had, and
     nothing was done. Raises the errors that are raised in the host."""
     if folder is None or not work.keep:
         return None
     name = f"{prefix(work.run)}{partition}"
-    for tried in range(_TRIES):
-        if tried:
+    for attempt in range(_TRIES):
+        if attempt:
             time.sleep(_PAUSE)
         try:
             connection = _connect_to_host(folder, name)
@@ -120,12 +120,12 @@ def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, g
             continue
         line = Line(connection)
         try:
-            line.send((work.digest, key, given))
-            begun, wants = line.receive()
+            line.send((work.digest, key, columns))
+            kind, wants = line.receive()
         except GONE:  # it was about to end, and has done nothing
             line.close()
             continue
-        assert begun == BEGUN
+        assert kind == BEGUN
         try:
             return _serve_host(line, work.data if wants else None, state)
         finally:
@@ -171,8 +171,8 @@ def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
         _die()
     if kind == RAISED:
         raise pickle.loads(what[0])
-    found: Columns = what[0]
-    return found
+    columns: Columns = what[0]
+    return columns
 
 
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:

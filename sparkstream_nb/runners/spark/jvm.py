@@ -44,8 +44,8 @@ _NOT_ON_WINDOWS = (
 _DEAF = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]
 
 _lock = threading.Lock()
-_ahead: Jvm | None = None
-_settled = False
+_early_jvm: Jvm | None = None
+_is_settled = False
 """True if it is known on which Spark this process runs."""
 
 
@@ -58,7 +58,7 @@ class Jvm:
         """
         if WINDOWS:
             raise SparkUnavailable(_NOT_ON_WINDOWS)
-        self.master, self.asked = master, _launch_settings(master, settings, environment)
+        self.master, self.launch_settings = master, _launch_settings(master, settings, environment)
         java = find_java()
         folder = temporary("spark")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -73,15 +73,15 @@ class Jvm:
             *compiler_options(master, settings, {**os.environ, **environment}),
             settings.get(_OPTIONS, ""),
         ]
-        own = {"spark.local.dir": str(folder)} if master.startswith("local") else {}
-        given = {"spark.master": master, **own, **settings, _OPTIONS: " ".join(options).strip()}
-        self.log, self._told = folder / "log", folder / "connection"
+        folder_settings = {"spark.local.dir": str(folder)} if master.startswith("local") else {}
+        all_settings = {"spark.master": master, **folder_settings, **settings, _OPTIONS: " ".join(options).strip()}
+        self.log, self._connection_file = folder / "log", folder / "connection"
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
                     *_DEAF,
                     str(spark / "bin" / "spark-submit"),
-                    *(word for name, value in given.items() for word in ("--conf", f"{name}={value}")),
+                    *(word for name, value in all_settings.items() for word in ("--conf", f"{name}={value}")),
                     *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")),
                 ],
                 stdin=subprocess.PIPE,  # its end is this process's end
@@ -92,7 +92,7 @@ class Jvm:
                     **os.environ,
                     **environment,
                     "JAVA_HOME": str(java.home),
-                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._told),
+                    "_PYSPARK_DRIVER_CONN_INFO_PATH": str(self._connection_file),
                 },
             )
 
@@ -101,13 +101,13 @@ class Jvm:
         from pyspark.java_gateway import launch_gateway
         from pyspark.serializers import UTF8Deserializer, read_int
 
-        while not self._told.exists():
+        while not self._connection_file.exists():
             if self.process.poll() is not None:
                 why = "".join(f"\n  {line}" for line in self._last_lines())
                 raise SparkUnavailable(f"Spark did not start on {self.master}: its Java ended at once.{why}")
             time.sleep(0.02)
-        with self._told.open("rb") as told:
-            port, secret = read_int(told), UTF8Deserializer().loads(told)
+        with self._connection_file.open("rb") as file:
+            port, secret = read_int(file), UTF8Deserializer().loads(file)
         with change_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             gateway = launch_gateway()
         gateway.proc = self.process
@@ -126,41 +126,44 @@ class Jvm:
 def compiler_options(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> list[str]:
     """Options for how a JVM compiles: with its first compiler alone where it does all the work of a session on this
     machine, and the user chose no options."""
-    chosen = _OPTIONS in settings or any(environment.get(name) for name in _CHOSEN)
-    return [] if chosen or not master.startswith("local") else [_FIRST_COMPILER]
+    has_user_options = _OPTIONS in settings or any(environment.get(name) for name in _CHOSEN)
+    return [] if has_user_options or not master.startswith("local") else [_FIRST_COMPILER]
 
 
 def begin() -> None:
     """Begins the JVM of a session on this machine as it is by default, if none runs. Takes half a second."""
-    global _ahead
+    global _early_jvm
     with _lock, contextlib.suppress(SparkUnavailable, OSError):
-        if _ahead is None and not _settled and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        if _early_jvm is None and not _is_settled and "PYSPARK_GATEWAY_PORT" not in os.environ:
             master = local_master()
-            _ahead = Jvm(master, *of_session(master, defaults()))
+            _early_jvm = Jvm(master, *of_session(master, defaults()))
 
 
 def taken(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> Jvm:
     """The JVM that was begun where it was for the same, else a new one. Raises SparkUnavailable as `Jvm` does."""
-    begun = _settle()
-    if begun is not None:
-        if begun.asked == _launch_settings(master, settings, environment) and begun.process.poll() is None:
-            return begun
-        begun.end()
+    early_jvm = _settle()
+    if early_jvm is not None:
+        if (
+            early_jvm.launch_settings == _launch_settings(master, settings, environment)
+            and early_jvm.process.poll() is None
+        ):
+            return early_jvm
+        early_jvm.end()
     return Jvm(master, settings, environment)
 
 
 def drop() -> None:
     """End the JVM that was begun and is not needed."""
-    begun = _settle()
-    if begun is not None:
-        begun.end()
+    early_jvm = _settle()
+    if early_jvm is not None:
+        early_jvm.end()
 
 
 def _settle() -> Jvm | None:
-    global _ahead, _settled
+    global _early_jvm, _is_settled
     with _lock:
-        begun, _ahead, _settled = _ahead, None, True
-    return begun
+        early_jvm, _early_jvm, _is_settled = _early_jvm, None, True
+    return early_jvm
 
 
 def _launch_settings(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> object:
@@ -171,12 +174,12 @@ def _launch_settings(master: str, settings: Mapping[str, str], environment: Mapp
 @contextlib.contextmanager
 def change_environment(environment: Mapping[str, str]) -> Iterator[None]:
     """Set `environment` in this process, and restore the former values afterwards."""
-    former = {name: os.environ.get(name) for name in environment}
+    former_values = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:
         yield
     finally:
-        for name, value in former.items():
+        for name, value in former_values.items():
             if value is None:
                 os.environ.pop(name, None)
             else:

@@ -20,9 +20,9 @@ _GROUP = Path("/sys/fs/cgroup/memory.max")
 
 def limit() -> int | None:
     """Bytes; None if neither the variable nor the system tells. Raises `Misuse` if the variable is no size."""
-    own = os.environ.get(VARIABLE)
-    if own:
-        return bytes_of(VARIABLE, own)
+    text = os.environ.get(VARIABLE)
+    if text:
+        return bytes_of(VARIABLE, text)
     memory = memory_of_machine()
     if memory is None:
         return None

@@ -18,15 +18,15 @@ from ..operator.packing import PackedRows
 @lru_cache(maxsize=16)
 def _unpickle(spec: bytes) -> OperatorSpec:
     """An operator, unpickled once in each process."""
-    found: OperatorSpec = pickle.loads(spec)
-    return found
+    operator: OperatorSpec = pickle.loads(spec)
+    return operator
 
 
 def work_on_messages(
     spec: bytes, state: NodeState, key: int, messages: Sequence[tuple[Any, ...]], watermark: int
 ) -> tuple[pd.DataFrame, int | None, int | None]:
     """The messages of a node's outputs, and its timer (ms) as it was and as it has to be."""
-    found = work_micro_batch(_unpickle(spec), state, key, [PackedRows(*row) for row in messages], watermark)
+    result = work_micro_batch(_unpickle(spec), state, key, [PackedRows(*row) for row in messages], watermark)
     # Texts as objects: pyspark cannot take the strings that pandas 3 makes of them.
-    frame = pd.DataFrame(found.messages, columns=["output", "events", "rows"], dtype=object)
-    return frame, found.former_timer, found.timer
+    frame = pd.DataFrame(result.messages, columns=["output", "events", "rows"], dtype=object)
+    return frame, result.former_timer, result.timer

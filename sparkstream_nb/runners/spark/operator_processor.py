@@ -39,8 +39,8 @@ class OperatorProcessor(StatefulProcessor):
         self.state = SparkNodeState(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
-        found = [row for frame in rows for row in zip(*(frame[c].tolist() for c in _COLUMNS), strict=True)]
-        yield from self._work(node_key(key), found, timerValues)
+        messages = [row for frame in rows for row in zip(*(frame[c].tolist() for c in _COLUMNS), strict=True)]
+        yield from self._work(node_key(key), messages, timerValues)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:
         yield from self._work(node_key(key), [], timerValues)
@@ -49,10 +49,10 @@ class OperatorProcessor(StatefulProcessor):
         from .operator_frames import work_on_messages
 
         watermark = timer.getCurrentWatermarkInMs() if self.in_order else 0
-        frame, former, now = work_on_messages(self.spec, self.state, key, messages, watermark)
-        if former != now:
-            if former is not None:
-                self.handle.deleteTimer(former)
+        frame, former_timer, now = work_on_messages(self.spec, self.state, key, messages, watermark)
+        if former_timer != now:
+            if former_timer is not None:
+                self.handle.deleteTimer(former_timer)
             if now is not None:
                 self.handle.registerTimer(now)
         yield frame

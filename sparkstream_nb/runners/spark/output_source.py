@@ -156,12 +156,12 @@ class OutputStreamReader(DataSourceStreamReader):
         """The last committed micro-batch. Raises SparkStreamError if `start` is of another run, or the folder is not
         there."""
         if start is None:
-            begins = reached = self._first_batch()
+            begins = last_batch = self._first_batch()
         else:
             self._check_run(start)
-            reached = start["batch"]
-            begins = reached if start.get("initial") else start["begin"]
-        return {"run": self.spec.run, "batch": max(self.spec.open().last_committed(), reached), "begin": begins}
+            last_batch = start["batch"]
+            begins = last_batch if start.get("initial") else start["begin"]
+        return {"run": self.spec.run, "batch": max(self.spec.open().last_committed(), last_batch), "begin": begins}
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Raises SparkStreamError if outputs between the offsets are no longer kept, or are of another run."""
@@ -183,23 +183,23 @@ class OutputStreamReader(DataSourceStreamReader):
         return _read_task(self.spec, partition)
 
 
-def session_for_frames(given: object, of_app: SparkSession | None) -> SparkSession:
-    """The session of an app's frames: the one that is `given`, else the app's, else the running one or a new one.
+def session_for_frames(user_session: object, of_app: SparkSession | None) -> SparkSession:
+    """The session of an app's frames: the `user_session`, else the app's, else the running one or a new one.
 
     Raises `Misuse` if something else is given, and SparkUnavailable for a Spark that is too old, cannot be had, or
     whose workers lack this package.
     """
     check_installed()
-    if given is not None and not (hasattr(given, "readStream") and hasattr(given, "dataSource")):
-        raise Misuse(f"session is a session of Spark's, not {shown(given)}")
-    session: Any = given or of_app or spark_session()
+    if user_session is not None and not (hasattr(user_session, "readStream") and hasattr(user_session, "dataSource")):
+        raise Misuse(f"session is a session of Spark's, not {shown(user_session)}")
+    session: Any = user_session or of_app or spark_session()
     check_version(session.version)
     ship(session)
     if not hasattr(session, _REGISTERED):
         session.dataSource.register(OutputSource)
         setattr(session, _REGISTERED, True)
-    found: SparkSession = session
-    return found
+    frames_session: SparkSession = session
+    return frames_session
 
 
 def stream_frame(session: SparkSession, spec: OutputFrameSpec) -> DataFrame:

@@ -50,7 +50,7 @@ class Planners:
         self._jvm = jvm
         self._lock = threading.Lock()
         self._threads: list[Any] = []
-        self._noted: list[tuple[Any, Any]] = []
+        self._selectors: list[tuple[Any, Any]] = []
         """(the socket that Spark listened on, the selector), both Java's."""
         self._blocker: Any = None
         self._listener = unix_socket()
@@ -72,10 +72,10 @@ class Planners:
         """Closes the selectors that Spark no longer waits in."""
         with self._lock, contextlib.suppress(*CHANGED):
             self._threads = [thread for thread in self._threads if thread.isAlive()]
-            for noted in list(self._noted):
-                channel, selector = noted
+            for pair in list(self._selectors):
+                channel, selector = pair
                 if not channel.isOpen():
-                    self._noted.remove(noted)
+                    self._selectors.remove(pair)
                     selector.close()
 
     def end(self) -> None:
@@ -121,7 +121,7 @@ class Planners:
             channel = keys.next().channel()
             if str(channel.getLocalAddress().toString()).endswith(address):
                 with self._lock:
-                    self._noted.append((channel, selector))
+                    self._selectors.append((channel, selector))
                 return True
         return False
 

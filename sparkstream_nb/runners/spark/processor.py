@@ -31,15 +31,15 @@ class SparkNodeState:
         self._pieces = handle.getMapState("pieces", "digest string", "bytes binary")
 
     def version(self) -> tuple[str, str] | None:
-        found = self._version.get()
-        return None if found is None else (found[0], found[1])
+        value = self._version.get()
+        return None if value is None else (value[0], value[1])
 
     def set_version(self, version: str, digests: str) -> None:
         self._version.update((version, digests))
 
     def piece(self, digest: str) -> bytes | None:
-        found = self._pieces.getValue((digest,))
-        return None if found is None else bytes(found[0])
+        value = self._pieces.getValue((digest,))
+        return None if value is None else bytes(value[0])
 
     def put_piece(self, digest: str, piece: bytes) -> None:
         self._pieces.updateValue((digest,), (piece,))

@@ -15,9 +15,9 @@ CHANGED = (Py4JError, OSError, TypeError, AttributeError)
 
 def field_of(class_: Any, name: str) -> Any:
     """The field that a Java class itself declares, made readable. Raises the exceptions in `CHANGED`."""
-    found = class_.getDeclaredField(name)
-    found.setAccessible(True)
-    return found
+    field = class_.getDeclaredField(name)
+    field.setAccessible(True)
+    return field
 
 
 def value_of(thing: Any, name: str) -> Any:

@@ -29,7 +29,7 @@ _STATE = "org.apache.spark.sql.execution.streaming.state"
 _MONITOR = "Idle Worker Monitor"
 _COLLECT_EVERY = 20
 """Queries that end between two collections of this process's garbage, each of which takes 0.1 s or so."""
-_ended = itertools.count(1)
+_query_numbers = itertools.count(1)
 
 
 def here(session: SparkSession) -> bool:
@@ -83,7 +83,7 @@ def collect() -> None:
     query with its plan. Py4J's references are in cycles, as soon as a method was called. Python collects those that
     have been there for long only when a quarter more objects have come, which here is thousands of queries later.
     """
-    if next(_ended) % _COLLECT_EVERY == 0:
+    if next(_query_numbers) % _COLLECT_EVERY == 0:
         gc.collect()
 
 
@@ -94,7 +94,7 @@ class Runners:
     released.
     """
 
-    found: list[tuple[Any, Any, Any]] = field(default_factory=list)
+    processes: list[tuple[Any, Any, Any]] = field(default_factory=list)
 
     @staticmethod
     def of(session: SparkSession) -> Runners:
@@ -102,13 +102,13 @@ class Runners:
         runners = Runners()
         if here(session):
             with contextlib.suppress(*CHANGED):
-                runners.found = list(_runners(session._jvm))
+                runners.processes = list(_runners(session._jvm))
         return runners
 
     def release(self) -> None:
         """Release the objects of processes that have ended."""
         with contextlib.suppress(*CHANGED):
-            for thread, worker, process in self.found:
+            for thread, worker, process in self.processes:
                 if process is None:
                     thread.interrupt()
                 elif not process.isAlive():
@@ -169,11 +169,11 @@ def _drop(port: int) -> None:
     """
     client = _gateway().java_gateway_server.getCallbackClient()
     of_client = client.getClass().getSuperclass()
-    kept = field_of(of_client, "connections").get(client)
+    connection_list = field_of(of_client, "connections").get(client)
     lock = field_of(of_client, "lock").get(client)
     lock.lock()
     try:
-        connections = kept.iterator()
+        connections = connection_list.iterator()
         while connections.hasNext():
             connection = connections.next()
             end = connection.getSocket()

@@ -72,11 +72,11 @@ def ship(session: SparkSession) -> None:
     local = not is_remote(session) and str(holder.master).startswith("local")
     if local:
         _check_python(holder)
-    elif (found := _seen_by_a_worker(session)) != fingerprint():
+    elif (worker_fingerprint := _seen_by_a_worker(session)) != fingerprint():
         if is_remote(session):
             raise SparkUnavailable(
-                f"The Python of the Spark Connect server {'has another' if found else 'lacks this'} version of "
-                f"sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
+                f"The Python of the Spark Connect server {'has another' if worker_fingerprint else 'lacks this'} "
+                f"version of sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
             )
         folder = temporary("ship")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -96,10 +96,10 @@ def _check_python(context: SparkContext) -> None:
         return
     look = "import importlib.util as u, sys; sys.exit(u.find_spec('sparkstream_nb') is None and 3)"
     path = os.pathsep.join(filter(None, [*_sent_files(context), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run([python, "-c", look], env={**os.environ, "PYTHONPATH": path}, check=False)
-    if done.returncode == 3 and not _is_chosen(context):
+    process = subprocess.run([python, "-c", look], env={**os.environ, "PYTHONPATH": path}, check=False)
+    if process.returncode == 3 and not _is_chosen(context):
         context.pythonExec = sys.executable
-    elif done.returncode == 3:
+    elif process.returncode == 3:
         raise SparkUnavailable(
             f"Spark's workers run {python}, which has no sparkstream_nb. "
             f"Before Spark starts: os.environ['PYSPARK_PYTHON'] = {sys.executable!r}"
@@ -124,18 +124,18 @@ def open_sibling(session: SparkSession) -> SparkSession:
     """A session of its own on the same Spark, whose workers have this package."""
     ship(session)
     remote = is_remote(session)
-    own = session.newSession() if not remote or NEW_SESSION_OVER_CONNECT.in_(__version__) else _further(session)
+    sibling = session.newSession() if not remote or NEW_SESSION_OVER_CONNECT.in_(__version__) else _further(session)
     if remote:
-        tame(own)
-    return own
+        tame(sibling)
+    return sibling
 
 
 def _further(session: Any) -> SparkSession:
     """A further session of Connect, as `newSession` makes it."""
     from pyspark.sql.connect.session import SparkSession as Remote
 
-    own: Any = Remote.builder.channelBuilder(session.client._builder).create()
-    return own
+    new_session: Any = Remote.builder.channelBuilder(session.client._builder).create()
+    return new_session
 
 
 def fingerprint() -> str:
@@ -156,9 +156,9 @@ def _seen_by_a_worker(session: SparkSession) -> str:
             try:
                 from sparkstream_nb.runners.spark.remote import fingerprint
 
-                found = fingerprint()
+                worker_fingerprint = fingerprint()
             except ImportError:
-                found = ""
-            yield pyarrow.RecordBatch.from_pydict({"found": [found]})
+                worker_fingerprint = ""
+            yield pyarrow.RecordBatch.from_pydict({"found": [worker_fingerprint]})
 
     return str(session.range(0, 1, 1, 1).mapInArrow(look, "found string").toArrow()["found"][0])

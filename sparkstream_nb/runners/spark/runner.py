@@ -119,25 +119,25 @@ class SparkRunner:
         self.commits_here = self.intake is None
         self.query: StreamingQuery | None = None
         self._callback: Callback | None = None
-        self._released = True
+        self._is_released = True
         self._stopping = threading.Lock()
         self._ran = -_KNOWN_SECONDS
         """When the query was seen to run (s, of the monotonic clock)."""
 
-    def begin(self, care: BatchCare) -> None:
-        if self.query is not None and not self._released:
+    def begin(self, instructions: BatchCare) -> None:
+        if self.query is not None and not self._is_released:
             with contextlib.suppress(PySparkException, *_GONE):
                 self._release(self.query, Runners.of(self.session))
         inbox, outputs = self.home / "inbox", self.home / "outputs"
         job, keys = self.job, self.layout.keys
-        app = app_of(keys, job.specs, job.schemas, outputs=str(outputs), care=care)
+        app = app_of(keys, job.specs, job.schemas, outputs=str(outputs), instructions=instructions)
         options = options_of(inbox, [app], job.rows, job.retention)
         specs = dict(zip(keys, job.specs, strict=True))
         shared = None
         if self.mirror is not None:
             shared = self.mirror.shared
             options |= options_at(shared, self.mirror.prepare(pickle.dumps([app])))
-        processor = NodeProcessor(NodeWork(job.run, specs, inbox, outputs, care=care, shared=shared))
+        processor = NodeProcessor(NodeWork(job.run, specs, inbox, outputs, instructions=instructions, shared=shared))
         forget_resting(inbox)
         # A query that is still ending, or that was handed over and not taken in, may name such files.
         if not self._runs():
@@ -153,7 +153,7 @@ class SparkRunner:
         try:
             self.query = self._query(options, processor, each)
             begun(self.session, self.query)
-            self._callback, self._released = callback, False
+            self._callback, self._is_released = callback, False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {self._cause(str(error))}") from error
         except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
@@ -191,10 +191,10 @@ class SparkRunner:
     @property
     def active(self) -> bool:
         if time.monotonic() > self._ran + _KNOWN_SECONDS:  # every event that is sent asks, and Spark takes its time
-            asked = time.monotonic()
+            checked_at = time.monotonic()
             if not self._runs():
                 return False
-            self._ran = asked
+            self._ran = checked_at
         return self.intake is None or self.intake.failure is None
 
     def _runs(self) -> bool:
@@ -226,7 +226,7 @@ class SparkRunner:
             self.settle()
             hosts.end(forks.folder(), self.job.run)
             return True
-        done = threading.Event()
+        end_event = threading.Event()
 
         def end() -> None:
             try:
@@ -237,22 +237,22 @@ class SparkRunner:
                     self._release(query, runners)
             finally:
                 self._stopping.release()
-                done.set()
+                end_event.set()
 
         def cancel() -> None:
             """Spark cancels the jobs that it sees; the commit's, begun in a thread of its own, may come after that."""
-            while not done.wait(_CANCEL_SECONDS):
+            while not end_event.wait(_CANCEL_SECONDS):
                 cancel_jobs(self.session, str(query.runId))
 
         if not self._stopping.acquire(timeout=timeout):
             return False  # it is being stopped
         for target in (end, cancel):
             threading.Thread(target=target, name=f"stop-{self.name}", daemon=True).start()
-        return done.wait(timeout)
+        return end_event.wait(timeout)
 
     def _release(self, query: StreamingQuery, runners: Runners) -> None:
         """Free what Spark keeps for a query that has ended."""
-        self._released = True
+        self._is_released = True
         hosts.end(forks.folder(), self.job.run)
         release(self.session, query, self.checkpoint.where, self.layout.partitions)
         runners.release()
@@ -288,7 +288,7 @@ class SparkRunner:
     def last_commit(self) -> tuple[int, int]:  # over Connect the last batch taken in; `begin` continues with the rest
         if self.intake is None:
             return self.checkpoint.done()
-        return self.intake.taken.batch, self.intake.taken.last
+        return self.intake.position.batch, self.intake.position.last
 
 
 def cancel_jobs(session: SparkSession, run: str) -> None:

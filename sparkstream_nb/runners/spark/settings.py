@@ -69,15 +69,16 @@ def _resource_managers() -> list[tuple[str, int]]:
         raise OSError("HADOOP_CONF_DIR is not set, the folder with yarn-site.xml")
     file = Path(folder) / "yarn-site.xml"
     try:
-        found = ElementTree.parse(file).getroot()
+        root = ElementTree.parse(file).getroot()
     except ElementTree.ParseError as error:
         raise OSError(f"{file} is not XML: {error}") from None
-    given = {p.findtext("name", "").strip(): p.findtext("value", "").strip() for p in found.iter("property")}
-    names = [f".{name.strip()}" for name in given.get("yarn.resourcemanager.ha.rm-ids", "").split(",") if name.strip()]
+    properties = {p.findtext("name", "").strip(): p.findtext("value", "").strip() for p in root.iter("property")}
+    ids = properties.get("yarn.resourcemanager.ha.rm-ids", "")
+    names = [f".{name.strip()}" for name in ids.split(",") if name.strip()]
     out = []
     for name in names or [""]:
-        host = given.get(f"yarn.resourcemanager.hostname{name}", "")
-        place = urlsplit(f"//{given.get(f'yarn.resourcemanager.address{name}') or host}")
+        host = properties.get(f"yarn.resourcemanager.hostname{name}", "")
+        place = urlsplit(f"//{properties.get(f'yarn.resourcemanager.address{name}') or host}")
         if place.hostname and "$" not in place.netloc:
             out.append((place.hostname, place.port or 8032))
     return out
@@ -121,14 +122,14 @@ def private_settings(master: str, folder: Path) -> dict[str, str]:
     """
     if not _LOCAL.fullmatch(master):
         return {}  # a cluster has its own
-    own = folder.stat().st_mode & 0o077 == 0 and len(os.fsencode(folder)) <= _LONGEST_FOLDER
+    is_private = folder.stat().st_mode & 0o077 == 0 and len(os.fsencode(folder)) <= _LONGEST_FOLDER
     sockets = {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
-    return {"spark.authenticate": "true", **(sockets if own else {})}
+    return {"spark.authenticate": "true", **(sockets if is_private else {})}
 
 
 def own_spark() -> Path:
     """Home of the Spark that is installed with this package. Raises SparkUnavailable if there is none."""
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise SparkUnavailable(NO_SPARK)
-    return Path(found.origin).parent
+    return Path(spec.origin).parent

@@ -30,7 +30,7 @@ _CONNECT_SECONDS = 10
 _WAYS_OUT = "Start the cluster, or correct the address; without a master the app runs on this machine"
 _STATE_MESSAGES = "pyspark.sql.streaming.proto.StateMessage_pb2"
 _lock = threading.RLock()
-_connected: tuple[str, SparkSession] | None = None
+_remote_session: tuple[str, SparkSession] | None = None
 
 
 def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None = None) -> SparkSession:
@@ -68,8 +68,8 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
 
 def _find_running() -> tuple[str, SparkSession] | None:
     """The session of this process, made by any code in any thread, with its master or Connect address."""
-    if _connected is not None and not _connected[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
-        return _connected
+    if _remote_session is not None and not _remote_session[1].is_stopped:  # type: ignore[attr-defined]  # Connect's own
+        return _remote_session
     context = SparkContext._active_spark_context
     if context is None or _has_stopped(context):
         return None
@@ -92,7 +92,7 @@ def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
-    global _connected
+    global _remote_session
     check_connect(__version__, "this pyspark")
     try:
         _reach(address)
@@ -106,7 +106,7 @@ def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
     except Exception as error:  # gRPC's errors have no common base with Spark's
         raise SparkUnavailable(f"No Spark Connect server answered at {address}: {_first_line(error)}") from error
     check_connect(version, f"the server at {address}")
-    _connected = address, session
+    _remote_session = address, session
     return session
 
 
@@ -168,8 +168,8 @@ def check_protobuf() -> None:
     except Exception as error:  # of protobuf's own, which is in no place that all its versions have
         if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("pyspark"):
             return  # a pyspark that has it elsewhere
-        found = re.search(r"gencode (\d[\w.]*) runtime (\d[\w.]*\w)", str(error))
-        needs = f" {found[1]} or newer, and {found[2]} is installed" if found else f", and cannot load it ({error})"
+        match = re.search(r"gencode (\d[\w.]*) runtime (\d[\w.]*\w)", str(error))
+        needs = f" {match[1]} or newer, and {match[2]} is installed" if match else f", and cannot load it ({error})"
         what = f"pyspark {pyspark.__version__} needs protobuf{needs}"
         raise SparkUnavailable(f"{what}: pip install -U protobuf") from error
 
@@ -192,14 +192,14 @@ def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str,
 
 def _forget_dead() -> None:
     """Forget a session whose JVM or server has ended (killed, out of memory), so that the next starts afresh."""
-    global _connected
-    if _connected is not None:
+    global _remote_session
+    if _remote_session is not None:
         try:
-            _reach(_connected[0])
-            _connected[1].conf.get("spark.app.name")
+            _reach(_remote_session[0])
+            _remote_session[1].conf.get("spark.app.name")
         except (PySparkException, OSError):
-            _connected[1].stop()  # else Spark's client goes on taking it for the active one
-            _connected = None
+            _remote_session[1].stop()  # else Spark's client goes on taking it for the active one
+            _remote_session = None
     gateway = SparkContext._gateway
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.poll() is None:

@@ -19,15 +19,15 @@ POLLING_MS = 25
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
     """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
-    own = open_sibling(session)
+    sibling = open_sibling(session)
     for name, value in defaults().items():
-        if name.startswith("spark.sql.") and own.conf.isModifiable(name):
-            own.conf.set(name, value)
-    own.conf.set("spark.sql.shuffle.partitions", partitions)
-    own.conf.set("spark.sql.streaming.pollingDelay", POLLING_MS)
-    own.conf.set("spark.sql.adaptive.enabled", "false")
-    own.dataSource.register(InboxSource)
-    return own
+        if name.startswith("spark.sql.") and sibling.conf.isModifiable(name):
+            sibling.conf.set(name, value)
+    sibling.conf.set("spark.sql.shuffle.partitions", partitions)
+    sibling.conf.set("spark.sql.streaming.pollingDelay", POLLING_MS)
+    sibling.conf.set("spark.sql.adaptive.enabled", "false")
+    sibling.dataSource.register(InboxSource)
+    return sibling
 
 
 def start_frame(session: SparkSession, options: Mapping[str, str], processor: NodeProcessor) -> Any:

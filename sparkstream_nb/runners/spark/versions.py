@@ -66,13 +66,15 @@ def check_version(version: str) -> str | None:
     """A warning for an untested version; None for a tested one. Raises SparkUnavailable for one that is too old for any
     app.
     """
-    found = number(version)
-    if found < TESTED[0]:
+    version_number = number(version)
+    if version_number < TESTED[0]:
         raise SparkUnavailable(
             f"Spark {version} cannot run apps: it lacks stateful operators and streaming sources in Python, which came "
             f"with 4.0. Apps run on Spark {describe_tested()}; master='inline' runs them without Spark"
         )
-    return None if found in TESTED else f"Apps were not tested on Spark {version}. They were on {describe_tested()}."
+    if version_number in TESTED:
+        return None
+    return f"Apps were not tested on Spark {version}. They were on {describe_tested()}."
 
 
 def check_connect(version: str, whose: str) -> None:
