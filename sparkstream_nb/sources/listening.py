@@ -169,7 +169,7 @@ class ListeningReader:
 
 _PROPERTIES: Sequence[_Read] = (
     lambda change: change.operation,
-    lambda change: change.committed,
+    lambda change: change.commit_ms,
     lambda change: int(time.time() * 1_000),
 )
 assert len(_PROPERTIES) == CHANGE_PROPERTIES

@@ -98,12 +98,12 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
 
     Raises StoreError, without the address's options, for a database that cannot hold a store or a wrong address.
     """
-    found = _JDBC.fullmatch(url.strip())
-    if found is None:
+    match = _JDBC.fullmatch(url.strip())
+    if match is None:
         raise StoreError(
             f"'{mask_passwords(url)}' is not a JDBC address. Write for example jdbc:postgresql://HOST:5432/DATABASE."
         )
-    kind, rest = found["kind"].lower(), found["rest"]
+    kind, rest = match["kind"].lower(), match["rest"]
     if kind in FILES:
         path = rest.partition("?")[0]
         if not path:
@@ -114,13 +114,13 @@ def from_jdbc(url: str, user: str | None = None, password: Secret | None = None,
         raise StoreError(f"A store cannot be in a database of type '{kind}' ({mask_passwords(url)}). Use {instead}.")
     server = _SERVER.fullmatch(rest)
     if server is None or not server["database"]:
-        whole = f"jdbc:{kind}://HOST:{SERVERS[kind]}/DATABASE"
-        raise StoreError(f"'{mask_passwords(url)}' is not a complete address. Write {whole}.")
+        example = f"jdbc:{kind}://HOST:{SERVERS[kind]}/DATABASE"
+        raise StoreError(f"'{mask_passwords(url)}' is not a complete address. Write {example}.")
     options = dict(parse_qsl(server["options"] or "", keep_blank_values=True))
     user = user if user is not None else options.pop("user", None)
-    given = options.pop("password", None)
-    if password is None and given is not None:
-        password = Secret(given)
+    option_password = options.pop("password", None)
+    if password is None and option_password is not None:
+        password = Secret(option_password)
     host, port = server["host"].strip("[]") or "localhost", int(server["port"] or SERVERS[kind])
     return Database(kind, unquote(server["database"]), host, port, user, password, tuple(options.items()), pool)
 

@@ -44,7 +44,7 @@ class BinlogColumn:
     size: int = 0
     digits: int = 0
     decimals: int = 0
-    unsigned: bool = False
+    is_unsigned: bool = False
     charset: str = BINARY
     members: tuple[str, ...] = ()
 
@@ -112,9 +112,9 @@ def _fraction_size(decimals: int) -> int:
 
 
 def _decimal_size(digits: int, decimals: int) -> int:
-    whole = digits - decimals
-    groups = whole // _NINE + decimals // _NINE
-    return groups * 4 + _DIGIT_BYTES[whole % _NINE] + _DIGIT_BYTES[decimals % _NINE]
+    integer_digits = digits - decimals
+    groups = integer_digits // _NINE + decimals // _NINE
+    return groups * 4 + _DIGIT_BYTES[integer_digits % _NINE] + _DIGIT_BYTES[decimals % _NINE]
 
 
 # -------------------------------------------------------------------------------------------------------------- values
@@ -125,7 +125,7 @@ _Made = tuple[Take, Callable[[Any], Any], Any]
 
 def _integer(size: int) -> Callable[[BinlogColumn], _Made]:
     def make(column: BinlogColumn) -> _Made:
-        return _take_fixed(size), lambda data: int.from_bytes(data, "little", signed=not column.unsigned), 0
+        return _take_fixed(size), lambda data: int.from_bytes(data, "little", signed=not column.is_unsigned), 0
 
     return make
 
@@ -141,22 +141,27 @@ def _read_float(data: bytes) -> float:
 
 
 def _decimal(column: BinlogColumn) -> _Made:
-    whole, decimals = column.digits - column.decimals, column.decimals
-    sizes = [_DIGIT_BYTES[whole % _NINE], *[4] * (whole // _NINE)]
+    integer_digits, decimals = column.digits - column.decimals, column.decimals
+    sizes = [_DIGIT_BYTES[integer_digits % _NINE], *[4] * (integer_digits // _NINE)]
     fraction_sizes = [*[4] * (decimals // _NINE), _DIGIT_BYTES[decimals % _NINE]]
-    counts = [whole % _NINE, *[_NINE] * (whole // _NINE), *[_NINE] * (decimals // _NINE), decimals % _NINE]
+    counts = [
+        integer_digits % _NINE,
+        *[_NINE] * (integer_digits // _NINE),
+        *[_NINE] * (decimals // _NINE),
+        decimals % _NINE,
+    ]
 
     def read(data: bytes) -> Decimal:
         negative = not data[0] & 0x80
-        flipped = bytes([data[0] ^ 0x80, *data[1:]])
+        magnitude = bytes([data[0] ^ 0x80, *data[1:]])
         if negative:
-            flipped = bytes(byte ^ 0xFF for byte in flipped)
+            magnitude = bytes(byte ^ 0xFF for byte in magnitude)
         at, digits = 0, ""
         for size, count in zip([*sizes, *fraction_sizes], counts, strict=True):
             if count:
-                digits += str(int.from_bytes(flipped[at : at + size], "big")).zfill(count)
+                digits += str(int.from_bytes(magnitude[at : at + size], "big")).zfill(count)
                 at += size
-        text = f"{digits[:whole] or '0'}.{digits[whole:]}" if decimals else digits
+        text = f"{digits[:integer_digits] or '0'}.{digits[integer_digits:]}" if decimals else digits
         return Decimal(f"-{text}" if negative else text)
 
     return _take_fixed(_decimal_size(column.digits, decimals)), read, 0
@@ -216,11 +221,11 @@ def _datetime(column: BinlogColumn) -> _Made:
     in_ms = column.decimals <= 3
 
     def read(data: bytes) -> int | None:
-        packed = int.from_bytes(data[:5], "big") - 0x8000000000
-        if not packed:
+        packed_datetime = int.from_bytes(data[:5], "big") - 0x8000000000
+        if not packed_datetime:
             return None
-        month, clock = packed >> 22, packed & 0x1FFFF
-        micros = _days(month // 13, month % 13, packed >> 17 & 31) * 24 * _HOUR + (clock >> 12) * _HOUR
+        month, clock = packed_datetime >> 22, packed_datetime & 0x1FFFF
+        micros = _days(month // 13, month % 13, packed_datetime >> 17 & 31) * 24 * _HOUR + (clock >> 12) * _HOUR
         micros += (clock >> 6 & 63) * _MINUTE + (clock & 63) * _SECOND + _micros_of(data[5:], column.decimals)
         return micros // 1_000 if in_ms else micros
 
@@ -231,9 +236,9 @@ def _time(column: BinlogColumn) -> _Made:
     bits = 8 * _fraction_size(column.decimals)
 
     def read(data: bytes) -> int:
-        packed = int.from_bytes(data, "big") - (0x800000 << bits)
-        sign, packed = (-1, -packed) if packed < 0 else (1, packed)
-        clock, fraction = packed >> bits, packed & ((1 << bits) - 1)
+        packed_time = int.from_bytes(data, "big") - (0x800000 << bits)
+        sign, packed_time = (-1, -packed_time) if packed_time < 0 else (1, packed_time)
+        clock, fraction = packed_time >> bits, packed_time & ((1 << bits) - 1)
         micros = (clock >> 12 & 0x3FF) * _HOUR + (clock >> 6 & 63) * _MINUTE + (clock & 63) * _SECOND
         return sign * int(micros + fraction * 10 ** (6 - bits // 4))
 

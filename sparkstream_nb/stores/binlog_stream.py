@@ -45,7 +45,7 @@ class LogPosition:
 class FileBegins:
     """A file of the log, made at a time (s since 1970)."""
 
-    made: int
+    made_at: int
 
 
 @dataclass(frozen=True)
@@ -77,23 +77,28 @@ class LogItem:
     """An event of the log, None if it is of no use here, and the place behind it."""
 
     what: FileBegins | Boundary | TableColumns | RowBytes | StoreError | None
-    behind: LogPosition
+    next_position: LogPosition
 
 
 class BinlogStream:
     """The log from `start` on, for one table."""
 
     def __init__(
-        self, settings: Mapping[str, Any], shown: str, start: LogPosition, table: tuple[str, str], server_id: int | None
+        self,
+        settings: Mapping[str, Any],
+        server_name: str,
+        start: LogPosition,
+        table: tuple[str, str],
+        server_id: int | None,
     ) -> None:
-        """`settings` are PyMySQL's arguments, `shown` is the server without user and password, `table` is its schema
-        and name. `server_id` None: a number that no other replica is likely to have."""
-        self._settings, self._shown, self._table = dict(settings), shown, table
+        """`settings` are PyMySQL's arguments, `server_name` is the server without user and password, `table` is its
+        schema and name. `server_id` None: a number that no other replica is likely to have."""
+        self._settings, self._server_name, self._table = dict(settings), server_name, table
         self._items: queue.Queue[LogItem] = queue.Queue(_AHEAD)
-        self._ended = threading.Event()
+        self._stop_event = threading.Event()
         self._start = start
         self._server_id = server_id or random.randrange(1 << 20, 1 << 32)
-        self._connected = False
+        self._is_connected = False
         self._thread = threading.Thread(target=self._run, name="sparkstream-binlog", daemon=True)
         self._thread.start()
 
@@ -109,20 +114,20 @@ class BinlogStream:
 
     def close(self) -> None:
         """Let the thread end, which it does within a second or so, and closes its connections."""
-        self._ended.set()
+        self._stop_event.set()
 
     def _run(self) -> None:
         reader = None
         try:
             reader = self._new_reader()
-            while not self._ended.is_set():
+            while not self._stop_event.is_set():
                 event = reader.fetchone()
-                behind = LogPosition(str(reader.log_file), int(reader.log_pos))
-                self._put(LogItem(None if event is None else self._read_event(event, behind), behind))
+                next_position = LogPosition(str(reader.log_file), int(reader.log_pos))
+                self._put(LogItem(None if event is None else self._read_event(event, next_position), next_position))
         except StoreError as error:
             self._put(LogItem(error, self._start))
         except Exception as error:  # of PyMySQL, or of the library about an event
-            self._put(LogItem(StoreError(f"{self._shown}: {describe_mysql_error(error)}"), self._start))
+            self._put(LogItem(StoreError(f"{self._server_name}: {describe_mysql_error(error)}"), self._start))
         finally:
             if reader is not None:
                 with contextlib.suppress(Exception):
@@ -150,18 +155,18 @@ class BinlogStream:
         import pymysql
 
         is_log = "db" not in settings
-        if is_log and self._connected:
-            raise StoreError(f"{self._shown} ended the connection")
+        if is_log and self._is_connected:
+            raise StoreError(f"{self._server_name} ended the connection")
         database = settings.pop("db", None)
         connection = pymysql.connect(database=database, **settings)
         if is_log:
-            self._connected = True
+            self._is_connected = True
             # The log waits while the app is behind.
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION net_write_timeout = 86400")
         return connection
 
-    def _read_event(self, event: Any, behind: LogPosition) -> Any:
+    def _read_event(self, event: Any, next_position: LogPosition) -> Any:
         kind = event.event_type
         if kind in _ROWS:
             images = [event.columns_present_bitmap]
@@ -174,19 +179,20 @@ class BinlogStream:
         if kind == 4:
             return Boundary(LogPosition(str(event.next_binlog), int(event.position)))
         if kind == 16:
-            return Boundary(behind)
+            return Boundary(next_position)
         if kind in _BEGIN:
-            return Boundary(LogPosition(behind.file, behind.at - event.packet.event_size))
+            return Boundary(LogPosition(next_position.file, next_position.at - event.packet.event_size))
         if kind == 15:
             return FileBegins(event.timestamp)
         if kind in _UNKNOWN:
             return StoreError(
-                f"the log of {self._shown} has events that are not read here, as {_UNKNOWN[kind]} is on: switch it off"
+                f"the log of {self._server_name} has events that are not read here, as {_UNKNOWN[kind]} is on: switch "
+                "it off"
             )
         return None
 
     def _put(self, item: LogItem) -> None:
-        while not self._ended.is_set():
+        while not self._stop_event.is_set():
             with contextlib.suppress(queue.Full):
                 self._items.put(item, timeout=_WAIT)
                 return

@@ -42,13 +42,13 @@ class LogTable:
 @dataclass(frozen=True, eq=False)
 class Change:
     """A change of one row. `before` and `after` have what the log has of each column of `table`, null as None; None for
-    a side that does not exist. `committed` is the time of the commit (ms since 1970)."""
+    a side that does not exist. `commit_ms` is the time of the commit (ms since 1970)."""
 
     operation: Operation
     table: LogTable
     before: Sequence[Any] | None
     after: Sequence[Any] | None
-    committed: int
+    commit_ms: int
 
 
 @dataclass(frozen=True)

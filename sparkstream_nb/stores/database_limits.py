@@ -75,19 +75,19 @@ def unfit(limits: ColumnLimits, columns: Sequence[StoredColumn], rows: pa.Table)
             checks.numbers(c, rows.column(c.name))
     keys = [rows.column(c.name) for c in columns if c.role == "group" and c.type is Type.STRING]
     checks.key(keys)
-    return checks.found
+    return checks.reasons
 
 
 class _Checks:
     def __init__(self, limits: ColumnLimits, n: int) -> None:
         self.limits, self.n = limits, n
-        self.found: dict[int, str] = {}
+        self.reasons: dict[int, str] = {}
 
     def _note(self, mask: Any, reason: str) -> None:
         """`mask`: Arrow bools of the rows; null for those that pass."""
         if pc.any(mask).as_py():
             for i in np.flatnonzero(np.asarray(pc.fill_null(mask, False))).tolist():
-                self.found.setdefault(i, reason)
+                self.reasons.setdefault(i, reason)
 
     def texts(self, c: StoredColumn, values: pa.ChunkedArray) -> None:
         kind, column = self.limits.kind, self.limits.texts.get(c.name, TextColumn())
@@ -104,14 +104,14 @@ class _Checks:
             self._note(pc.ends_with(values, " "), reason)
 
     def numbers(self, c: StoredColumn, values: pa.ChunkedArray) -> None:
-        held, kind = self.limits.values, self.limits.kind
-        if not held.nan:
+        value_limits, kind = self.limits.values, self.limits.kind
+        if not value_limits.nan:
             self._note(pc.is_nan(values), f"{c.name} is NaN, which {kind} does not hold")
-        if not held.infinity:
+        if not value_limits.infinity:
             self._note(pc.is_inf(values), f"{c.name} is infinite, which {kind} does not hold")
-        if held.sums is not None and c.role == "sum":
-            reason = f"{c.name} is above {held.sums:g}, which is too large to be added up in {kind}"
-            self._note(pc.greater(pc.abs(values), held.sums), reason)
+        if value_limits.sums is not None and c.role == "sum":
+            reason = f"{c.name} is above {value_limits.sums:g}, which is too large to be added up in {kind}"
+            self._note(pc.greater(pc.abs(values), value_limits.sums), reason)
 
     def key(self, texts: Sequence[pa.ChunkedArray]) -> None:
         most = self.limits.values.key_bytes

@@ -27,8 +27,8 @@ _MS_DIGITS = 3
 
 def days_of(year: int, month: int, day: int) -> int:
     """Days since 1970 of a date of the proleptic Gregorian calendar, for any year; year 0 is 1 BC."""
-    shifted = year - (month <= 2)
-    era, of_era = divmod(shifted, 400)
+    march_year = year - (month <= 2)
+    era, of_era = divmod(march_year, 400)
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
 
@@ -84,10 +84,10 @@ def iso_of(micros: int, digits: int | None = None) -> str:
     days, of_day = divmod(micros, _DAY)
     year, month, day = date_of(days)
     if 0 <= year <= 9_999:
-        written = f"{year:04}"
+        year_text = f"{year:04}"
     else:
-        written = f"{'-' if year < 0 else '+'}{abs(year):04}"
-    return f"{written}-{month:02}-{day:02}T{_clock(of_day, digits)}Z"
+        year_text = f"{'-' if year < 0 else '+'}{abs(year):04}"
+    return f"{year_text}-{month:02}-{day:02}T{_clock(of_day, digits)}Z"
 
 
 def read_zoned_time(text: str) -> str:
@@ -98,11 +98,11 @@ def read_zoned_time(text: str) -> str:
 
 def read_interval(text: str) -> int:
     """Microseconds of an interval in ISO 8601, as `P1Y2M3DT4H5M6.7S`, with months of 30.4375 days."""
-    found = _INTERVAL.fullmatch(text)
-    if found is None:
+    match = _INTERVAL.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is not an interval")
-    years, months, days, hours, minutes = (int(part or 0) for part in found.groups()[:5])
-    sign, seconds, fraction = found["sign"], int(found[7] or 0), (found[8] or "").ljust(6, "0")
+    years, months, days, hours, minutes = (int(part or 0) for part in match.groups()[:5])
+    sign, seconds, fraction = match["sign"], int(match[7] or 0), (match[8] or "").ljust(6, "0")
     micros = (hours * 3_600 + minutes * 60) * _SECOND + (-1 if sign else 1) * (seconds * _SECOND + int(fraction))
     return int(((years * 12 + months) * _MONTH_DAYS + days) * _DAY) + micros
 
@@ -114,11 +114,11 @@ def read_money(text: str) -> Decimal:
 
 def _split_date(text: str) -> tuple[int, str]:
     """(days since 1970, what follows the date) of a text."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} has no number")
-    year = int(found["year"])
-    return days_of(1 - year if found["bc"] else year, int(found["month"]), int(found["day"])), found["rest"]
+    year = int(match["year"])
+    return days_of(1 - year if match["bc"] else year, int(match["month"]), int(match["day"])), match["rest"]
 
 
 def _split_timestamp(text: str) -> tuple[int, str]:
@@ -130,12 +130,12 @@ def _split_timestamp(text: str) -> tuple[int, str]:
 
 def _split_time(text: str) -> tuple[int, str]:
     """(microseconds since midnight as written, the zone) of a text."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is not a time")
-    hours, minutes, seconds = (int(found[i]) for i in (1, 2, 3))
-    fraction = int((found[4] or "").ljust(6, "0"))
-    return (hours * 3_600 + minutes * 60 + seconds) * _SECOND + fraction, found["zone"] or ""
+    hours, minutes, seconds = (int(match[i]) for i in (1, 2, 3))
+    fraction = int((match[4] or "").ljust(6, "0"))
+    return (hours * 3_600 + minutes * 60 + seconds) * _SECOND + fraction, match["zone"] or ""
 
 
 def _offset(zone: str) -> int:

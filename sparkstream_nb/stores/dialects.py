@@ -68,9 +68,9 @@ class Dialect(ABC):
         """The least value of a column of this SQLAlchemy type that no other can follow, as a text; None for none."""
         return None
 
-    def text_columns(self, connection: sa.Connection, table: str, found: Mapping[str, Any]) -> dict[str, TextColumn]:
-        """The columns of texts of a table, by the names that the database has; `found` has SQLAlchemy's types."""
-        return {n: TextColumn(t.length) for n, t in found.items() if isinstance(t, sa.String)}
+    def text_columns(self, connection: sa.Connection, table: str, types: Mapping[str, Any]) -> dict[str, TextColumn]:
+        """The columns of texts of a table, by the names that the database has; `types` are SQLAlchemy's."""
+        return {n: TextColumn(t.length) for n, t in types.items() if isinstance(t, sa.String)}
 
     def inexact(self, connection: sa.Connection, table: str) -> dict[str, str]:
         """The columns of texts in a table's key that take different texts for equal, each with its collation."""
@@ -113,10 +113,10 @@ class Dialect(ABC):
 
     set_type: ClassVar[str] = "TEXT"
 
-    def fits(self, column: StoredColumn, found: Any) -> bool:
-        """True if a column of the SQLAlchemy type `found` can hold the values of `column`."""
+    def fits(self, column: StoredColumn, type_: Any) -> bool:
+        """True if a column of the SQLAlchemy type `type_` can hold the values of `column`."""
         kind = Type.STRING if column.role == "set" else column.type
-        wanted: dict[Type, tuple[type, ...]] = {
+        fitting_types: dict[Type, tuple[type, ...]] = {
             Type.STRING: (sa.String,),
             Type.INT: (sa.Integer,),
             Type.LONG: (sa.BigInteger,),
@@ -124,7 +124,7 @@ class Dialect(ABC):
             Type.DOUBLE: (sa.Double, sa.Float, sa.Numeric),
             Type.BOOL: (sa.Boolean,),
         }
-        return isinstance(found, wanted[kind])
+        return isinstance(type_, fitting_types[kind])
 
     # --------------------------------------------------------------------------------------------------- expressions
 
@@ -284,8 +284,8 @@ class PostgreSQL(Dialect):
             with cursor.copy(copying) as copy:
                 copy.write(out.getbuffer())
         except driver.Error as e:
-            gone = connection.dialect.is_disconnect(e, connection.connection, cursor)
-            raise sa.exc.DBAPIError.instance(copying, None, e, driver.Error, True, gone) from e
+            is_disconnect = connection.dialect.is_disconnect(e, connection.connection, cursor)
+            raise sa.exc.DBAPIError.instance(copying, None, e, driver.Error, True, is_disconnect) from e
         finally:
             cursor.close()
         execute(connection, sql)
@@ -294,8 +294,8 @@ class PostgreSQL(Dialect):
         state = getattr(error.orig, "sqlstate", None) or ""
         if state in ("40001", "40P01", "55P03", "23505", "42P07"):  # the last two: both made the same table
             return "conflict"
-        gone = error.connection_invalidated or state.startswith(("08", "57P"))
-        return "gone" if gone or (isinstance(error, sa.exc.OperationalError) and not state) else None
+        is_gone = error.connection_invalidated or state.startswith(("08", "57P"))
+        return "gone" if is_gone or (isinstance(error, sa.exc.OperationalError) and not state) else None
 
 
 class SQLite(Dialect):
@@ -347,10 +347,10 @@ class SQLite(Dialect):
     def greatest(self, a: str, b: str) -> str:
         return f"coalesce(max({a}, {b}), {a}, {b})"
 
-    def fits(self, column: StoredColumn, found: Any) -> bool:
+    def fits(self, column: StoredColumn, type_: Any) -> bool:
         # SQLite's columns take any value; what counts is that a text stays one and a number one.
         text = column.type is Type.STRING or column.role == "set"
-        return isinstance(found, sa.String) == text
+        return isinstance(type_, sa.String) == text
 
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
         marks = ", ".join("?" * len(names))
@@ -399,8 +399,8 @@ class MySQL(Dialect):
             return _MARIADB
         return _MYSQL_8 if (connection.dialect.server_version_info or ()) >= (8, 0, 17) else self
 
-    def text_columns(self, connection: sa.Connection, table: str, found: Mapping[str, Any]) -> dict[str, TextColumn]:
-        out = super().text_columns(connection, table, found)
+    def text_columns(self, connection: sa.Connection, table: str, types: Mapping[str, Any]) -> dict[str, TextColumn]:
+        out = super().text_columns(connection, table, types)
         for name, charset, collation, _ in self._collations(connection, table):
             if name in out:
                 pads = not any(x in collation for x in ("nopad", "_0900_"))
@@ -439,10 +439,10 @@ class MySQL(Dialect):
         # The addend is at most `holds.sums`: a sum at the maximum stays there.
         return f"CASE WHEN abs({a}) > 1.7e308 THEN {a} ELSE {a} + {b} END"
 
-    def fits(self, column: StoredColumn, found: Any) -> bool:
+    def fits(self, column: StoredColumn, type_: Any) -> bool:
         if column.type is Type.BOOL and column.role != "set":
-            return isinstance(found, sa.Integer)  # BOOLEAN is TINYINT(1)
-        return super().fits(column, found)
+            return isinstance(type_, sa.Integer)  # BOOLEAN is TINYINT(1)
+        return super().fits(column, type_)
 
     def upsert(self, table: str, names: Sequence[str], key: Sequence[str], sets: Sequence[tuple[str, str]]) -> str:
         update = ", ".join(f"{c} = {e}" for c, e in sets) or f"{key[0]} = {key[0]}"
@@ -530,8 +530,10 @@ def _literals(values: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Chunk
         out = pc.binary_join_element_wise("'", values, "'", "")
         special = pc.fill_null(pc.match_substring_regex(values, r"['\\\x00-\x1F]"), False)
         if pc.any(special).as_py():
-            escaped = [escape(v) for v in values.filter(special).to_pylist()]
-            out = pc.replace_with_mask(out.combine_chunks(), special.combine_chunks(), pa.array(escaped, pa.string()))
+            escaped_texts = [escape(v) for v in values.filter(special).to_pylist()]
+            out = pc.replace_with_mask(
+                out.combine_chunks(), special.combine_chunks(), pa.array(escaped_texts, pa.string())
+            )
     else:
         out = pc.cast(values, pa.string())
         if pa.types.is_floating(kind):  # 0.1 alone is a decimal

@@ -47,7 +47,7 @@ from .layout import (
 from .store_protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
 from .table_checks import FoundTable, check_table, missing_table
 
-_open: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
+_open_stores: weakref.WeakSet[DuckDBStore] = weakref.WeakSet()
 
 LEDGER = "SPARKSTREAM_LEDGER"
 ERRORS = "SPARKSTREAM_ERRORS"
@@ -63,7 +63,7 @@ _UNFINISHED = re.compile(r"\.sparkstream-(\d+)-[0-9a-f]{16}\.new(?:\.wal)?\Z")
 
 @atexit.register
 def _close_all() -> None:
-    for store in list(_open):
+    for store in list(_open_stores):
         store.close()
 
 
@@ -80,8 +80,8 @@ def check_file(path: str | Path) -> None:
     if file.is_dir():
         raise StoreError(f"The store {path} is a folder: name a file, such as {file / 'store.duckdb'}.")
     try:
-        with file.open("rb") as opened:
-            head = opened.read(12)
+        with file.open("rb") as reader:
+            head = reader.read(12)
     except OSError as e:
         raise StoreError(f"The store {path} cannot be read: {e.strerror or e}.") from None
     if head and head[8:] != b"DUCK":
@@ -91,8 +91,8 @@ def check_file(path: str | Path) -> None:
 def _make_file(path: Path) -> None:
     """An empty database, whole or not there: a process that dies while DuckDB writes it leaves nothing at `path`."""
     for left in path.parent.glob(f".{glob.escape(path.name)}.sparkstream-*"):
-        found = _UNFINISHED.search(left.name)
-        if found and not runs(int(found[1])):
+        match = _UNFINISHED.search(left.name)
+        if match and not runs(int(match[1])):
             left.unlink(missing_ok=True)
     new = path.with_name(f".{path.name}.sparkstream-{os.getpid()}-{os.urandom(8).hex()}.new")
     duckdb.connect(str(new)).close()
@@ -179,7 +179,7 @@ class DuckDBStore:
         self._reader: duckdb.DuckDBPyConnection | None = self._db.cursor()
         if not read_only:
             self._make_own_tables()
-        _open.add(self)
+        _open_stores.add(self)
 
     def _make_own_tables(self) -> None:
         with self._transaction():
@@ -198,8 +198,8 @@ class DuckDBStore:
             self._db.execute(f"CREATE TABLE IF NOT EXISTS {DROPPED} (app VARCHAR PRIMARY KEY, errors BIGINT NOT NULL)")
             # Files made before rows without a time were kept as such, and before errors had numbers. Others are left
             # alone: DuckDB 1 cannot resume a killed process's changes of a table with such numbers.
-            found = self._db.execute(f"SELECT name, \"notnull\" FROM pragma_table_info('{ERRORS}')").fetchall()
-            not_null = dict(found)
+            columns = self._db.execute(f"SELECT name, \"notnull\" FROM pragma_table_info('{ERRORS}')").fetchall()
+            not_null = dict(columns)
             if not_null["ts"]:
                 self._db.execute(f"ALTER TABLE {ERRORS} ALTER COLUMN ts DROP NOT NULL")
             if "id" not in not_null:
@@ -216,9 +216,9 @@ class DuckDBStore:
             raise
 
     def _unusable(self, error: duckdb.Error) -> StoreError:
-        said = str(error).strip().partition("\n")[0].rstrip(".!")
+        reason = str(error).strip().partition("\n")[0].rstrip(".!")
         return StoreError(
-            f"The store {self.path} cannot be used: {said}. If it is damaged, put it back from a copy; fresh=True "
+            f"The store {self.path} cannot be used: {reason}. If it is damaged, put it back from a copy; fresh=True "
             "(--fresh) starts from scratch"
         )
 
@@ -257,36 +257,36 @@ class DuckDBStore:
             for layout in layouts:
                 for duration in layout.durations:
                     table = layout.table(duration)
-                    found = self._columns(table)
-                    if not found and self._read_only:
+                    columns = self._columns(table)
+                    if not columns and self._read_only:
                         raise missing_table(self.path, table)
-                    if not found:
+                    if not columns:
                         self._db.execute(_create(layout, table))
                     else:
-                        self._check(layout, table, found)
+                        self._check(layout, table, columns)
 
-    def _check(self, layout: TableLayout, table: str, found: Mapping[str, str]) -> None:
-        wanted = {c.name: _type(c) for c in layout.columns}
-        made = FoundTable(table, found, self._key(table))
-        check_table(layout, made, wanted, lambda n: found[n] == wanted[n], ordered=True)
+    def _check(self, layout: TableLayout, table: str, columns: Mapping[str, str]) -> None:
+        expected_types = {c.name: _type(c) for c in layout.columns}
+        found_table = FoundTable(table, columns, self._key(table))
+        check_table(layout, found_table, expected_types, lambda n: columns[n] == expected_types[n], is_ordered=True)
 
     def _columns(self, table: str) -> dict[str, str]:
         """Name → SQL type of the columns of `table`; empty if there is no such table."""
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT column_name, data_type FROM duckdb_columns() WHERE lower(table_name) = lower(?) AND NOT internal "
             "AND database_name = current_database() AND schema_name = current_schema() ORDER BY column_index",
             [table],
         ).fetchall()
-        return {str(n): str(t) for n, t in found}
+        return {str(n): str(t) for n, t in rows}
 
     def _key(self, table: str) -> tuple[str, ...]:
-        found = self._db.execute(
+        rows = self._db.execute(
             "SELECT constraint_column_names FROM duckdb_constraints() WHERE lower(table_name) = lower(?) "
             "AND constraint_type = 'PRIMARY KEY' AND database_name = current_database() "
             "AND schema_name = current_schema()",
             [table],
         ).fetchall()
-        return tuple(found[0][0]) if found else ()
+        return tuple(rows[0][0]) if rows else ()
 
     def drop(self, aggregation: str) -> None:
         layout = self._layout(aggregation)
@@ -301,21 +301,21 @@ class DuckDBStore:
         with self._lock:
             for duration in layout.durations:
                 table = layout.table(duration)
-                found = self._columns(table)
-                if not found or SHARD in found:
+                columns = self._columns(table)
+                if not columns or SHARD in columns:
                     continue
                 names = [c.name for c in layout.columns]
                 values = ["?" if n == SHARD else quote_name(n) for n in names]
-                old = quote_name(f"{table}_WITHOUT_SHARD_ID")
+                old_table = quote_name(f"{table}_WITHOUT_SHARD_ID")
                 statements += [
-                    (f"ALTER TABLE {quote_name(table)} RENAME TO {old}", []),
+                    (f"ALTER TABLE {quote_name(table)} RENAME TO {old_table}", []),
                     (_create(layout, table), []),
                     (
                         f"INSERT INTO {quote_name(table)} ({', '.join(map(quote_name, names))}) "
-                        f"SELECT {', '.join(values)} FROM {old}",
+                        f"SELECT {', '.join(values)} FROM {old_table}",
                         [shard],
                     ),
-                    (f"DROP TABLE {old}", []),
+                    (f"DROP TABLE {old_table}", []),
                 ]
             if not dry_run:
                 with self._transaction():
@@ -349,8 +349,8 @@ class DuckDBStore:
                 return False
             self._db.execute(f"INSERT INTO {LEDGER} VALUES (?, ?, ?)", [app, run, batch])
             if batch % KEPT_BATCHES == 0:
-                old = [app, run, batch - KEPT_BATCHES]
-                self._db.execute(f"DELETE FROM {LEDGER} WHERE app = ? AND run = ? AND batch < ?", old)
+                oldest_batch = [app, run, batch - KEPT_BATCHES]
+                self._db.execute(f"DELETE FROM {LEDGER} WHERE app = ? AND run = ? AND batch < ?", oldest_batch)
             if clock is not None:
                 self._purge(clock)
             for aggregation in dict.fromkeys(a for a, _ in partials):
@@ -372,8 +372,8 @@ class DuckDBStore:
         with self._lock, self._usable():
             last = f"SELECT max(batch) FROM {LEDGER} WHERE app = ? AND run = ?"
             # All of it: a result that is not read to its end keeps the connection in use.
-            ((found,),) = self._db.execute(last, [app, run]).fetchall()
-        return -1 if found is None else int(found)
+            ((batch,),) = self._db.execute(last, [app, run]).fetchall()
+        return -1 if batch is None else int(batch)
 
     def _purge(self, clock: BatchClock) -> None:
         for layout in self._layouts.values():
@@ -394,8 +394,8 @@ class DuckDBStore:
 
     def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
         table = self._layout(aggregation).table(duration)
-        found = self._query(f"SELECT begins FROM {PURGED} WHERE name = ?", [table]).column(0)
-        return int(found[0].as_py()) if len(found) else None
+        begins = self._query(f"SELECT begins FROM {PURGED} WHERE name = ?", [table]).column(0)
+        return int(begins[0].as_py()) if len(begins) else None
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
         layout = self._layout(aggregation)
@@ -412,15 +412,15 @@ class DuckDBStore:
                 for shard, tables in partials.items():
                     for partial in tables:
                         rows = rows_to_store(layout, partial, duration, shard)
-                        self._merge(layout, duration, rows, replaced=True)
+                        self._merge(layout, duration, rows, overwrite=True)
 
-    def _merge(self, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False) -> None:
+    def _merge(self, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool = False) -> None:
         """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         self._db.register("fresh_rows", rows)
         try:
-            self._db.execute(_upsert(layout, layout.table(duration), replaced))
+            self._db.execute(_upsert(layout, layout.table(duration), overwrite))
         finally:
             self._db.unregister("fresh_rows")
 
@@ -481,14 +481,14 @@ class DuckDBStore:
             f"WHERE {time} >= ? AND {time} < ?{condition} GROUP BY {keys} ORDER BY {keys}"
         )
         rows = self._query(sql, [*bounds, *values])
-        wanted = [c for c in layout.columns if c.name in rows.column_names]
-        typed = pa.table(
-            [rows.column(c.name).cast(c.arrow) for c in wanted], schema=pa.schema([(c.name, c.arrow) for c in wanted])
+        columns = [c for c in layout.columns if c.name in rows.column_names]
+        typed_rows = pa.table(
+            [rows.column(c.name).cast(c.arrow) for c in columns], schema=pa.schema([(c.name, c.arrow) for c in columns])
         )
         if groups.merged:
             for c in layout.groups:
-                typed = typed.append_column(c.name, pa.nulls(typed.num_rows, c.arrow))
-        return rows_from_store(layout, typed)
+                typed_rows = typed_rows.append_column(c.name, pa.nulls(typed_rows.num_rows, c.arrow))
+        return rows_from_store(layout, typed_rows)
 
     def count(
         self,
@@ -506,18 +506,18 @@ class DuckDBStore:
         return int(self._query(f"SELECT count(*) FROM ({rows})", [*bounds, *values, most]).column(0)[0].as_py())
 
     def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
         layout = self._layout(aggregation)
         time, table = quote_name(layout.time), quote_name(layout.table(per))
         condition, values = _only(layout, groups)
-        found = self._query(
+        rows = self._query(
             f"SELECT DISTINCT {time} FROM {table} WHERE {time} >= ? AND {time} < ?{condition} "
-            f"ORDER BY 1 {'DESC' if wanted.latest else 'ASC'} LIMIT ?",
-            [wanted.start, wanted.end, *values, wanted.most],
+            f"ORDER BY 1 {'DESC' if bucket_range.latest else 'ASC'} LIMIT ?",
+            [bucket_range.start, bucket_range.end, *values, bucket_range.most],
         )
-        starts = np.sort(np.asarray(found.column(0).to_numpy(), np.int64))
-        first = int(starts[0]) if len(starts) else wanted.start
+        starts = np.sort(np.asarray(rows.column(0).to_numpy(), np.int64))
+        first = int(starts[0]) if len(starts) else bucket_range.start
         counts = self._query(
             f"SELECT count(DISTINCT {time}) FILTER ({time} < ?), count(DISTINCT {time}) "
             f"FROM {table} WHERE true{condition}",
@@ -533,8 +533,8 @@ class DuckDBStore:
         condition, values = _only(layout, groups)
         time = quote_name(layout.time)
         sql = f"SELECT max({time}) FROM {quote_name(layout.table(per))} WHERE {SHARD} = ? AND {time} < ?{condition}"
-        found: int | None = self._query(sql, [shard, end, *values]).column(0)[0].as_py()
-        return found
+        bucket: int | None = self._query(sql, [shard, end, *values]).column(0)[0].as_py()
+        return bucket
 
     def key_values(
         self,
@@ -554,9 +554,9 @@ class DuckDBStore:
             values.append(like_pattern(containing))
         table = quote_name(layout.table(per))
         sql = f"SELECT DISTINCT {name}, {marks} FROM {table} WHERE true{condition} ORDER BY ALL LIMIT ?"
-        found = self._query(sql, [*values, most])
-        stored = zip(*(c.to_pylist() for c in found.columns), strict=True)
-        return [key_value(layout, key, v, bits) for v, bits in stored]
+        rows = self._query(sql, [*values, most])
+        stored_values = zip(*(c.to_pylist() for c in rows.columns), strict=True)
+        return [key_value(layout, key, v, bits) for v, bits in stored_values]
 
     def _query(self, sql: str, values: Sequence[Any]) -> pa.Table:
         """Run a query over the committed rows. Raises StoreError if the store is closed."""
@@ -578,16 +578,16 @@ class DuckDBStore:
         with self._transaction():
             if most is not None:
                 last = f"SELECT id FROM {ERRORS} WHERE app = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
-                old = f"DELETE FROM {ERRORS} WHERE app = ? AND id <= ({last})"
-                ((gone,),) = self._db.execute(old, [app, app, most]).fetchall()
-                if gone:
+                deletion = f"DELETE FROM {ERRORS} WHERE app = ? AND id <= ({last})"
+                ((removed_count,),) = self._db.execute(deletion, [app, app, most]).fetchall()
+                if removed_count:
                     self._db.execute(
                         f"INSERT INTO {DROPPED} AS kept VALUES (?, ?) "
                         "ON CONFLICT (app) DO UPDATE SET errors = kept.errors + excluded.errors",
-                        [app, gone],
+                        [app, removed_count],
                     )
-            found = self._db.execute(f"SELECT errors FROM {DROPPED} WHERE app = ?", [app]).fetchall()
-        return int(found[0][0]) if found else 0
+            rows = self._db.execute(f"SELECT errors FROM {DROPPED} WHERE app = ?", [app]).fetchall()
+        return int(rows[0][0]) if rows else 0
 
     # -------------------------------------------------------------------------------------------------------- shards
 
@@ -597,8 +597,8 @@ class DuckDBStore:
             return []
         every = " UNION ALL ".join(f"SELECT {SHARD} FROM {quote_name(layout.table(d))}" for d in layout.durations)
         with self._lock:
-            found = self._db.execute(f"SELECT {SHARD}, count(*) FROM ({every}) GROUP BY 1 ORDER BY 1").fetchall()
-        return [ShardRows(str(s), int(n)) for s, n in found]
+            rows = self._db.execute(f"SELECT {SHARD}, count(*) FROM ({every}) GROUP BY 1 ORDER BY 1").fetchall()
+        return [ShardRows(str(s), int(n)) for s, n in rows]
 
     def move_shard(self, aggregation: str, old: str, new: str) -> None:
         layout = self._sharded_layout(aggregation)
@@ -663,29 +663,29 @@ def _create(layout: TableLayout, table: str) -> str:
     return f"CREATE TABLE {quote_name(table)} ({', '.join(columns)}, PRIMARY KEY ({key}))"
 
 
-def _upsert(layout: TableLayout, table: str, replaced: bool) -> str:
+def _upsert(layout: TableLayout, table: str, overwrite: bool) -> str:
     """Merge the view `fresh_rows` into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
     names = ", ".join(quote_name(c.name) for c in layout.columns)
     key = ", ".join(quote_name(c.name) for c in layout.key)
     sets = []
     for c in layout.values:
         was, now = f"kept.{quote_name(c.name)}", f"excluded.{quote_name(c.name)}"
-        if replaced:
-            merged = now
+        if overwrite:
+            expression = now
         elif c.role in ("sum", "count"):  # a count never reaches 2^63
             wraps = c.type is Type.LONG and c.role == "sum"
             both = _wrap_long(f"{was}::HUGEINT + {now}") if wraps else f"{was} + {now}"
-            merged = f"coalesce({both}, {was}, {now})"
+            expression = f"coalesce({both}, {was}, {now})"
         elif c.role in ("min", "max"):
-            merged = f"{'least' if c.role == 'min' else 'greatest'}({was}, {now})"
+            expression = f"{'least' if c.role == 'min' else 'greatest'}({was}, {now})"
         elif c.role == "set":
-            merged = _distinct(f"list_concat({was}, {now})")
+            expression = _distinct(f"list_concat({was}, {now})")
         elif c.role == "last":
             latest = quote_name(LAST_TIMESTAMP)
-            merged = f"CASE WHEN excluded.{latest} >= kept.{latest} THEN {now} ELSE {was} END"
+            expression = f"CASE WHEN excluded.{latest} >= kept.{latest} THEN {now} ELSE {was} END"
         else:
-            merged = f"greatest({was}, {now})"
-        sets.append(f"{quote_name(c.name)} = {merged}")
+            expression = f"greatest({was}, {now})"
+        sets.append(f"{quote_name(c.name)} = {expression}")
     update = f"DO UPDATE SET {', '.join(sets)}" if sets else "DO NOTHING"
     insert = f"INSERT INTO {quote_name(table)} AS kept ({names}) SELECT {names} FROM fresh_rows"
     return f"{insert} ON CONFLICT ({key}) {update}"
@@ -708,11 +708,11 @@ def _merge_sql(c: StoredColumn, layout: TableLayout) -> str:
 
 def _only(layout: TableLayout, groups: GroupFilter) -> tuple[str, list[Any]]:
     """The condition for some groups, to be added to others, and its values; empty for all groups."""
-    wanted = key_conditions(layout, groups)
-    sql = "".join(f" AND {quote_name(n)} = ?" for n, _ in wanted.equal)
-    if wanted.null_mask:
-        sql += f" AND ({NULL_KEYS} & {wanted.null_mask}) = {wanted.null_bits}"
-    return sql, [v for _, v in wanted.equal]
+    conditions = key_conditions(layout, groups)
+    sql = "".join(f" AND {quote_name(n)} = ?" for n, _ in conditions.equal)
+    if conditions.null_mask:
+        sql += f" AND ({NULL_KEYS} & {conditions.null_mask}) = {conditions.null_bits}"
+    return sql, [v for _, v in conditions.equal]
 
 
 def _wrap_long(huge: str) -> str:

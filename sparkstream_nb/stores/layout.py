@@ -259,8 +259,8 @@ def key_value(layout: TableLayout, group: int, value: Any, marks: int) -> Any:
 
 def like_pattern(text: str) -> str:
     """The pattern of LIKE for texts in lower case that contain `text`; its escape character is '!'."""
-    escaped = "".join(f"!{c}" if c in "!%_" else c for c in text.lower())
-    return f"%{escaped}%"
+    escaped_text = "".join(f"!{c}" if c in "!%_" else c for c in text.lower())
+    return f"%{escaped_text}%"
 
 
 def rows_from_store(layout: TableLayout, rows: pa.Table) -> pa.Table:

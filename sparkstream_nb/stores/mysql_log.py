@@ -73,16 +73,16 @@ class MySqlLog:
         self._stream: BinlogStream | None = None
         self._table = place.table
         self._readers: tuple[LogTable, list[ColumnReader]] | None = None
-        self._known: dict[tuple[BinlogColumn, ...], tuple[LogTable, list[ColumnReader]]] = {}
+        self._readers_by_columns: dict[tuple[BinlogColumn, ...], tuple[LogTable, list[ColumnReader]]] = {}
         self._catalogue: list[tuple[str, str, str, str | None]] | None = None
         """The current columns of the table; None: to be looked up."""
         self._end = self._kept_end = LogPosition("", 0)
         """The last place between two transactions, and the one that is on the disk."""
-        self._reached = self._end
-        self._made = 0
-        self._count = self._skipped = 0
+        self._read_position = self._end
+        self._made_at = 0
+        self._count = self._skipped_count = 0
         """The number of the table's changes behind `_end` that were read, and of them, by an earlier run."""
-        self._asked: tuple[float, LogPosition] | None = None
+        self._log_end: tuple[float, LogPosition] | None = None
         self._asked_at = float("-inf")
         self._unread: tuple[float, int] | None = None
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class MySqlLog:
         self._check_server()
         self._table = self._find_table()
         start = self._find_end() if position is None else LogPosition(str(position[0]), int(position[1]))
-        made = None if position is None else int(position[3])
+        made_at = None if position is None else int(position[3])
         if position is not None:
             self._check_start(start)
         self._begin_at(position, start)
@@ -130,18 +130,18 @@ class MySqlLog:
                 raise StoreError(f"{self.place} does not send its log")
             if isinstance(item.what, FileBegins):
                 break
-        self._made = item.what.made
-        if made and made != self._made:
+        self._made_at = item.what.made_at
+        if made_at and made_at != self._made_at:
             raise StoreError(
                 f"file {start.file} of the log of {self.place} was made again, so that the changes behind the former "
                 f"one cannot be read: {self._way_out()}"
             )
 
     def _begin_at(self, position: list[Any] | None, start: LogPosition) -> None:
-        self._readers, self._known, self._catalogue = None, {}, None
-        self._asked, self._unread = None, None
-        self._end = self._kept_end = self._reached = start
-        self._count, self._skipped = 0, 0 if position is None else int(position[2])
+        self._readers, self._readers_by_columns, self._catalogue = None, {}, None
+        self._log_end, self._unread = None, None
+        self._end = self._kept_end = self._read_position = start
+        self._count, self._skipped_count = 0, 0 if position is None else int(position[2])
 
     def _settings(self) -> dict[str, Any]:
         d = self._where.database
@@ -154,31 +154,31 @@ class MySqlLog:
     def _check_server(self) -> None:
         names = ("log_bin", "binlog_format", "log_bin_compress", "binlog_transaction_compression")
         rows = self._rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN {names}")
-        found = {str(name).lower(): str(value).upper() for name, value in rows}
-        if found.get("log_bin") != "ON":
+        variables = {str(name).lower(): str(value).upper() for name, value in rows}
+        if variables.get("log_bin") != "ON":
             raise StoreError(
                 f"{self.place} writes no binary log: start the server with log_bin, server_id and binlog_format=ROW"
             )
-        if found.get("binlog_format", "ROW") != "ROW":
+        if variables.get("binlog_format", "ROW") != "ROW":
             raise StoreError(
                 f"{self.place} writes statements into its log, not rows: SET GLOBAL binlog_format='ROW', and let its "
                 "programs connect again"
             )
         for name in ("log_bin_compress", "binlog_transaction_compression"):
-            if found.get(name) == "ON":
+            if variables.get(name) == "ON":
                 raise StoreError(f"{self.place} compresses its log, which is not read here: SET GLOBAL {name}=OFF")
 
     def _find_table(self) -> str:
-        written = self._where.table.rpartition(".")[2]
+        table_name = self._where.table.rpartition(".")[2]
         rows = self._rows(
             "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s",
             self._where.database.name,
         )
         types = {str(name): str(type_) for name, type_ in rows}
-        near = [name for name in types if name.lower() == written.lower()]
-        name = written if written in types else near[0] if len(near) == 1 else None
+        near = [name for name in types if name.lower() == table_name.lower()]
+        name = table_name if table_name in types else near[0] if len(near) == 1 else None
         if name is None:
-            hint = did_you_mean(written, [*types])
+            hint = did_you_mean(table_name, [*types])
             message = f"{self.place} has no table '{self._where.table}'"
             raise StoreError(message if hint is None else f"{message}. {hint}")
         if "BASE TABLE" not in types[name] and "VERSIONED" not in types[name]:
@@ -240,15 +240,15 @@ class MySqlLog:
             self._take_item(item, changes)
             if not changes and time.monotonic() >= deadline:
                 break
-        moved = self._end.file != self._kept_end.file or self._end.at - self._kept_end.at >= _WORTH_KEEPING
-        if changes or (moved and self._made):
+        has_moved = self._end.file != self._kept_end.file or self._end.at - self._kept_end.at >= _WORTH_KEEPING
+        if changes or (has_moved and self._made_at):
             return LogPortion(changes, self._position())
         self._ask_for_end(began)
         return None
 
     def _take_item(self, item: LogItem, changes: list[Change]) -> None:
         what = item.what
-        self._reached = item.behind
+        self._read_position = item.next_position
         if isinstance(what, RowBytes):
             self._take_rows(what, changes)
         elif isinstance(what, TableColumns):
@@ -256,15 +256,15 @@ class MySqlLog:
         elif isinstance(what, Boundary):
             self._pass_boundary(what.position)
         elif isinstance(what, FileBegins):
-            self._made = what.made
+            self._made_at = what.made_at
 
     def _pass_boundary(self, position: LogPosition) -> None:
         # In a file of more than 4 GiB positions begin again from 0: until the next file the last one stays.
         if position == self._end or (position.file == self._end.file and position.at < self._end.at):
             return
         if position.file != self._end.file:
-            self._made = 0  # until the beginning of that file comes
-        self._end, self._count, self._skipped = position, 0, 0
+            self._made_at = 0  # until the beginning of that file comes
+        self._end, self._count, self._skipped_count = position, 0, 0
 
     def _take_rows(self, rows: RowBytes, changes: list[Change]) -> None:
         if self._readers is None:
@@ -277,7 +277,7 @@ class MySqlLog:
             raise StoreError(f"the log of {self.place} cannot be read: {error}") from None
         for row in images:
             self._count += 1
-            if self._count <= self._skipped or operation not in self._where.operations:
+            if self._count <= self._skipped_count or operation not in self._where.operations:
                 continue
             before = None if operation == "insert" else row[0]
             after = None if operation == "delete" else row[-1]
@@ -285,14 +285,14 @@ class MySqlLog:
 
     def _readers_of(self, event: TableColumns) -> tuple[LogTable, list[ColumnReader]]:
         columns = tuple(self._describe_columns(event.columns))
-        known = self._known.get(columns)
-        if known is None:
+        readers_of_table = self._readers_by_columns.get(columns)
+        if readers_of_table is None:
             try:
                 readers = [column_reader(column) for column in columns]
             except ValueError as error:
                 raise StoreError(f"table '{self._table}' in {self.place}: {error}") from None
-            known = self._known[columns] = LogTable(tuple(r.column for r in readers)), readers
-        return known
+            readers_of_table = self._readers_by_columns[columns] = LogTable(tuple(r.column for r in readers)), readers
+        return readers_of_table
 
     def _describe_columns(self, columns: Sequence[Any]) -> list[BinlogColumn]:
         """The columns of an event, of which the log has the names (`binlog_row_metadata=FULL`), or else the catalogue
@@ -331,7 +331,7 @@ class MySqlLog:
         return self._catalogue
 
     def _position(self) -> list[Any]:
-        return [self._end.file, self._end.at, max(self._count, self._skipped), self._made]
+        return [self._end.file, self._end.at, max(self._count, self._skipped_count), self._made_at]
 
     def confirm(self, position: list[Any]) -> None:
         self._kept_end = LogPosition(position[0], position[1])
@@ -341,16 +341,20 @@ class MySqlLog:
 
     def _ask_for_end(self, now: float) -> None:
         """Learn, now and then, where the log ends: that and what was read say whether all is."""
-        if self._asked is None and now - self._asked_at >= _PACE:
+        if self._log_end is None and now - self._asked_at >= _PACE:
             self._asked_at = now
-            self._asked = now, self._find_end()
-        if self._asked is not None:
-            at, end = self._asked
-            same = end.file == self._reached.file
-            left = max(0, end.at - self._reached.at) if same else int(_number(end) > _number(self._reached)) * end.at
+            self._log_end = now, self._find_end()
+        if self._log_end is not None:
+            at, end = self._log_end
+            same = end.file == self._read_position.file
+            left = (
+                max(0, end.at - self._read_position.at)
+                if same
+                else int(_number(end) > _number(self._read_position)) * end.at
+            )
             self._unread = at, left
             if not left:
-                self._asked = None
+                self._log_end = None
 
     def unread(self) -> tuple[float, int] | None:
         return self._unread
@@ -391,7 +395,9 @@ class MySqlLog:
             raise StoreError(text) from None
 
 
-def _column(column: Any, name: str, unsigned: bool, charset: str | None, members: Sequence[str] | None) -> BinlogColumn:
+def _column(
+    column: Any, name: str, is_unsigned: bool, charset: str | None, members: Sequence[str] | None
+) -> BinlogColumn:
     """A column of the library's as this package has it."""
     size = int(getattr(column, "length_size", 0) or getattr(column, "size", 0))
     longest = getattr(column, "max_length", None)
@@ -399,7 +405,9 @@ def _column(column: Any, name: str, unsigned: bool, charset: str | None, members
         size = 2 if longest > 255 else 1
     digits = getattr(column, "precision", 0) or getattr(column, "bits", 0)
     decimals = getattr(column, "decimals", 0) or getattr(column, "fsp", 0)
-    return BinlogColumn(name, column.type, size, digits, decimals, unsigned, charset or "binary", tuple(members or ()))
+    return BinlogColumn(
+        name, column.type, size, digits, decimals, is_unsigned, charset or "binary", tuple(members or ())
+    )
 
 
 def _members(type_: str) -> tuple[str, ...]:

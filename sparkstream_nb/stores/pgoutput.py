@@ -25,7 +25,7 @@ class Begin:
     """A transaction begins, whose commit is at `commit` in the log."""
 
     commit: int
-    committed: int
+    commit_ms: int
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class LoggedRelation:
             tuple(_column(name, *base_types.get(oid, (oid, modifier))) for name, oid, modifier in relation.columns)
         )
 
-    def change(self, row: RowChange, committed: int) -> Change:
+    def change(self, row: RowChange, commit_ms: int) -> Change:
         """A change, with the former values that the log has or that follow from it."""
         keys, full = self._relation.keys, self._relation.identity == "f"
         before, after = row.before, row.after
@@ -154,10 +154,10 @@ class LoggedRelation:
             # Without the former row the key is the one of the new row.
             before = [v if key and not full else NOT_LOGGED for v, key in zip(after, keys, strict=True)]
         if after is not None and NOT_LOGGED in after:
-            former = before if before is not None else [NOT_LOGGED] * len(after)
-            after = [f if v is NOT_LOGGED else v for v, f in zip(after, former, strict=True)]
+            former_values = before if before is not None else [NOT_LOGGED] * len(after)
+            after = [f if v is NOT_LOGGED else v for v, f in zip(after, former_values, strict=True)]
             after = [UNAVAILABLE if v is NOT_LOGGED else v for v in after]
-        return Change(row.operation, self.table, before, after, committed)
+        return Change(row.operation, self.table, before, after, commit_ms)
 
 
 def _column(name: str, oid: int, modifier: int) -> LogColumn:

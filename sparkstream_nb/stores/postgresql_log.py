@@ -79,16 +79,16 @@ class PostgresLog:
         self._relations: dict[int, LoggedRelation | None] = {}
         self._end = self._kept_end = 0
         """The end of the last finished transaction that was read, and the one that is on the disk."""
-        self._unfinished: Begin | None = None
+        self._open_transaction: Begin | None = None
         self._count = 0
-        self._skipped: tuple[int, int] = 0, 0
+        self._partial_transaction: tuple[int, int] = 0, 0
         """A transaction that was read in part, by its commit, and the number of its changes that were."""
-        self._asked: tuple[float, int] | None = None
+        self._log_end: tuple[float, int] | None = None
         self._asked_at = float("-inf")
         self._unread: tuple[float, int] | None = None
         self._publication = ""
         self._checked_at = float("-inf")
-        self._cancelled = threading.Event()
+        self._cancel_event = threading.Event()
 
     @property
     def place(self) -> str:
@@ -102,7 +102,7 @@ class PostgresLog:
 
     def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
         self.close()
-        self._cancelled.clear()
+        self._cancel_event.clear()
         try:
             return self._open(position)
         except BaseException:
@@ -113,7 +113,7 @@ class PostgresLog:
         self._connect()
         self._check_server()
         self._table = self._find_table()
-        publication, widened = self._prepare_publication(is_new=position is None)
+        publication, warning = self._prepare_publication(is_new=position is None)
         start = self._prepare_slot(position)
         self._begin_at(position, start)
         self._publication, self._checked_at = publication, time.monotonic()
@@ -123,13 +123,13 @@ class PostgresLog:
             self._stream = WalStream(self._conninfo(replication="database"), self.place, command)
         except StoreError as error:
             raise self._add_way_out(error) from None
-        return self._position(), widened
+        return self._position(), warning
 
     def _begin_at(self, position: list[Any] | None, start: int) -> None:
-        self._relations, self._unread, self._asked = {}, None, None
-        self._unfinished, self._count = None, 0
+        self._relations, self._unread, self._log_end = {}, None, None
+        self._open_transaction, self._count = None, 0
         self._end = self._kept_end = start
-        self._skipped = (0, 0) if position is None else (parse_lsn(position[1]), int(position[2]))
+        self._partial_transaction = (0, 0) if position is None else (parse_lsn(position[1]), int(position[2]))
 
     def _connect(self) -> None:
         import psycopg
@@ -170,8 +170,8 @@ class PostgresLog:
             "false)) OR lower(n.nspname) = lower(%(schema)s)) ORDER BY near",
             schema=schema,
         )
-        named = [r for r in rows if r[1] == name] or [r for r in rows if r[1].lower() == name.lower()]
-        exact = [r for r in named if r[0] == schema] or named
+        candidates = [r for r in rows if r[1] == name] or [r for r in rows if r[1].lower() == name.lower()]
+        exact = [r for r in candidates if r[0] == schema] or candidates
         if not exact or (exact[0][1] != name and len({r[1] for r in exact}) > 1):
             hint = did_you_mean(name, [r[1] for r in rows])
             message = f"{self.place} has no table '{self._where.table}'"
@@ -186,24 +186,24 @@ class PostgresLog:
     def _prepare_publication(self, *, is_new: bool) -> tuple[str, str | None]:
         """(the publication that has the table and the operations, a sentence if it lacked them since the last time)."""
         where, table = self._where, self._table
-        own = f"{where.slot}_publication"[:63]
-        names = [where.publication] if where.publication is not None else [PUBLICATION, own]
+        slot_publication = f"{where.slot}_publication"[:63]
+        names = [where.publication] if where.publication is not None else [PUBLICATION, slot_publication]
         rows = self._rows(
             "SELECT p.pubname, p.pubinsert, p.pubupdate, p.pubdelete, EXISTS (SELECT 1 FROM pg_publication_tables t "
             "WHERE t.pubname = p.pubname AND t.schemaname = %(schema)s AND t.tablename = %(name)s) "
             "FROM pg_publication p WHERE p.pubname = ANY(%(names)s)",
             schema=table.schema, name=table.name, names=names,
         )  # fmt: skip
-        published = {r[0]: dict(zip((*OPERATIONS, "table"), r[1:], strict=True)) for r in rows}
+        publications = {r[0]: dict(zip((*OPERATIONS, "table"), r[1:], strict=True)) for r in rows}
         self._check_identity()
         for name in names:
-            if name in published and all(published[name][what] for what in ("table", *where.operations)):
+            if name in publications and all(publications[name][what] for what in ("table", *where.operations)):
                 return name, None
         name = names[-1]
         operations = ", ".join(o for o in OPERATIONS if o in where.operations)
         root = ", publish_via_partition_root = true" if table.kind == "p" else ""
         options, target = f"publish = '{operations}'{root}", f"{_quoted_name(table.schema)}.{_quoted_name(table.name)}"
-        if name not in published:
+        if name not in publications:
             self._change_publication(
                 f"CREATE PUBLICATION {_quoted_name(name)} FOR TABLE {target} WITH ({options})", name
             )
@@ -215,8 +215,8 @@ class PostgresLog:
                 f"publication '{name}' in {self.place} lacks table {table}, or its {operations}: an owner of it runs "
                 f"ALTER PUBLICATION {name} ADD TABLE {table}, or SET (publish = '{operations}')"
             )
-        lost = f"publication '{name}' lacked {operations} of table {table} until now: those are not read"
-        return name, None if is_new else lost
+        warning = f"publication '{name}' lacked {operations} of table {table} until now: those are not read"
+        return name, None if is_new else warning
 
     def _has_table(self, publication: str) -> bool:
         query = (
@@ -226,12 +226,12 @@ class PostgresLog:
         return bool(self._rows(query, publication=publication, schema=self._table.schema, name=self._table.name))
 
     def _check_identity(self) -> None:
-        table, needed = self._table, self._where.operations & {"update", "delete"}
-        if needed and (table.identity == "n" or (table.identity == "d" and not table.has_key)):
+        table, operations = self._table, self._where.operations & {"update", "delete"}
+        if operations and (table.identity == "n" or (table.identity == "d" and not table.has_key)):
             raise StoreError(
                 f"table {table} in {self.place} has no primary key, and no other replica identity, without which "
-                f"PostgreSQL refuses an {' or a '.join(sorted(needed, reverse=True))} of a published table: run ALTER "
-                f"TABLE {table} REPLICA IDENTITY FULL"
+                f"PostgreSQL refuses an {' or a '.join(sorted(operations, reverse=True))} of a published table: run "
+                f"ALTER TABLE {table} REPLICA IDENTITY FULL"
             )
 
     def _change_publication(self, statement: str, name: str) -> None:
@@ -247,21 +247,23 @@ class PostgresLog:
         """The position in the log from which the slot is read; a slot that is missing at first is made."""
         slot, place = self._where.slot, self.place
         row = self._free_slot()
-        anew = "slot.name='another', with which the source begins with what is committed then"
+        advice = "slot.name='another', with which the source begins with what is committed then"
         if row is None:
             if position is not None:
                 raise StoreError(
-                    f"slot '{slot}' of {place} is gone, and with it the changes after {position[0]}: give {anew}"
+                    f"slot '{slot}' of {place} is gone, and with it the changes after {position[0]}: give {advice}"
                 )
             create = "SELECT lsn::text FROM pg_create_logical_replication_slot(%(slot)s, 'pgoutput')"
             try:
                 return parse_lsn(self._row(create, slot=slot)[0])
             except StoreError as error:
                 raise self._add_way_out(error) from None
-        plugin, kind, database, active, confirmed, is_lost, flushed, current = row
+        plugin, kind, database, active, confirmed_lsn, is_lost, flushed_lsn, current = row
         if kind != "logical" or plugin != "pgoutput" or database != current:
-            used = f"plug-in {plugin} in database {database}" if kind == "logical" else "physical replication"
-            raise StoreError(f"slot '{slot}' of {place} is for {used}, and this source reads pgoutput: give {anew}")
+            slot_use = f"plug-in {plugin} in database {database}" if kind == "logical" else "physical replication"
+            raise StoreError(
+                f"slot '{slot}' of {place} is for {slot_use}, and this source reads pgoutput: give {advice}"
+            )
         if active:
             raise StoreError(
                 f"slot '{slot}' of {place} has another reader: a slot has one, so give each source a slot.name"
@@ -269,20 +271,20 @@ class PostgresLog:
         if is_lost:
             raise StoreError(
                 f"the server has removed the log that slot '{slot}' of {place} needs (max_slot_wal_keep_size): run "
-                f"SELECT pg_drop_replication_slot('{slot}'), and give {anew}"
+                f"SELECT pg_drop_replication_slot('{slot}'), and give {advice}"
             )
         if position is None:
-            return parse_lsn(flushed)
+            return parse_lsn(flushed_lsn)
         start = parse_lsn(position[0])
-        if parse_lsn(confirmed) > start:
+        if parse_lsn(confirmed_lsn) > start:
             raise StoreError(
-                f"slot '{slot}' of {place} was read by another, or made again: it begins at {confirmed}, and this "
-                f"source has read up to {position[0]}. Changes between are gone: give {anew}"
+                f"slot '{slot}' of {place} was read by another, or made again: it begins at {confirmed_lsn}, and this "
+                f"source has read up to {position[0]}. Changes between are gone: give {advice}"
             )
-        if start > parse_lsn(flushed):
+        if start > parse_lsn(flushed_lsn):
             raise StoreError(
-                f"the log of {place} ends at {flushed}, before {position[0]}, up to which this source has read it: it "
-                f"is another server, or one that was restored. Give {anew}"
+                f"the log of {place} ends at {flushed_lsn}, before {position[0]}, up to which this source has read it: "
+                f"it is another server, or one that was restored. Give {advice}"
             )
         return start
 
@@ -296,7 +298,7 @@ class PostgresLog:
                 "WHERE slot_name = %(slot)s",
                 slot=self._where.slot,
             )
-            if row is None or not row[3] or time.monotonic() >= deadline or self._cancelled.wait(0.02):
+            if row is None or not row[3] or time.monotonic() >= deadline or self._cancel_event.wait(0.02):
                 return row
 
     def _add_way_out(self, error: StoreError) -> StoreError:
@@ -321,7 +323,7 @@ class PostgresLog:
             if isinstance(message, WalData):
                 size += len(message.data)
                 self._take_message(message.data, changes)
-            elif self._unfinished is None:
+            elif self._open_transaction is None:
                 self._end = max(self._end, message.end)
             if not changes and time.monotonic() >= deadline:
                 break
@@ -337,43 +339,45 @@ class PostgresLog:
             if relation is None:
                 return
             self._count += 1
-            assert self._unfinished is not None
-            commit, skipped = self._skipped
-            if self._unfinished.commit < commit or (self._unfinished.commit == commit and self._count <= skipped):
+            assert self._open_transaction is not None
+            commit, skipped_count = self._partial_transaction
+            if self._open_transaction.commit < commit or (
+                self._open_transaction.commit == commit and self._count <= skipped_count
+            ):
                 return
             if message.operation in self._where.operations:
-                changes.append(relation.change(message, self._unfinished.committed))
+                changes.append(relation.change(message, self._open_transaction.commit_ms))
         elif isinstance(message, Begin):
-            self._unfinished, self._count = message, 0
+            self._open_transaction, self._count = message, 0
         elif isinstance(message, Commit):
-            self._unfinished, self._end = None, max(self._end, message.end)
+            self._open_transaction, self._end = None, max(self._end, message.end)
         elif isinstance(message, Relation):
             is_ours = (message.schema, message.name) == (self._table.schema, self._table.name)
             self._relations[message.id] = LoggedRelation(message, self._base_types(message)) if is_ours else None
 
     def _base_types(self, relation: Relation) -> dict[int, tuple[int, int]]:
         """The types behind the domains among the types of a table."""
-        own = [oid for _, oid, _ in relation.columns if oid >= 16_384]
-        if not own:
+        user_types = [oid for _, oid, _ in relation.columns if oid >= 16_384]
+        if not user_types:
             return {}
         rows = self._rows(
-            "WITH RECURSIVE t AS (SELECT oid AS own, oid, typtype, typbasetype, typtypmod FROM pg_type WHERE oid = "
-            "ANY(%(own)s) UNION ALL SELECT t.own, p.oid, p.typtype, p.typbasetype, CASE WHEN t.typtypmod >= 0 THEN "
+            "WITH RECURSIVE t AS (SELECT oid AS domain, oid, typtype, typbasetype, typtypmod FROM pg_type WHERE oid = "
+            "ANY(%(oids)s) UNION ALL SELECT t.domain, p.oid, p.typtype, p.typbasetype, CASE WHEN t.typtypmod >= 0 THEN "
             "t.typtypmod ELSE p.typtypmod END FROM t JOIN pg_type p ON p.oid = t.typbasetype) "
-            "SELECT own, oid, typtypmod FROM t WHERE typtype <> 'd' AND own <> oid",
-            own=own,
+            "SELECT domain, oid, typtypmod FROM t WHERE typtype <> 'd' AND domain <> oid",
+            oids=user_types,
         )
-        return {int(own): (int(oid), int(modifier)) for own, oid, modifier in rows}
+        return {int(domain): (int(oid), int(modifier)) for domain, oid, modifier in rows}
 
     def _position(self) -> list[Any]:
-        unfinished = self._unfinished
-        if unfinished is None or unfinished.commit < self._skipped[0]:
+        transaction = self._open_transaction
+        if transaction is None or transaction.commit < self._partial_transaction[0]:
             # Until it is met again, a transaction that was read in part stays in the position.
-            commit, count = self._skipped if self._skipped[0] >= self._end else (0, 0)
+            commit, count = self._partial_transaction if self._partial_transaction[0] >= self._end else (0, 0)
         else:
-            commit, count = unfinished.commit, self._count
-            if commit == self._skipped[0]:
-                count = max(count, self._skipped[1])
+            commit, count = transaction.commit, self._count
+            if commit == self._partial_transaction[0]:
+                count = max(count, self._partial_transaction[1])
         return [lsn_text(self._end), lsn_text(commit), count]
 
     def confirm(self, position: list[Any]) -> None:
@@ -388,20 +392,20 @@ class PostgresLog:
         """Learn, now and then, where the log ends: that and what the server sends say whether all is read."""
         if now - self._asked_at >= _PACE:
             self._asked_at = now
-            if self._asked is None:
+            if self._log_end is None:
                 (end,) = self._row("SELECT pg_current_wal_flush_lsn()::text")
-                self._asked = now, parse_lsn(end)
+                self._log_end = now, parse_lsn(end)
             self._open_stream().answer(ask=True)
         if now - self._checked_at >= _CHECK_PACE:
             self._checked_at = now
             if not self._has_table(self._publication):
                 raise StoreError(f"publication '{self._publication}' in {self.place} has lost table {self._table}")
-        if self._asked is not None and self._stream is not None:
-            at, end = self._asked
+        if self._log_end is not None and self._stream is not None:
+            at, end = self._log_end
             left = max(0, end - self._stream.end)
             self._unread = at, left
             if not left:
-                self._asked = None
+                self._log_end = None
 
     def unread(self) -> tuple[float, int] | None:
         return self._unread
@@ -421,7 +425,7 @@ class PostgresLog:
                 sql.close()
 
     def cancel(self) -> None:
-        self._cancelled.set()
+        self._cancel_event.set()
         sql = self._sql
         if sql is not None:
             with contextlib.suppress(Exception):

@@ -12,25 +12,25 @@ from .store_protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFil
 
 
 class StoreSet:
-    """A `Store` that combines others. `own` is the app's, with the errors and all aggregations that are not in
+    """A `Store` that combines others. `app_store` is the app's, with the errors and all aggregations that are not in
     `others`.
 
     A batch is committed to each store by a ledger row of its own, the app's last. A crash in between leaves it to the
     batch's repetition to reach those that were not reached.
     """
 
-    def __init__(self, own: Store, others: Mapping[str, Store]) -> None:
-        self.own = own
+    def __init__(self, app_store: Store, others: Mapping[str, Store]) -> None:
+        self.app_store = app_store
         self._by_aggregation = dict(others)
         self._others = list({id(s): s for s in others.values()}.values())
 
     def _store(self, aggregation: str) -> Store:
-        return self._by_aggregation.get(aggregation, self.own)
+        return self._by_aggregation.get(aggregation, self.app_store)
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
-        listed = list(definitions)
-        for store in (*self._others, self.own):
-            store.prepare([d for d in listed if self._store(d.id) is store])
+        definition_list = list(definitions)
+        for store in (*self._others, self.app_store):
+            store.prepare([d for d in definition_list if self._store(d.id) is store])
 
     def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
         return self._store(aggregation).unfit(aggregation, partials)
@@ -47,15 +47,15 @@ class StoreSet:
         for store in self._others:
             its = {key: rows for key, rows in partials.items() if self._store(key[0]) is store}
             store.commit(app, run, batch, its, (), clock)
-        rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.own}
-        return self.own.commit(app, run, batch, rest, errors, clock)
+        rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.app_store}
+        return self.app_store.commit(app, run, batch, rest, errors, clock)
 
     def last_committed(self, app: str, run: str) -> int:
-        return self.own.last_committed(app, run)
+        return self.app_store.last_committed(app, run)
 
     def last_begun(self, app: str, run: str) -> int:
         """The last micro-batch of a run that is in the ledger of any of the databases; -1 for none."""
-        return max(store.last_committed(app, run) for store in (*self._others, self.own))
+        return max(store.last_committed(app, run) for store in (*self._others, self.app_store))
 
     def read(
         self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
@@ -79,9 +79,9 @@ class StoreSet:
         return self._store(aggregation).count(aggregation, per, bounds, groups, most=most)
 
     def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
-        return self._store(aggregation).buckets(aggregation, per, wanted, groups)
+        return self._store(aggregation).buckets(aggregation, per, bucket_range, groups)
 
     def last_bucket(
         self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
@@ -121,14 +121,14 @@ class StoreSet:
         self._store(aggregation).drop(aggregation)
 
     def errors(self, app: str) -> pa.Table:
-        return self.own.errors(app)
+        return self.app_store.errors(app)
 
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
-        self.own.forget_errors(app, ids)
+        self.app_store.forget_errors(app, ids)
 
     def trim_errors(self, app: str, most: int | None) -> int:
-        return self.own.trim_errors(app, most)
+        return self.app_store.trim_errors(app, most)
 
     def close(self) -> None:
-        for store in (*self._others, self.own):
+        for store in (*self._others, self.app_store):
             store.close()

@@ -14,19 +14,19 @@ def shard_warnings(store: Store, aggregation: str, ids: Collection[str]) -> list
     `ids` are the deployment's. Reported are stored rows of an id that no node has, and then the ids without stored
     rows, each of which may be that one's new name. A node without rows alone had none yet.
     """
-    held = store.shards(aggregation)
-    known = {s.shard for s in held}
+    stored_shards = store.shards(aggregation)
+    stored_ids = {s.shard for s in stored_shards}
     out = []
-    if left := sorted(known - set(ids)):
+    if left := sorted(stored_ids - set(ids)):
         others = ", ".join(f"'{s}'" for s in left)
-        for new in sorted(set(ids) - known):
+        for new in sorted(set(ids) - stored_ids):
             out.append(
                 f"Shard '{new}' is new to aggregation '{aggregation}', which has rows of {others}, and no such node. "
                 f"If it is one of these under another name, give it back that shardId, or rename the rows: "
                 f"app.store.move_shard('{aggregation}', OLD, '{new}'). If it is an additional node, nothing needs to "
                 "be done."
             )
-    for s in held:
+    for s in stored_shards:
         if s.shard not in ids:
             out.append(
                 f"No node has the shardId '{s.shard}', which holds {s.rows:,} rows of aggregation '{aggregation}'; "

@@ -62,19 +62,19 @@ def run_transaction(work: Callable[[], T], where: str, dialect: Dialect, patienc
 
     `where` names the database. Raises StoreError if it refuses, or stays away for longer than there is patience.
     """
-    waited, pauses = 0.0, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
+    waited_seconds, pauses = 0.0, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
     while True:
         try:
             return work()
         except sa.exc.DBAPIError as e:
             trouble = dialect.trouble(e)
-            if trouble is None or waited >= patience.seconds:
+            if trouble is None or waited_seconds >= patience.seconds:
                 raise StoreError(f"The store {where}: {describe_sql_error(e)}") from e
             if trouble == "gone":
                 patience.tell(f"The store {where} cannot be reached and is tried again: {describe_sql_error(e)}")
             delay = pauses.next()
             patience.wait(delay)
-            waited += delay
+            waited_seconds += delay
 
 
 def of_database(error: Exception) -> bool:
@@ -99,7 +99,7 @@ class SqlStore:
         self._layouts: dict[str, TableLayout] = {}
         self._limits: dict[str, ColumnLimits] = {}
         self._lock = threading.RLock()
-        self._closed = False
+        self._is_closed = False
         self._engine = self._dialect.engine(database)
         try:
             with self._engine.connect() as c:
@@ -128,7 +128,7 @@ class SqlStore:
 
     def close(self) -> None:
         """Closes the connections. The store cannot be used afterwards."""
-        self._closed = True
+        self._is_closed = True
         self._engine.dispose()
 
     def _transaction(self, work: Callable[[sa.Connection], T], *, reads: bool = False) -> T:
@@ -139,7 +139,7 @@ class SqlStore:
         """
 
         def attempt() -> T:
-            if self._closed:
+            if self._is_closed:
                 raise StoreError(f"The store {self.path} is closed.")
             with contextlib.nullcontext() if reads else self._lock, self._engine.connect() as c:
                 if reads:
@@ -162,14 +162,14 @@ class SqlStore:
             for duration in layout.durations:
                 table = layout.table(duration)
                 self._check_name(table)
-                found = self._found(c, table)
-                if found is None and self._read_only:
+                types = self._found(c, table)
+                if types is None and self._read_only:
                     raise missing_table(self.path, table)
-                if found is None:
+                if types is None:
                     execute(c, self._create(layout, table))
                     continue
-                plain = plain or not any(self._same(n, NULL_KEYS) for n in found)
-                self._check(layout.without_null_keys() if plain else layout, c, table, found)
+                plain = plain or not any(self._same(n, NULL_KEYS) for n in types)
+                self._check(layout.without_null_keys() if plain else layout, c, table, types)
             self._check_collations(layout, c)
             self._limits[layout.aggregation] = self._limits_of(layout, c)
             if plain:  # made by another server, which cannot tell null keys either
@@ -182,18 +182,20 @@ class SqlStore:
                 f"{self._dialect.longest_name} bytes. Give the aggregation a shorter name."
             )
 
-    def _check(self, layout: TableLayout, c: sa.Connection, table: str, found: Mapping[str, Any]) -> None:
+    def _check(self, layout: TableLayout, c: sa.Connection, table: str, found_types: Mapping[str, Any]) -> None:
         """Names in the layout's spelling, so that the check can compare them."""
         spelling = {self._dialect.stored_name(x.name): x for x in layout.columns}
-        types = {spelling[n].name if n in spelling else n: t for n, t in found.items()}
+        types = {spelling[n].name if n in spelling else n: t for n, t in found_types.items()}
         types = {SHARD if self._same(n, SHARD) else n: t for n, t in types.items()}
         key = sa.inspect(c).get_pk_constraint(self._dialect.stored_name(table))["constrained_columns"]
-        made = FoundTable(
+        found_table = FoundTable(
             table, {n: str(t) for n, t in types.items()}, [spelling[k].name if k in spelling else k for k in key]
         )
-        wanted = {x.name: self._dialect.type_of(x) for x in layout.columns}
+        expected_types = {x.name: self._dialect.type_of(x) for x in layout.columns}
         columns = {x.name: x for x in layout.columns}
-        check_table(layout, made, wanted, lambda n: self._dialect.fits(columns[n], types[n]), ordered=False)
+        check_table(
+            layout, found_table, expected_types, lambda n: self._dialect.fits(columns[n], types[n]), is_ordered=False
+        )
 
     def _check_collations(self, layout: TableLayout, c: sa.Connection) -> None:
         """Raises StoreError if a table would put groups together whose texts differ."""
@@ -207,7 +209,7 @@ class SqlStore:
             if columns
         ]
         if changes:
-            table, columns = next((t, found) for t, found in inexact.items() if found)
+            table, columns = next((t, inexact_columns) for t, inexact_columns in inexact.items() if inexact_columns)
             column, collation = next(iter(columns.items()))
             raise StoreError(
                 f"Column '{column}' of table '{table}' compares texts by {collation}, in which different texts, such "
@@ -218,13 +220,13 @@ class SqlStore:
         """Limits of the tables, from the table of the smallest duration: an aggregation's tables are made alike."""
         d = self._dialect
         name = d.stored_name(layout.table(layout.durations[0]))
-        found = self._found(c, name) or {}
-        texts = d.text_columns(c, name, found)
+        types = self._found(c, name) or {}
+        texts = d.text_columns(c, name, types)
         columns = {x.name: texts[d.stored_name(x.name)] for x in layout.columns if d.stored_name(x.name) in texts}
         return ColumnLimits(self.database.kind, d.holds, columns)
 
-    def _same(self, stored: str, name: str) -> bool:
-        return stored == self._dialect.stored_name(name)
+    def _same(self, stored_name: str, name: str) -> bool:
+        return stored_name == self._dialect.stored_name(name)
 
     def _found(self, c: sa.Connection, table: str) -> dict[str, Any] | None:
         """SQLAlchemy's type by name of a table's columns, None if there is no such table."""
@@ -249,8 +251,8 @@ class SqlStore:
         def work(c: sa.Connection) -> None:
             for duration in layout.durations:
                 execute(c, f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
-                forgotten = sa.text(f"DELETE FROM {self._dialect.quote_name(PURGED)} WHERE name = :name")
-                c.execute(forgotten, {"name": layout.table(duration)})
+                deletion = sa.text(f"DELETE FROM {self._dialect.quote_name(PURGED)} WHERE name = :name")
+                c.execute(deletion, {"name": layout.table(duration)})
 
         self._transaction(work)
 
@@ -262,19 +264,21 @@ class SqlStore:
             statements: list[str] = []
             for duration in layout.durations:
                 table = layout.table(duration)
-                found = self._found(c, table)
-                if found is None or any(self._same(n, SHARD) for n in found):
+                types = self._found(c, table)
+                if types is None or any(self._same(n, SHARD) for n in types):
                     continue
-                own = [x for x in layout.columns if any(self._same(n, x.name) for n in found)]
-                kept = TableLayout(layout.aggregation, (), (*own[:1], _SHARD_COLUMN, *own[1:]), True, layout.external)
-                old = f"{table}_WITHOUT_SHARD_ID"
-                names = ", ".join(q(x.name) for x in kept.columns)
-                values = ", ".join(quoted_shard if x.role == "shard" else q(x.name) for x in kept.columns)
+                columns = [x for x in layout.columns if any(self._same(n, x.name) for n in types)]
+                new_layout = TableLayout(
+                    layout.aggregation, (), (*columns[:1], _SHARD_COLUMN, *columns[1:]), True, layout.external
+                )
+                old_table = f"{table}_WITHOUT_SHARD_ID"
+                names = ", ".join(q(x.name) for x in new_layout.columns)
+                values = ", ".join(quoted_shard if x.role == "shard" else q(x.name) for x in new_layout.columns)
                 statements += [
-                    f"ALTER TABLE {q(table)} RENAME TO {q(old)}",
-                    self._create(kept, table),
-                    f"INSERT INTO {q(table)} ({names}) SELECT {values} FROM {q(old)}",
-                    f"DROP TABLE {q(old)}",
+                    f"ALTER TABLE {q(table)} RENAME TO {q(old_table)}",
+                    self._create(new_layout, table),
+                    f"INSERT INTO {q(table)} ({names}) SELECT {values} FROM {q(old_table)}",
+                    f"DROP TABLE {q(old_table)}",
                 ]
             if not dry_run:
                 for sql in statements:
@@ -310,13 +314,13 @@ class SqlStore:
         def work(c: sa.Connection) -> bool:
             key = {"app": app, "run": run, "batch": batch}
             ledger = self._dialect.quote_name(LEDGER)
-            known = sa.text(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch")
-            if c.execute(known, key).first() is not None:
+            lookup = sa.text(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch")
+            if c.execute(lookup, key).first() is not None:
                 return False
             c.execute(sa.text(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)"), key)
             if batch % KEPT_BATCHES == 0:
-                old = sa.text(f"DELETE FROM {ledger} WHERE app = :app AND run = :run AND batch < :batch")
-                c.execute(old, {**key, "batch": batch - KEPT_BATCHES})
+                deletion = sa.text(f"DELETE FROM {ledger} WHERE app = :app AND run = :run AND batch < :batch")
+                c.execute(deletion, {**key, "batch": batch - KEPT_BATCHES})
             if clock is not None:
                 self._purge(c, clock)
             for aggregation in dict.fromkeys(a for a, _ in partials):
@@ -340,8 +344,8 @@ class SqlStore:
             for duration in layout.durations:
                 begins = retention.begins(duration, due)
                 if begins is not None:
-                    old = f"{self._dialect.quote_name(layout.time)} < {int(begins)}"
-                    execute(c, f"DELETE FROM {self._table(layout, duration)} WHERE {old}")
+                    condition = f"{self._dialect.quote_name(layout.time)} < {int(begins)}"
+                    execute(c, f"DELETE FROM {self._table(layout, duration)} WHERE {condition}")
                     self._note_purge(c, layout.table(duration), begins)
 
     def _note_purge(self, c: sa.Connection, table: str, begins: int) -> None:
@@ -354,8 +358,8 @@ class SqlStore:
     def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
         table, q = self._layout(aggregation).table(duration), self._dialect.quote_name
         sql = sa.text(f"SELECT begins FROM {q(PURGED)} WHERE name = :name")
-        found = self._transaction(lambda c: c.execute(sql, {"name": table}).first(), reads=True)
-        return None if found is None else int(found[0])
+        row = self._transaction(lambda c: c.execute(sql, {"name": table}).first(), reads=True)
+        return None if row is None else int(row[0])
 
     def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
         layout, q = self._layout(aggregation), self._dialect.quote_name
@@ -373,31 +377,31 @@ class SqlStore:
                 for shard, tables in partials.items():
                     for partial in tables:
                         rows = rows_to_store(layout, partial, duration, shard)
-                        self._merge(c, layout, duration, rows, replaced=True)
+                        self._merge(c, layout, duration, rows, overwrite=True)
 
         self._transaction(work)
 
     def _merge(
-        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool = False
+        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool = False
     ) -> None:
         """Merge `rows`, one for each key, into a table, or replace the existing rows with them."""
         if rows.num_rows == 0:
             return
         first, *others = rounds_of_keys(layout, rows)
-        self._merge_round(c, layout, duration, first, replaced=replaced)
+        self._merge_round(c, layout, duration, first, overwrite=overwrite)
         for more in others:
-            self._merge_round(c, layout, duration, more, replaced=False)
+            self._merge_round(c, layout, duration, more, overwrite=False)
 
     def _merge_round(
-        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, replaced: bool
+        self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool
     ) -> None:
         rows = rows.sort_by([(x.name, "ascending") for x in layout.key])
         sets = [x for x in layout.columns if x.role == "set"]
         if sets:
-            rows = _encode_sets(rows if replaced else self._unite_sets(c, layout, duration, rows, sets), sets)
+            rows = _encode_sets(rows if overwrite else self._unite_sets(c, layout, duration, rows, sets), sets)
         q = self._dialect.quote_name
         columns = [(q(x.name), self._dialect.type_of(x)) for x in layout.columns]
-        self._dialect.load(c, self._upsert(layout, layout.table(duration), replaced), columns, rows)
+        self._dialect.load(c, self._upsert(layout, layout.table(duration), overwrite), columns, rows)
 
     def _unite_sets(
         self, c: sa.Connection, layout: TableLayout, duration: AggDuration, rows: pa.Table, sets: Sequence[StoredColumn]
@@ -408,40 +412,43 @@ class SqlStore:
         q, key = self._dialect.quote_name, layout.key
         names = ", ".join(q(x.name) for x in (*key, *sets))
         sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
-        held: dict[tuple[Any, ...], Sequence[Any]] = {}
+        stored_sets: dict[tuple[Any, ...], Sequence[Any]] = {}
         for row in c.execute(sa.text(sql), {"low": low, "high": high}):
-            held[_hashable_key(row[: len(key)])] = row[len(key) :]
-        if not held:
+            stored_sets[_hashable_key(row[: len(key)])] = row[len(key) :]
+        if not stored_sets:
             return rows
         keys = list(map(_hashable_key, zip(*(rows.column(x.name).to_pylist() for x in key), strict=True)))
         for i, x in enumerate(sets):
             fresh = rows.column(x.name).to_pylist()
-            both = [_union([_decode_set(held[k][i]), f]) if k in held else f for k, f in zip(keys, fresh, strict=True)]
+            both = [
+                _union([_decode_set(stored_sets[k][i]), f]) if k in stored_sets else f
+                for k, f in zip(keys, fresh, strict=True)
+            ]
             rows = rows.set_column(rows.column_names.index(x.name), x.name, pa.array(both, x.arrow))
         return rows
 
-    def _upsert(self, layout: TableLayout, table: str, replaced: bool) -> str:
+    def _upsert(self, layout: TableLayout, table: str, overwrite: bool) -> str:
         """Merge fresh rows into `table`; fresh rows win ties of AGG_LAST_EVENT_TIMESTAMP, or always."""
         d = self._dialect
         sets = []
         for c in layout.values:
             name = d.quote_name(c.name)
             was, now = d.was(table, name), d.now(name)
-            if replaced:
-                merged = now
+            if overwrite:
+                expression = now
             elif c.role in ("sum", "count"):
                 both = d.add_longs(was, now) if c.type is Type.LONG else d.add_doubles(was, now)
-                merged = f"coalesce({both}, {was}, {now})"
+                expression = f"coalesce({both}, {was}, {now})"
             elif c.role == "min":
-                merged = d.least(was, now)
+                expression = d.least(was, now)
             elif c.role == "set":
-                merged = now
+                expression = now
             elif c.role == "last":
                 latest = d.quote_name(LAST_TIMESTAMP)
-                merged = f"CASE WHEN {d.now(latest)} >= {d.was(table, latest)} THEN {now} ELSE {was} END"
+                expression = f"CASE WHEN {d.now(latest)} >= {d.was(table, latest)} THEN {now} ELSE {was} END"
             else:
-                merged = d.greatest(was, now)
-            sets.append((name, merged))
+                expression = d.greatest(was, now)
+            sets.append((name, expression))
         names, key = ([d.quote_name(c.name) for c in columns] for columns in (layout.columns, layout.key))
         return d.upsert(table, names, key, sets)
 
@@ -501,10 +508,10 @@ class SqlStore:
         if layout.external:
             # Late rows are stored under a later AGG_TIMESTAMP, by which the table is ordered.
             parts.append(f"{self._dialect.quote_name(TIMESTAMP)} >= :low")
-        wanted = key_conditions(layout, groups)
-        if wanted.null_mask:
-            parts.append(f"({self._dialect.quote_name(NULL_KEYS)} & {wanted.null_mask}) = {wanted.null_bits}")
-        for i, (name, value) in enumerate(wanted.equal):
+        conditions = key_conditions(layout, groups)
+        if conditions.null_mask:
+            parts.append(f"({self._dialect.quote_name(NULL_KEYS)} & {conditions.null_mask}) = {conditions.null_bits}")
+        for i, (name, value) in enumerate(conditions.equal):
             parts.append(f"{self._dialect.quote_name(name)} = :group_{i}")
             values[f"group_{i}"] = value
         return _Where(" AND ".join(parts), values)
@@ -525,22 +532,23 @@ class SqlStore:
         return self._transaction(lambda c: int(c.execute(sql, where.values).scalar_one()), reads=True)
 
     def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
         layout = self._layout(aggregation)
         time_, table = self._dialect.quote_name(layout.time), self._table(layout, per)
-        where, every = (self._where(layout, b, groups) for b in ((wanted.start, wanted.end), (-(2**63), 2**63 - 1)))
-        order = "DESC" if wanted.latest else "ASC"
+        where = self._where(layout, (bucket_range.start, bucket_range.end), groups)
+        every = self._where(layout, (-(2**63), 2**63 - 1), groups)
+        order, most = "DESC" if bucket_range.latest else "ASC", int(bucket_range.most)
 
         def work(c: sa.Connection) -> tuple[list[int], int, int]:
-            sql = f"SELECT DISTINCT {time_} FROM {table} WHERE {where.sql} ORDER BY 1 {order} LIMIT {int(wanted.most)}"
+            sql = f"SELECT DISTINCT {time_} FROM {table} WHERE {where.sql} ORDER BY 1 {order} LIMIT {most}"
             starts = sorted(int(row[0]) for row in c.execute(sa.text(sql), where.values))
-            first = starts[0] if starts else wanted.start
-            counted = (
+            first = starts[0] if starts else bucket_range.start
+            count_sql = (
                 f"SELECT count(DISTINCT CASE WHEN {time_} < :first THEN {time_} END), count(DISTINCT {time_}) "
                 f"FROM {table} WHERE {every.sql}"
             )
-            before, total = c.execute(sa.text(counted), {**every.values, "first": first}).one()
+            before, total = c.execute(sa.text(count_sql), {**every.values, "first": first}).one()
             return starts, int(before), int(total)
 
         starts, before, total = self._transaction(work, reads=True)
@@ -556,8 +564,8 @@ class SqlStore:
             f"SELECT max({q(layout.time)}) FROM {self._table(layout, per)} WHERE {where.sql} AND {q(SHARD)} = :shard"
         )
         values = {**where.values, "shard": shard}
-        found = self._transaction(lambda c: c.execute(sql, values).scalar_one(), reads=True)
-        return None if found is None else int(found)
+        bucket = self._transaction(lambda c: c.execute(sql, values).scalar_one(), reads=True)
+        return None if bucket is None else int(bucket)
 
     def key_values(
         self,
@@ -586,8 +594,8 @@ class SqlStore:
             f"ORDER BY 1, 2 LIMIT {int(most)}"
         )
         rows = self._transaction(lambda c: c.execute(sql, values).fetchall(), reads=True)
-        known = _array(column, [v for v, _ in rows]).to_pylist()
-        return [key_value(layout, key, v, int(bits)) for v, (_, bits) in zip(known, rows, strict=True)]
+        keys = _array(column, [v for v, _ in rows]).to_pylist()
+        return [key_value(layout, key, v, int(bits)) for v, (_, bits) in zip(keys, rows, strict=True)]
 
     def _select(
         self,
@@ -608,8 +616,10 @@ class SqlStore:
                 f"(SELECT t.*, row_number() OVER (PARTITION BY {keys} ORDER BY {order}) AS latest_first "
                 f"FROM {self._table(layout, per)} t WHERE {where}) numbered"
             )
-        shown = [q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merge_sql(c) for c in columns]
-        return f"SELECT {', '.join(shown)} FROM {rows} GROUP BY {keys}"
+        expressions = [
+            q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merge_sql(c) for c in columns
+        ]
+        return f"SELECT {', '.join(expressions)} FROM {rows} GROUP BY {keys}"
 
     def _merge_sql(self, c: StoredColumn) -> str:
         """The aggregate that merges a column over the rows of a bucket and group."""
@@ -624,8 +634,8 @@ class SqlStore:
 
     def last_committed(self, app: str, run: str) -> int:
         last = sa.text(f"SELECT max(batch) FROM {self._dialect.quote_name(LEDGER)} WHERE app = :app AND run = :run")
-        found = self._transaction(lambda c: c.execute(last, {"app": app, "run": run}).scalar(), reads=True)
-        return -1 if found is None else int(found)
+        batch = self._transaction(lambda c: c.execute(last, {"app": app, "run": run}).scalar(), reads=True)
+        return -1 if batch is None else int(batch)
 
     def errors(self, app: str) -> pa.Table:
         q = self._dialect.quote_name
@@ -640,22 +650,22 @@ class SqlStore:
         self._transaction(lambda c: c.execute(sql, [{"app": app, "id": i} for i in ids]))
 
     def trim_errors(self, app: str, most: int | None) -> int:
-        errors, dropped = self._dialect.quote_name(ERRORS), self._dialect.quote_name(DROPPED)
+        errors, dropped_errors = self._dialect.quote_name(ERRORS), self._dialect.quote_name(DROPPED)
         whose = {"app": app}
 
         def work(c: sa.Connection) -> int:
-            found = c.execute(sa.text(f"SELECT errors FROM {dropped} WHERE app = :app"), whose).scalar()
+            dropped_count = c.execute(sa.text(f"SELECT errors FROM {dropped_errors} WHERE app = :app"), whose).scalar()
             if most is None:
-                return int(found or 0)
+                return int(dropped_count or 0)
             # MySQL deletes nothing by a query of the same table.
             last = sa.text(f"SELECT id FROM {errors} WHERE app = :app ORDER BY id DESC LIMIT 1 OFFSET :most")
             id = c.execute(last, {**whose, "most": most}).scalar()
             if id is None:
-                return int(found or 0)
-            old = c.execute(sa.text(f"DELETE FROM {errors} WHERE app = :app AND id <= :id"), {**whose, "id": id})
-            total = int(found or 0) + old.rowcount
-            c.execute(sa.text(f"DELETE FROM {dropped} WHERE app = :app"), whose)
-            c.execute(sa.text(f"INSERT INTO {dropped} (app, errors) VALUES (:app, :n)"), {**whose, "n": total})
+                return int(dropped_count or 0)
+            deletion = c.execute(sa.text(f"DELETE FROM {errors} WHERE app = :app AND id <= :id"), {**whose, "id": id})
+            total = int(dropped_count or 0) + deletion.rowcount
+            c.execute(sa.text(f"DELETE FROM {dropped_errors} WHERE app = :app"), whose)
+            c.execute(sa.text(f"INSERT INTO {dropped_errors} (app, errors) VALUES (:app, :n)"), {**whose, "n": total})
             return total
 
         return self._transaction(work)
@@ -766,9 +776,9 @@ def _table_of_rows(
     values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=True)) if rows else {}
     sets = [c.name for c in columns if c.role == "set"]
     if rows:
-        united = _united_by_key(of_sets, len(key), len(sets))
+        sets_by_key = _united_by_key(of_sets, len(key), len(sets))
         keys = list(map(_hashable_key, zip(*(values[name] for name in key), strict=True)))
-        values |= {name: tuple(united[k][i] for k in keys) for i, name in enumerate(sets)}
+        values |= {name: tuple(sets_by_key[k][i] for k in keys) for i, name in enumerate(sets)}
     arrays = [_array(c, values.get(c.name, ())) for c in columns]
     table = pa.table(arrays, schema=pa.schema([(c.name, c.arrow) for c in columns]))
     return table.sort_by([(name, "ascending") for name in key])
@@ -782,12 +792,12 @@ def _with_null_groups(table: pa.Table, layout: TableLayout) -> pa.Table:
 
 
 def _united_by_key(rows: Iterable[Any], keys: int, sets: int) -> dict[tuple[Any, ...], list[list[Any] | None]]:
-    found: dict[tuple[Any, ...], list[list[Any] | None]] = {}
+    sets_by_key: dict[tuple[Any, ...], list[list[Any] | None]] = {}
     for row in rows:
-        held = found.setdefault(_hashable_key(row[:keys]), [None] * sets)
+        row_sets = sets_by_key.setdefault(_hashable_key(row[:keys]), [None] * sets)
         for i in range(sets):
-            held[i] = _union([held[i], _decode_set(row[keys + i])])
-    return found
+            row_sets[i] = _union([row_sets[i], _decode_set(row[keys + i])])
+    return sets_by_key
 
 
 def _encode_sets(rows: pa.Table, sets: Sequence[StoredColumn]) -> pa.Table:

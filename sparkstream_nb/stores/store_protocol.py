@@ -153,7 +153,7 @@ class Store(Protocol):
         ...
 
     def buckets(
-        self, aggregation: str, per: AggDuration, wanted: BucketRange, groups: GroupFilter = EACH_GROUP
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> Buckets:
         """The buckets that hold rows of `groups`, over all shards."""
         ...

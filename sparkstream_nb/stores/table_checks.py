@@ -19,27 +19,32 @@ class FoundTable:
 
 
 def check_table(
-    layout: TableLayout, table: FoundTable, wanted: Mapping[str, str], fits: Callable[[str], bool], *, ordered: bool
+    layout: TableLayout,
+    table: FoundTable,
+    expected_types: Mapping[str, str],
+    fits: Callable[[str], bool],
+    *,
+    is_ordered: bool,
 ) -> None:
     """Raises StoreError if `table` was made for something else.
 
-    `wanted` is the type by column; `fits(column)` says whether a column that both have is of a type that holds its
-    values. `ordered`: the columns must also be in the layout's order.
+    `expected_types` is the type by column; `fits(column)` says whether a column that both have is of a type that holds
+    its values. `is_ordered`: the columns must also be in the layout's order.
     """
-    found = table.columns
+    columns = table.columns
     key = [c.name for c in layout.key]
-    extra = [n for n in found if n not in wanted]
-    missing = [n for n in wanted if n not in found]
-    wrong = [n for n in wanted if n in found and not fits(n)]
-    same_order = not ordered or list(found) == list(wanted)
-    same_key = list(table.key) == key if ordered else set(table.key) == set(key)
+    extra = [n for n in columns if n not in expected_types]
+    missing = [n for n in expected_types if n not in columns]
+    wrong = [n for n in expected_types if n in columns and not fits(n)]
+    same_order = not is_ordered or list(columns) == list(expected_types)
+    same_key = list(table.key) == key if is_ordered else set(table.key) == set(key)
     if not extra and not missing and not wrong and same_order and same_key:
         return
     if not wrong and (missing, extra) == (([SHARD], []) if layout.partitioned else ([], [SHARD])):
         raise _unfit_shard(layout, table)
     differences = [f"no column '{n}'" for n in missing]
     differences += [f"a column '{n}' more" for n in extra]
-    differences += [f"'{n}' is {found[n]}, not {wanted[n]}" for n in wrong]
+    differences += [f"'{n}' is {columns[n]}, not {expected_types[n]}" for n in wrong]
     raise _unfit_table(layout, table, differences or ["its columns or its key stand in another order"])
 
 

@@ -91,8 +91,8 @@ class SqlTables:
             f"CREATE TABLE IF NOT EXISTS {q(BATCHES)} (run {key}, node INTEGER, batch {key}, PRIMARY KEY (run, node))"
         )
         for layout in self.layouts.values():
-            known = sa.text(f"SELECT 1 FROM {q(TURNS)} WHERE name = :name")
-            if c.execute(known, {"name": layout.name}).first() is None:
+            lookup = sa.text(f"SELECT 1 FROM {q(TURNS)} WHERE name = :name")
+            if c.execute(lookup, {"name": layout.name}).first() is None:
                 c.execute(sa.text(f"INSERT INTO {q(TURNS)} VALUES (:name)"), {"name": layout.name})
 
     def _prepare(self, c: sa.Connection, layout: StoredTableLayout) -> None:
@@ -120,16 +120,16 @@ class SqlTables:
         in_key = attr in layout.key or any(attr in attrs for attrs in layout.indexes)
         return self.dialect.type_of(StoredColumn(a.name, "group" if in_key else "last", a.type))
 
-    def _check(self, layout: StoredTableLayout, found: Mapping[str, Any], key: Sequence[str]) -> None:
-        stored = [self.dialect.stored_name(n) for n in layout.schema.names]
-        wrong = [f"no column '{n}'" for n, s in zip(layout.schema.names, stored, strict=True) if s not in found]
-        for a, s in zip(layout.schema, stored, strict=True):
+    def _check(self, layout: StoredTableLayout, types: Mapping[str, Any], key: Sequence[str]) -> None:
+        stored_names = [self.dialect.stored_name(n) for n in layout.schema.names]
+        wrong = [f"no column '{n}'" for n, s in zip(layout.schema.names, stored_names, strict=True) if s not in types]
+        for a, s in zip(layout.schema, stored_names, strict=True):
             column = StoredColumn(a.name, "last", a.type)
-            if s in found and not self.dialect.fits(column, found[s]):
-                wrong.append(f"'{a.name}' is {found[s]}, which does not hold a {a.type}")
-        if {stored[a] for a in layout.key} != set(key):
-            has, wanted = ", ".join(key) or "none", ", ".join(layout.schema[a].name for a in layout.key) or "none"
-            wrong.append(f"its primary key is {has}, not {wanted}")
+            if s in types and not self.dialect.fits(column, types[s]):
+                wrong.append(f"'{a.name}' is {types[s]}, which does not hold a {a.type}")
+        if {stored_names[a] for a in layout.key} != set(key):
+            has, expected_key = ", ".join(key) or "none", ", ".join(layout.schema[a].name for a in layout.key) or "none"
+            wrong.append(f"its primary key is {has}, not {expected_key}")
         if wrong:
             raise StoreError(
                 f"Table '{layout.name}' in {self.database} does not fit table '{layout.id}' of the app: "
@@ -146,8 +146,8 @@ class SqlTables:
 
     def _lengths_of(self, layout: StoredTableLayout, inspector: sa.Inspector) -> Mapping[int, int]:
         name = self.dialect.stored_name
-        found = {str(x["name"]): x["type"] for x in inspector.get_columns(name(layout.name))}
-        sizes = {a: getattr(found[name(x.name)], "length", None) for a, x in enumerate(layout.schema)}
+        types = {str(x["name"]): x["type"] for x in inspector.get_columns(name(layout.name))}
+        sizes = {a: getattr(types[name(x.name)], "length", None) for a, x in enumerate(layout.schema)}
         return {a: n for a, n in sizes.items() if n is not None and n < _LONGEST}
 
     def begin(self) -> Turn:
@@ -175,30 +175,30 @@ class Turn:
 
     def last(self, run: str, node: int) -> str | None:
         """The last micro-batch of a node whose changes are in the tables."""
-        found = self._connection.execute(
+        batch = self._connection.execute(
             sa.text(f"SELECT batch FROM {self._dialect.quote_name(BATCHES)} WHERE run = :run AND node = :node"),
             {"run": run, "node": node},
         ).scalar()
-        return None if found is None else str(found)
+        return None if batch is None else str(batch)
 
-    def fetch(self, table: str, wanted: Sequence[Terms] | None) -> list[Values]:
-        """The rows that fulfil any of `wanted`; all for None."""
+    def fetch(self, table: str, terms: Sequence[Terms] | None) -> list[Values]:
+        """The rows that fulfil any of `terms`; all for None."""
         layout, d = self._tables.layouts[table], self._dialect
         names = ", ".join(d.read(d.quote_name(a.name), a.type) for a in layout.schema)
         sql = f"SELECT {names} FROM {d.quote_name(layout.name)}"
         convert = [_READ[a.type] for a in layout.schema]
         rows: list[Values] = []
-        for where, values in [("", {})] if wanted is None else self._conditions(layout, wanted):
-            found = self._connection.execute(sa.text(sql + where + d.for_update), values)
+        for where, values in [("", {})] if terms is None else self._conditions(layout, terms):
+            result = self._connection.execute(sa.text(sql + where + d.for_update), values)
             rows += [
-                tuple(None if v is None else f(v) for f, v in zip(convert, r, strict=True)) for r in found
+                tuple(None if v is None else f(v) for f, v in zip(convert, r, strict=True)) for r in result
             ]
         return rows
 
     def _conditions(
-        self, layout: StoredTableLayout, wanted: Sequence[Terms]
+        self, layout: StoredTableLayout, alternatives: Sequence[Terms]
     ) -> Iterator[tuple[str, dict[str, Any]]]:
-        holds = (w for w in wanted if not any(self._dialect.holds.unfit(t.value) for t in w))
+        holds = (w for w in alternatives if not any(self._dialect.holds.unfit(t.value) for t in w))
         while some := list(islice(holds, _ALTERNATIVES)):
             values: dict[str, Any] = {}
             parts = []

@@ -38,11 +38,11 @@ class Progress:
 class WalStream:
     """The changes of a slot from `start` on. Raises StoreError, with one line, where the server ends or refuses."""
 
-    def __init__(self, conninfo: str, shown: str, command: str) -> None:
-        """`shown` is the server without user and password; `command` is START_REPLICATION with its options."""
+    def __init__(self, conninfo: str, server_name: str, command: str) -> None:
+        """`server_name` is the server without user and password; `command` is START_REPLICATION with its options."""
         from psycopg import pq
 
-        self._shown = shown
+        self._server_name = server_name
         self._connection = pq.PGconn.connect(conninfo.encode())
         if self._connection.status != pq.ConnStatus.OK:
             raise self._failure(self._connection.error_message)
@@ -53,8 +53,8 @@ class WalStream:
             raise error
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._connection.socket, selectors.EVENT_READ)
-        self._received = self._confirmed = 0
-        self._answered = time.monotonic()
+        self._received_lsn = self._confirmed_lsn = 0
+        self._answered_at = time.monotonic()
 
     def next_message(self, deadline: float) -> WalData | Progress | None:
         """The next message; None if none came before `deadline` (s of the monotonic clock)."""
@@ -81,28 +81,28 @@ class WalStream:
     def _read_message(self, data: bytes) -> WalData | Progress:
         if data[:1] == b"w":
             _, end, _ = struct.unpack_from("!QQq", data, 1)
-            self._received = max(self._received, end)
+            self._received_lsn = max(self._received_lsn, end)
             return WalData(data[25:])
-        end, _, asked = struct.unpack_from("!QqB", data, 1)
-        self._received = max(self._received, end)
-        if asked:
+        end, _, wants_answer = struct.unpack_from("!QqB", data, 1)
+        self._received_lsn = max(self._received_lsn, end)
+        if wants_answer:
             self.answer()
         return Progress(end)
 
     @property
     def end(self) -> int:
         """The position up to which the server has sent the log."""
-        return self._received
+        return self._received_lsn
 
     def confirm(self, position: int) -> None:
         """Let the server remove the log before `position`."""
-        if position > self._confirmed:
-            self._confirmed = position
+        if position > self._confirmed_lsn:
+            self._confirmed_lsn = position
             self.answer()
 
     def keep_alive(self) -> None:
         """Answers, if the last answer is old."""
-        if time.monotonic() - self._answered > _ANSWER_SECONDS:
+        if time.monotonic() - self._answered_at > _ANSWER_SECONDS:
             self.answer()
 
     def answer(self, *, ask: bool = False) -> None:
@@ -111,15 +111,15 @@ class WalStream:
 
         clock = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
         # Confirmed is what is on the disk here, written may not be behind it.
-        written = max(self._received, self._confirmed)
+        written_lsn = max(self._received_lsn, self._confirmed_lsn)
         try:
             self._connection.put_copy_data(
-                struct.pack("!cQQQqB", b"r", written, self._confirmed, self._confirmed, clock, ask)
+                struct.pack("!cQQQqB", b"r", written_lsn, self._confirmed_lsn, self._confirmed_lsn, clock, ask)
             )
             self._connection.flush()
         except Error as error:
             raise self._failure(error) from None
-        self._answered = time.monotonic()
+        self._answered_at = time.monotonic()
 
     def close(self) -> None:
         """End the connection; the slot is free once the server has noticed."""
@@ -129,7 +129,7 @@ class WalStream:
 
     def _failure(self, error: Any) -> StoreError:
         text = error.decode("utf-8", "replace") if isinstance(error, bytes) else str(error)
-        return StoreError(f"{self._shown}: {in_one_line(text)}")
+        return StoreError(f"{self._server_name}: {in_one_line(text)}")
 
 
 def in_one_line(text: str) -> str:
