@@ -41,7 +41,7 @@ class PartitionPortion:
     `NO_TIME` without one)."""
 
     part: str
-    decoded: Decoded
+    events: Decoded
     offsets: Array
     times: Array
 
@@ -169,7 +169,7 @@ def _ready(waiting: deque[PartitionPortion], rank: int, bound: tuple[int, int] |
 
 def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, PartitionPortion]:
     """The first `count` messages, and the others."""
-    all_events = portion.decoded
+    all_events = portion.events
     events = int(np.searchsorted(all_events.message, count))
     first = Decoded(
         [c[:events] for c in all_events.columns],
@@ -182,8 +182,8 @@ def _split(portion: PartitionPortion, count: int) -> tuple[PartitionPortion, Par
         tuple(replace(r, message=r.message - count) for r in all_events.rejected if r.message >= count),
     )
     return (
-        replace(portion, decoded=first, offsets=portion.offsets[:count], times=portion.times[:count]),
-        replace(portion, decoded=second, offsets=portion.offsets[count:], times=portion.times[count:]),
+        replace(portion, events=first, offsets=portion.offsets[:count], times=portion.times[:count]),
+        replace(portion, events=second, offsets=portion.offsets[count:], times=portion.times[count:]),
     )
 
 
@@ -194,16 +194,16 @@ def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
     order = np.argsort(np.concatenate([p.times for p in portions]), kind="stable")
     number = np.empty(len(order), np.int64)  # of each message, in its new place
     number[order] = np.arange(len(order))
-    messages = [number[p.decoded.message + begin] for p, begin in zip(portions, begins, strict=False)]
+    messages = [number[p.events.message + begin] for p, begin in zip(portions, begins, strict=False)]
     message = np.concatenate(messages)
-    columns: list[Values] = [join_columns(c) for c in zip(*(p.decoded.columns for p in portions), strict=True)]
+    columns: list[Values] = [join_columns(c) for c in zip(*(p.events.columns for p in portions), strict=True)]
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
         columns, message = [taken(c, rows) for c in columns], message[rows]
     rejects = [
         replace(r, message=int(number[r.message + begin]))
         for p, begin in zip(portions, begins, strict=False)
-        for r in p.decoded.rejected
+        for r in p.events.rejected
     ]
     rejects.sort(key=lambda r: r.message)
     next_offsets = {p.part: int(p.offsets[-1]) + 1 for p in portions}

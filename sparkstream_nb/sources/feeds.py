@@ -460,7 +460,7 @@ class _ChunkWriter:
         self.waiting: list[pa.RecordBatch] = []
         self.rows = 0
         self.errors: list[list[Any]] = []
-        self.rejected = 0
+        self.reject_count = 0
         self.doubts = DoubtCounts()
         self.info: list[_Info] = []
 
@@ -479,7 +479,7 @@ class _ChunkWriter:
             latest=self.shape.latest,
             keep=keep,
         )
-        self.rejected += len(typed_rows.rejected)
+        self.reject_count += len(typed_rows.rejected)
         self.doubts += typed_rows.doubts
         for at, values, reason in typed_rows.rejected[:keep]:
             self.errors.append([self.shape.stream, at, values, reason])
@@ -510,16 +510,16 @@ class _ChunkWriter:
 
     def close(self) -> list[_Info]:
         self._flush()
-        if self.rejected > len(self.errors):
+        if self.reject_count > len(self.errors):
             del self.errors[max(1, self._most - 1) :]  # the error that stands for the others is one of the `most`
-            count = self.rejected - len(self.errors)
+            count = self.reject_count - len(self.errors)
             sentence = "1 more row did not fit, and is" if count == 1 else f"{count:,} more rows did not fit, and are"
             self.errors.append([self.shape.stream, None, {NOT_KEPT: count}, f"{sentence} not kept: feed them again"])
-        if self.rejected:
+        if self.reject_count:
             name = f"{self.feed}-{self.part:05d}-rejected"
             with checked_write(self.folder):
                 write_private(self.folder / name, result_codec.error_lines(self.errors))
-            self.info.append((self.part, len(self.info), name, 0, self.rejected, 0, 0))
+            self.info.append((self.part, len(self.info), name, 0, self.reject_count, 0, 0))
         return self.info
 
 

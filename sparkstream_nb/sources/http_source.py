@@ -57,13 +57,13 @@ class _WaitingRequest:
     headers: Mapping[str, str]
     claim: threading.Lock = field(default_factory=threading.Lock)
     """Held by the first of those who enter it and those who give it up."""
-    answered: threading.Event = field(default_factory=threading.Event)
+    answer_event: threading.Event = field(default_factory=threading.Event)
     status: HTTPStatus = HTTPStatus.SERVICE_UNAVAILABLE
     text: str = "the app was stopped"
 
     def answer(self, status: HTTPStatus, text: str = "") -> None:
         self.status, self.text = status, text
-        self.answered.set()
+        self.answer_event.set()
 
 
 class HttpReader:
@@ -74,7 +74,7 @@ class HttpReader:
         self._waiting: queue.Queue[_WaitingRequest] = queue.Queue(MOST_REQUESTS)
         self._listens = False
         self._full = False
-        self._unanswered: list[_WaitingRequest] = []
+        self._open_requests: list[_WaitingRequest] = []
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
@@ -94,13 +94,13 @@ class HttpReader:
         requests = [r for r in requests if r.claim.acquire(blocking=False)]
         if not requests:
             return None
-        self._unanswered = requests
+        self._open_requests = requests
         events = self._decoder.decode([r.body for r in requests], [r.headers for r in requests])
         return ReadMessages(events, len(requests))
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
-        requests, self._unanswered = self._unanswered, []
-        reasons = {**refusals, **{r.message: r.reason for r in messages.decoded.rejected}}
+        requests, self._open_requests = self._open_requests, []
+        reasons = {**refusals, **{r.message: r.reason for r in messages.events.rejected}}
         for i, request in enumerate(requests):
             if i in reasons:
                 request.answer(HTTPStatus.BAD_REQUEST, reasons[i])
@@ -117,7 +117,7 @@ class HttpReader:
 
     def close(self) -> None:
         was_listening, self._listens = self._listens, False
-        requests, self._unanswered = self._unanswered, []
+        requests, self._open_requests = self._open_requests, []
         for request in requests:
             request.answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
         self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
@@ -149,7 +149,7 @@ class HttpReader:
             request.answer(HTTPStatus.TOO_MANY_REQUESTS, "too many requests wait: try again later")
             return
         end = time.monotonic() + ANSWER_SECONDS
-        while not request.answered.wait(_POLL):
+        while not request.answer_event.wait(_POLL):
             late = not self._listens or time.monotonic() > end
             if late and request.claim.acquire(blocking=False):
                 request.status, request.text = HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED

@@ -101,9 +101,9 @@ class SourceFigures:
 
 @dataclass
 class _Counts:
-    received: int = 0
+    messages: int = 0
     events: int = 0
-    rejected: int = 0
+    rejects: int = 0
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class SourceThread:
         """Figures of the source."""
         s, c, backlog = self.setup, self._counts, self.setup.reader.behind()
         parts = None if backlog is None else backlog.parts
-        return SourceFigures(s.name, s.stream, s.type, s.origin, c.received, c.events, c.rejected, parts, self._trouble)
+        return SourceFigures(s.name, s.stream, s.type, s.origin, c.messages, c.events, c.rejects, parts, self._trouble)
 
     def caught_up(self, since: float) -> bool:
         """True if all was in the inbox that was there at a time (s of the monotonic clock), or later."""
@@ -255,7 +255,7 @@ class SourceThread:
         try:
             if ending.is_set() or not entrance.open():
                 return None
-            new = make_entries(self.setup, messages.decoded, entrance)
+            new = make_entries(self.setup, messages.events, entrance)
             lasting = messages.lasting or new.rejected
             entries = new.entries or ([SourceEntry()] if lasting and self._position_changes else [])
             if entries:
@@ -267,8 +267,8 @@ class SourceThread:
         finally:
             entrance.lock.release()
         c = self._counts
-        c.received, c.events, c.rejected = (
-            c.received + messages.received, c.events + new.events, c.rejected + len(new.rejected)
+        c.messages, c.events, c.rejects = (
+            c.messages + messages.received, c.events + new.events, c.rejects + len(new.rejected)
         )  # fmt: skip
         if not self.setup.keeps_errors:
             self._log_errors(new.rejected)

@@ -47,7 +47,7 @@ class Read:
     (s of the monotonic clock, which all processes of a machine share)."""
 
     events: Decoded
-    received: int
+    message_count: int
     next_offsets: Mapping[str, int]
     backlogs: Mapping[str, int]
     at: float

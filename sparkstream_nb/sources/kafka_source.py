@@ -170,8 +170,8 @@ class KafkaReader:
         for i, (place, offset) in enumerate(sorted(beginning.places.items())):
             shares[i % len(shares)][place] = offset
         # Where it began is kept at once: without an event, another start would begin elsewhere.
-        moved = beginning.changes
-        self._first_messages = ReadMessages(self._nothing, 0, moved, lasting=True) if moved else None
+        changes = beginning.changes
+        self._first_messages = ReadMessages(self._nothing, 0, changes, lasting=True) if changes else None
         self._frames = queue.Queue(_FRAMES_AHEAD)
         self._backlogs, self._backlog_times = {}, {}
         leaderless = {part_of(*place) for place in beginning.leaderless}
@@ -211,19 +211,19 @@ class KafkaReader:
                 self._alignment.put(frame.portion)
             self._alignment.set_backlogs(frame.backlogs)
             return self._take_aligned(self._alignment)
-        return ReadMessages(frame.events, frame.received, frame.next_offsets) if frame.received else None
+        return ReadMessages(frame.events, frame.message_count, frame.next_offsets) if frame.message_count else None
 
     def _take_aligned(self, alignment: Alignment) -> ReadMessages | None:
         """Messages that need not wait for other partitions any more. Partitions with many waiting messages are not read
         meanwhile.
         """
-        aligned = alignment.take()
+        portion = alignment.take()
         paused_parts = alignment.paused_partitions()
         for child in self._children:
             if child.paused_parts != paused_parts & child.parts:
                 child.paused_parts = paused_parts & child.parts
                 child.tell(Hold(child.paused_parts))
-        return None if aligned is None else ReadMessages(aligned.events, aligned.messages, aligned.next_offsets)
+        return None if portion is None else ReadMessages(portion.events, portion.messages, portion.next_offsets)
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         if not self.place.commits:

@@ -25,7 +25,7 @@ class ReadMessages:
     also without an event. `token` is the reader's own.
     """
 
-    decoded: Decoded
+    events: Decoded
     received: int
     reached: Mapping[str, Any] = field(default_factory=dict)
     lasting: bool = False

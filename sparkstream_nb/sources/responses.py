@@ -16,7 +16,7 @@ class ResponseReader:
 
     def __init__(self, desk: Desk, name: str, decoder: Decoder) -> None:
         self._desk, self._name, self._decoder = desk, name, decoder
-        self._unconfirmed: list[Response] = []
+        self._open_responses: list[Response] = []
         self._is_open = False
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
@@ -26,7 +26,7 @@ class ResponseReader:
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
-        self._unconfirmed = responses = self._desk.take(self._name, seconds)
+        self._open_responses = responses = self._desk.take(self._name, seconds)
         if not responses:
             return None
         return ReadMessages(
@@ -34,7 +34,7 @@ class ResponseReader:
         )
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
-        responses, self._unconfirmed = self._unconfirmed, []
+        responses, self._open_responses = self._open_responses, []
         for response in responses:
             response.on_disk.set()
 
@@ -48,7 +48,7 @@ class ResponseReader:
         if self._is_open:
             self._is_open = False
             self._desk.close(self._name)
-        responses, self._unconfirmed = self._unconfirmed, []
+        responses, self._open_responses = self._open_responses, []
         for response in responses:
             response.lose()
 

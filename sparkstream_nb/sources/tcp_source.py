@@ -53,12 +53,12 @@ class TcpReader:
         self.place, self._decoder = place, decoder
         self.waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
         self.full = False
-        self._open = False
+        self._is_open = False
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
         _listen(self)
-        self._open = True
+        self._is_open = True
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -79,11 +79,11 @@ class TcpReader:
         self.full = full
 
     def behind(self) -> Behind | None:
-        return Behind(time.monotonic(), {"messages": self.waiting.qsize()}) if self._open else None
+        return Behind(time.monotonic(), {"messages": self.waiting.qsize()}) if self._is_open else None
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
+        if self._is_open:
+            self._is_open = False
             _leave(self)
 
     def cancel(self) -> None:

@@ -31,7 +31,7 @@ def main(home: str, broker: str, topic: str, place: str) -> None:
     enter, kept = SourceThread._enter, KafkaReader.confirm
 
     def entering(self: Any, taken: Any, ending: Any) -> bool:
-        if place == "before" and self._counts.received > 0:
+        if place == "before" and self._counts.messages > 0:
             die()
         return enter(self, taken, ending)
 

@@ -277,7 +277,7 @@ def test_what_was_answered_with_503_is_not_entered(
     with w.entrance.lock:
         held = threading.Thread(target=post, args=(reader.place.port,))
         held.start()  # it is taken, and waits for the lock: it is answered when it is in
-        until(lambda: len(reader._unanswered) == 1)
+        until(lambda: len(reader._open_requests) == 1)
         assert post(reader.place.port) == 503
     held.join()
     until(lambda: w.events() == 2)

@@ -98,7 +98,7 @@ def schema_of(**types: str) -> Schema:
 
 
 def rows(taken: ReadMessages) -> list[tuple[Any, ...]]:
-    return list(zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True))
+    return list(zip(*(c.to_pylist() for c in taken.events.columns), strict=True))
 
 
 def begun(reader: CdcReader) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def begun(reader: CdcReader) -> dict[str, Any]:
     assert taken is not None
     assert taken.lasting
     assert taken.received == 0
-    assert len(taken.decoded) == 0
+    assert len(taken.events) == 0
     reader.confirm(taken, {})
     return json.loads(json.dumps(taken.reached))  # type: ignore[no-any-return]
 
@@ -116,7 +116,7 @@ def all_of(reader: CdcReader, reached: dict[str, Any] | None = None) -> list[lis
     """Everything that is there, by portions, each of them kept; `reached` is moved on."""
     out = []
     while (taken := reader.read(0.0)) is not None:
-        assert not taken.decoded.rejected
+        assert not taken.events.rejected
         reader.confirm(taken, {})
         out.append(rows(taken))
         if reached is not None:
@@ -128,7 +128,7 @@ def rejected(reader: CdcReader) -> list[tuple[str, str]]:
     taken = reader.read(0.0)
     assert taken is not None
     reader.confirm(taken, {})
-    return [(r.reason, r.text) for r in taken.decoded.rejected]
+    return [(r.reason, r.text) for r in taken.events.rejected]
 
 
 def test_new_rows_come_in_the_order_of_the_column(world: World) -> None:
@@ -284,13 +284,13 @@ def test_rows_that_do_not_fit_are_rejected(world: World) -> None:
     assert taken is not None
     assert rows(taken) == [(1, "a", 1, True), (5, "e", 5, False)]
     assert taken.received == 5
-    assert taken.decoded.message.tolist() == [0, 4]
-    assert [(r.message, r.reason) for r in taken.decoded.rejected] == [
+    assert taken.events.message.tolist() == [0, 4]
+    assert [(r.message, r.reason) for r in taken.events.rejected] == [
         (1, "v: 2.5 is not an int"),
         (2, "it has no value in column 'k' for k"),
         (3, "v: 99999999999999999999.0 is not an int"),
     ]
-    texts = [r.text for r in taken.decoded.rejected]
+    texts = [r.text for r in taken.events.rejected]
     assert json.loads(texts[0]) == {"id": 2, "k": "b", "v": "2.5", "b": False}
     assert json.loads(texts[1]) == {"id": 3, "v": 3, "b": True}
     read = decoder(_rows_as_json(schema, mapping), schema)
@@ -325,10 +325,10 @@ def test_a_value_that_python_does_not_have_is_an_error_of_its_row(
     world.run(f"INSERT INTO odd VALUES ({len(values)}, NULL)")
     taken = reader.read(0.0)
     assert taken is not None
-    assert [r.message for r in taken.decoded.rejected] == list(range(len(values) + 1))
-    assert all("cannot be read: " in r.reason for r in taken.decoded.rejected[:-1])
+    assert [r.message for r in taken.events.rejected] == list(range(len(values) + 1))
+    assert all("cannot be read: " in r.reason for r in taken.events.rejected[:-1])
     if type != "JSONB":
-        assert json.loads(taken.decoded.rejected[0].text)["v"] == str(values[0]).strip("'")
+        assert json.loads(taken.events.rejected[0].text)["v"] == str(values[0]).strip("'")
     reader.confirm(taken, {})
     world.run("INSERT INTO odd VALUES (100, NULL)")
     assert [r for r, _ in rejected(reader)] == ["it has no value in column 'v' for v"]
@@ -369,8 +369,8 @@ def test_a_value_that_nothing_follows_is_no_position(
     taken = reader.read(0.0)
     assert taken is not None
     assert taken.lasting
-    assert all("which no row can come after" in r.reason for r in taken.decoded.rejected)
-    told = {json.loads(r.text)["id"] for r in taken.decoded.rejected}
+    assert all("which no row can come after" in r.reason for r in taken.events.rejected)
+    told = {json.loads(r.text)["id"] for r in taken.events.rejected}
     assert told == {-1 - i for i in range(len(endless))}
     reader.confirm(taken, {})
     reached |= json.loads(json.dumps(taken.reached))
@@ -413,8 +413,8 @@ def test_a_row_that_nothing_foresees_is_an_error_alone(world: World, monkeypatch
     taken = reader.read(0.0)
     assert taken is not None
     assert rows(taken) == [(1, "a"), (3, "c")]
-    assert taken.decoded.message.tolist() == [0, 2]
-    assert [(r.message, r.reason) for r in taken.decoded.rejected] == [
+    assert taken.events.message.tolist() == [0, 2]
+    assert [(r.message, r.reason) for r in taken.events.rejected] == [
         (1, "the row cannot be read: RuntimeError: no such thing")
     ]
 

@@ -36,7 +36,7 @@ def reader_of(path: Path, mode: Mode = "line", mapping: str = "csv", **options: 
 
 
 def rows(taken: Any) -> list[list[Any]]:
-    return [list(r) for r in zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True)]
+    return [list(r) for r in zip(*(c.to_pylist() for c in taken.events.columns), strict=True)]
 
 
 def all_of(reader: FilesReader, refused: list[str] | None = None) -> list[list[Any]]:
@@ -45,7 +45,7 @@ def all_of(reader: FilesReader, refused: list[str] | None = None) -> list[list[A
     while (taken := reader.read(0.0)) is not None:
         reader.confirm(taken, {})
         if refused is not None:
-            refused += [r.text for r in taken.decoded.rejected]
+            refused += [r.text for r in taken.events.rejected]
         out += rows(taken)
     return out
 
@@ -385,8 +385,8 @@ def test_parquet_that_does_not_fit_is_rejected(
     reader = opened(tmp_path, mode="parquet")
     taken = reader.read(0.0)
     assert taken is not None
-    assert len(taken.decoded) == 0
-    assert reason in taken.decoded.rejected[0].reason
+    assert len(taken.events) == 0
+    assert reason in taken.events.rejected[0].reason
     reader.confirm(taken, {})
     assert reader.read(0.0) is None
 
@@ -431,7 +431,7 @@ def test_a_text_that_is_too_long_is_rejected(
     (tmp_path / "a.csv").write_text("a,1\nb,2\n")
     taken = opened(tmp_path, mode="text.full").read(0.0)
     assert taken is not None
-    assert "8 bytes" in taken.decoded.rejected[0].reason
+    assert "8 bytes" in taken.events.rejected[0].reason
 
 
 def test_a_long_file_comes_in_blocks(
@@ -443,7 +443,7 @@ def test_a_long_file_comes_in_blocks(
     reader = opened(tmp_path)
     first = reader.read(0.0)
     assert first is not None
-    assert 0 < len(first.decoded) < 20
+    assert 0 < len(first.events) < 20
     assert left(reader) > 0
     assert all_of(reader) == expected
     assert left(reader) == 0

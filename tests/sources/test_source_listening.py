@@ -74,7 +74,7 @@ class Source:
         while len(out) < count:
             taken = self.take()
             assert taken is not None, out
-            assert not taken.decoded.rejected, taken.decoded.rejected
+            assert not taken.events.rejected, taken.events.rejected
             out += self.keep(taken)
         assert len(out) == count
         return out
@@ -84,11 +84,11 @@ class Source:
         taken = self.take()
         assert taken is not None
         assert self.keep(taken) == []
-        return [(r.reason, r.text) for r in taken.decoded.rejected]
+        return [(r.reason, r.text) for r in taken.events.rejected]
 
 
 def rows(taken: ReadMessages) -> list[tuple[Any, ...]]:
-    return list(zip(*(c.to_pylist() for c in taken.decoded.columns), strict=True))
+    return list(zip(*(c.to_pylist() for c in taken.events.columns), strict=True))
 
 
 def schema_of(**types: str) -> Schema:
