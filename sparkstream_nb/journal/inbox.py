@@ -88,7 +88,7 @@ class _CommitGroup:
     """Lines that one wait for the disk is for. `done` when that is over; `error` where it failed."""
 
     def __init__(self) -> None:
-        self.done = False
+        self.is_done = False
         self.error: OSError | None = None
 
 
@@ -194,7 +194,7 @@ class Inbox:
         """
         group = ticket.group
         with self._change:
-            while not group.done:
+            while not group.is_done:
                 if self._settling:
                     self._change.wait()
                 else:
@@ -221,14 +221,14 @@ class Inbox:
                 self._back(group.error)
             elif end > self._on_disk[0]:
                 self._on_disk = end, position
-            group.done = True
+            group.is_done = True
             self._change.notify_all()
         if self.tell is not None and group.error is None:
             self.tell()
 
     def _back(self, error: OSError) -> None:
         """Remove entries that are not on the disk and cannot be written."""
-        self._group.error, self._group.done = error, True
+        self._group.error, self._group.is_done = error, True
         self._group = _CommitGroup()
         self._end, self.position = self._on_disk
         self.arrivals.truncate(self.position.seq)

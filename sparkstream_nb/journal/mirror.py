@@ -127,7 +127,7 @@ class Mirror:
             yield
 
     def _run(self, ending: threading.Event) -> None:
-        pauses, reported = Pauses(FIRST_PAUSE, LONGEST_PAUSE), False
+        pauses, has_reported = Pauses(FIRST_PAUSE, LONGEST_PAUSE), False
         while not ending.is_set():
             self._more.clear()
             try:
@@ -135,11 +135,11 @@ class Mirror:
                     has_moved = self._step()
                     self._forget()
                 pauses.reset()
-                reported = False
+                has_reported = False
             except OSError as error:
-                if not reported:
+                if not has_reported:
                     self.say(f"{self.shared.unreached_error(error)}. It is tried again")
-                reported = True
+                has_reported = True
                 ending.wait(pauses.next())
                 continue
             if not has_moved:

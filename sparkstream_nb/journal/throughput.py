@@ -106,12 +106,12 @@ class Throughput:
     _start: BatchFigures | None = None
     """Events that had come in and were committed when the first micro-batch began."""
 
-    def begin(self, arrived: int, committed: int) -> None:
+    def begin(self, arrived_events: int, committed_events: int) -> None:
         """Set the starting counts of the app when it is deployed. Further calls, as for an app that is scaled, change
         nothing.
         """
         if self._start is None:
-            self._start = BatchFigures(-1, 0.0, 0.0, arrived, committed)
+            self._start = BatchFigures(-1, 0.0, 0.0, arrived_events, committed_events)
 
     def add(self, batch: BatchFigures) -> None:
         """A micro-batch was committed."""
