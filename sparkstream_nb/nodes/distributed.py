@@ -316,7 +316,7 @@ class DistributedLane:
             raise SiddhiRuntimeError(f"no partial app has all of {', '.join(sorted(needed_names))}")
         out: dict[str, list[RetrievalAnswer]] = {}
         for i in holders:
-            runs = sorted(i.lane.runs.values(), key=lambda r: r.halted)
+            runs = sorted(i.lane.runs.values(), key=lambda r: r.is_halted)
             answers = [(r.node, r.engine.answer(retrieval)) for r in (runs[:1] if retrieval.output is None else runs)]
             for node, answer in answers[:1]:
                 out.setdefault(node, []).append(answer)

@@ -101,7 +101,7 @@ class _InstanceRun:
     node: str
     engine: Engine
     state_events: Spans
-    halted: bool = False
+    is_halted: bool = False
     backlog: list[_TopicSteps] = field(default_factory=list)
 
 
@@ -234,7 +234,7 @@ class InstanceLane:
             case Halted(node=node):
                 self.halted_nodes.add(node)
                 if node in self.runs:
-                    self.runs[node].halted = True
+                    self.runs[node].is_halted = True
             case Resumed(node=node):
                 self.halted_nodes.discard(node)
                 if node in self.runs:
@@ -252,7 +252,7 @@ class InstanceLane:
         self.log = [e for e in self.log if not e.is_done()]
 
     def _begin(self, call: _InstanceStep, before: int, placement: Placed) -> None:
-        run = _InstanceRun(placement.node, self.new_engine(), Spans(), halted=placement.node in self.halted_nodes)
+        run = _InstanceRun(placement.node, self.new_engine(), Spans(), is_halted=placement.node in self.halted_nodes)
         revision = self.revision
         if frozenset({placement.node, DATABASE}) in self.unreachable:
             revision = None  # it goes on without, as the servers do
@@ -279,7 +279,7 @@ class InstanceLane:
 
     def _catch_up(self, call: _InstanceStep, before: int, run: _InstanceRun) -> None:
         """A node that was halted takes the events that its consumers find now."""
-        run.halted = False
+        run.is_halted = False
         backlog, run.backlog = run.backlog, []
         had, earlier_events = self.report.taken_events.copy(), run.state_events.copy()
         for entry in backlog:
@@ -289,7 +289,7 @@ class InstanceLane:
 
     def _replay(self, call: _InstanceStep, before: int, run: _InstanceRun, entry: _TopicSteps, *, by_key: bool) -> None:
         """Replay logged steps: keyed ones if `by_key`, subscribed ones unless another run has consumed them."""
-        if run.halted:
+        if run.is_halted:
             run.backlog.append(entry)
             return
         mask = (entry.kinds == KEYED) & by_key | (entry.kinds == SUBSCRIBED) & (not entry.subscribed_done)
@@ -310,7 +310,7 @@ class InstanceLane:
             return
         piece = between(call.batch, first, end)
         numbers, counts, kinds = call.numbers[first:end], call.counts[first:end], call.kinds[first:end]
-        awake = [r for r in self.runs.values() if not r.halted]
+        awake = [r for r in self.runs.values() if not r.is_halted]
         direct = kinds == DIRECT
         listening = [r for r in awake if frozenset({r.node, CLIENTS}) not in self.unreachable]
         if direct.any() and not listening:
@@ -323,7 +323,7 @@ class InstanceLane:
         if not entry.is_done():
             self.log.append(entry)
         for run in self.runs.values():
-            if run.halted:
+            if run.is_halted:
                 run.backlog.append(entry)
                 continue
             mask = kinds == KEYED
@@ -356,7 +356,7 @@ class InstanceLane:
             ],
             "kept": len(self.log),
             "runs": [
-                [r.node, r.engine.snapshot(), list(r.state_events), r.halted, [log.index(e) for e in r.backlog]]
+                [r.node, r.engine.snapshot(), list(r.state_events), r.is_halted, [log.index(e) for e in r.backlog]]
                 for r in self.runs.values()
             ],
             "revision": None if revision is None else [revision.at, revision.state, list(revision.state_events)],

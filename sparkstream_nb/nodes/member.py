@@ -79,14 +79,14 @@ class PairMember:
     def _role(self) -> str:
         server = self.lane.servers[self.name]
         if server.engine is not None:
-            return "active, but paused" if server.halted else "active"
+            return "active, but paused" if server.is_halted else "active"
         return "passive" if server.up else "down"
 
     def figures(self) -> MemberFigures:
         """Figures of the node and its group."""
         lane, server = self.lane, self.lane.servers[self.name]
         role = Role.ACTIVE if server.engine is not None else Role.PASSIVE
-        role = Role.DOWN if not server.up else Role.HALTED if server.halted else role
+        role = Role.DOWN if not server.up else Role.HALTED if server.is_halted else role
         revision = None if lane.revision is None else lane.revision.at
         return MemberFigures(
             role, server.queue_events, lane.start, lane.now, revision, lane.counts, self.group.own_faults
@@ -195,7 +195,7 @@ def _elsewhere(lane: PairLane) -> Spans:
 def _server(server: PairServer) -> dict[str, Any]:
     return {
         "up": server.up,
-        "halted": server.halted,
+        "halted": server.is_halted,
         "engine": None if server.engine is None else server.engine.snapshot(),
         "held": list(server.state_events),
         "syncing": server.syncing,
@@ -241,7 +241,7 @@ def _list_queued(q: Queued) -> list[Any]:
 
 
 def _restore(server: PairServer, state: dict[str, Any], engine: Callable[[], NodeEngine]) -> None:
-    server.up, server.halted, server.syncing = state["up"], state["halted"], state["syncing"]
+    server.up, server.is_halted, server.syncing = state["up"], state["halted"], state["syncing"]
     server.sequence, server.trim_number, server.queue_events = state["sequence"], state["trimmed"], state["queued"]
     server.state_events = Spans(*state["held"])
     server.queue = [

@@ -158,7 +158,7 @@ class PairServer:
 
     name: str
     up: bool = True
-    halted: bool = False
+    is_halted: bool = False
     engine: NodeEngine | None = None
     state_events: Spans = field(default_factory=Spans)
     syncing: bool = False
@@ -294,7 +294,8 @@ class PairLane:
     def _landings(self, upto: int) -> Iterator[tuple[int, _Landed]]:
         """Revisions that are in the database by `upto` (ms), those too whose writing begins as others are there."""
         while True:
-            writing = [(s.writing.lands, _Landed(s.name)) for s in self.servers.values() if s.writing and not s.halted]
+            servers = [s for s in self.servers.values() if not s.is_halted]
+            writing = [(s.writing.lands, _Landed(s.name)) for s in servers if s.writing]
             first = min(writing, key=lambda x: x[0], default=None)
             if first is None or first[0] > upto:
                 return
@@ -333,10 +334,10 @@ class PairLane:
                 self.servers[node] = PairServer(node, up=False)
             case Halted(node=node):
                 self._work(call, self.servers[node], at)
-                self.servers[node].halted = True
+                self.servers[node].is_halted = True
             case Resumed(node=node):
                 server = self.servers[node]
-                server.halted = False
+                server.is_halted = False
                 if server.writing is not None:
                     server.writing = replace(server.writing, lands=max(server.writing.lands, time))
             case Delayed(a=a, b=b, by=by):
@@ -421,7 +422,7 @@ class PairLane:
 
     def _persist(self, server: PairServer, at: int, time: int) -> None:
         """`PersistenceManager`: a revision. A node that writes one begins the next as that is written."""
-        if server.engine is None or server.halted:
+        if server.engine is None or server.is_halted:
             return
         if server.writing is not None:
             server.overdue = True
@@ -449,7 +450,7 @@ class PairLane:
             return
         server.sequence += 1
         peer = self.servers[self.pair.peer(server.name)]
-        if server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name):
+        if server.syncing and peer.up and not peer.is_halted and self._reaches(server.name, peer.name):
             due = max(time + self._delay(server.name, peer.name), peer.transit.last)
             peer.transit.add(Trim(server.sequence, due))
             self._deliver(peer, time)
@@ -466,7 +467,7 @@ class PairLane:
         places = self._chosen(counts)
         for place, server in enumerate(self.servers.values()):
             mask = (places == place) & (counts > 0)
-            if server.engine is None or server.halted:
+            if server.engine is None or server.is_halted:
                 self._lose(Loss.PASSIVE, call, first, np.where(mask, counts, 0))
                 continue
             self.counts.taken += int(counts[mask].sum())
@@ -487,14 +488,14 @@ class PairLane:
     def _chosen(self, counts: Array) -> Array:
         """The place of the node that each step's events are sent to; -1: none takes them."""
         servers = list(self.servers.values())
-        open_ = [s.up and not s.halted and self._reaches(s.name, CLIENTS) for s in servers]
+        takes_events = [s.up and not s.is_halted and self._reaches(s.name, CLIENTS) for s in servers]
         if self.pair.balancer == "round_robin":
             requests: Array = np.cumsum(counts > 0)
             turns: Array = (self.turn + requests - (counts > 0)) % 2
             self.turn = (self.turn + int(requests[-1])) % 2
-            places = [i for i, o in enumerate(open_) if o]
+            places = [i for i, o in enumerate(takes_events) if o]
             return turns if len(places) == 2 else np.full(len(counts), places[0] if places else -1)
-        serving = [o and s.engine is not None for o, s in zip(open_, servers, strict=True)]
+        serving = [o and s.engine is not None for o, s in zip(takes_events, servers, strict=True)]
         if (counts > 0).any() and not serving[self.turn] and any(serving):
             self.turn = serving.index(True)
         return np.full(len(counts), self.turn if serving[self.turn] else -1)
@@ -507,7 +508,7 @@ class PairLane:
         if not any_.any():
             return
         peer = self.servers[self.pair.peer(server.name)]
-        reaches_peer = server.syncing and peer.up and not peer.halted and self._reaches(server.name, peer.name)
+        reaches_peer = server.syncing and peer.up and not peer.is_halted and self._reaches(server.name, peer.name)
         if not reaches_peer or peer.engine is not None:
             _note(self.report.unqueued_events, Loss.UNSENT, numbers, counts, any_)
             if reaches_peer:
@@ -522,7 +523,7 @@ class PairLane:
 
     def _deliver(self, server: PairServer, upto: int) -> None:
         """Deliver messages that have arrived for a node up to `upto` (ms), once it is not halted."""
-        if server.halted:
+        if server.is_halted:
             return
         for message in server.transit.take(upto):
             if isinstance(message, SentEvents):

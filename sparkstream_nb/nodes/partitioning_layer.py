@@ -67,9 +67,9 @@ class GroupShare:
         groups: Array = np.zeros(len(requests), np.int64)
         turn = self.turns.get(stream, 0)
         for first, end in zip([0, *changes.tolist()], [*changes.tolist(), len(requests)], strict=True):
-            open_ = np.flatnonzero(serving[:, first])
-            if len(open_):
-                groups[first:end] = open_[(turn + np.arange(end - first)) % len(open_)]
+            serving_groups = np.flatnonzero(serving[:, first])
+            if len(serving_groups):
+                groups[first:end] = serving_groups[(turn + np.arange(end - first)) % len(serving_groups)]
                 turn += end - first
             else:
                 groups[first:end] = turn % count

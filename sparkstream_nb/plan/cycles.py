@@ -34,15 +34,15 @@ def _on_cycles(after: Mapping[str, list[str]]) -> list[str]:
         for other in following:
             before[other].append(name)
     for next_nodes, previous_nodes in ((after, before), (before, after)):
-        open_ = {name: sum(other in left for other in next_nodes[name]) for name in left}
-        todo = [name for name, n_ in open_.items() if n_ == 0]
+        degrees = {name: sum(other in left for other in next_nodes[name]) for name in left}
+        todo = [name for name, n_ in degrees.items() if n_ == 0]
         while todo:
             name = todo.pop()
             del left[name]
             for other in previous_nodes[name]:
                 if other in left:
-                    open_[other] -= 1
-                    if open_[other] == 0:
+                    degrees[other] -= 1
+                    if degrees[other] == 0:
                         todo.append(other)
     return list(left)
 

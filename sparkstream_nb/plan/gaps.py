@@ -116,8 +116,8 @@ def _definitions(plan: n.Plan) -> Iterator[GapUse]:
         yield from _stream(s, plan.properties)
     for t in plan.tables.values():
         store = tree.find_annotation(t.annotations, "store")
-        open_ = store is not None and is_open(store, plan.properties)
-        if store is not None and not open_ and connector_type(store, plan.properties).lower() != "rdbms":
+        has_unknown_options = store is not None and is_open(store, plan.properties)
+        if store is not None and not has_unknown_options and connector_type(store, plan.properties).lower() != "rdbms":
             type_ = connector_type(store, plan.properties)
             what = f"table '{t.source.id}' in a store of type '{type_}'"
             yield GapUse("store", what, store.span, _extension("store", type_))

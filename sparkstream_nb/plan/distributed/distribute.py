@@ -135,7 +135,7 @@ class _Splitting:
         self.groups: dict[str, _OpenGroup] = {}
         self.keys: dict[str, str] = {}
         """The attribute by which a stream was partitioned last."""
-        self.partitioned: dict[tuple[str, str], set[str]] = {}
+        self.partition_keys: dict[tuple[str, str], set[str]] = {}
         """By stream and group, the keys of its partitions."""
         self.group_by_id: dict[str, str] = {}
         """The group of each table in memory, and window."""
@@ -222,7 +222,7 @@ class _Splitting:
                     p.span,
                     hint="Compute it in a query before.",
                 )
-            key_names = self.partitioned.setdefault((key.stream, group.name), set())
+            key_names = self.partition_keys.setdefault((key.stream, group.name), set())
             if key.expr.name in key_names:
                 raise SiddhiBindError(
                     f"group '{group.name}' has two partitions of '{key.stream}' by '{key.expr.name}'",
@@ -262,7 +262,7 @@ class _Splitting:
 
     def _check_parallel(self, q: n.Query, group: _OpenGroup, *, inside: bool) -> None:
         """Refuse elements that may not run in several instances outside of a partition."""
-        is_keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partitioned for i in inputs(q.input))
+        is_keyed = any("#" in i.source.id or (i.source.id, group.name) in self.partition_keys for i in inputs(q.input))
         if inside and is_keyed:
             return
         what = None
@@ -303,7 +303,7 @@ class _Splitting:
     def _subscribe(self, stream: str, group: _OpenGroup, span: Span, *, inside: bool) -> None:
         if group.parallel == 1:
             strategy = Strategy.ALL
-        elif (stream, group.name) in self.partitioned:
+        elif (stream, group.name) in self.partition_keys:
             strategy = Strategy.FIELD_GROUPING
         else:
             strategy = Strategy.ALL if inside else Strategy.ROUND_ROBIN

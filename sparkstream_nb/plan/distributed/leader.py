@@ -43,10 +43,10 @@ class LeaderSplit:
 class Parts:
     """The plans of the nodes and of the leader, if there is one."""
 
-    def __init__(self, plan: n.Plan, led: Collection[str] | None) -> None:
-        """`led`: the queries of the leader; None without a leader."""
-        self._plan, self._led = plan, led
-        self._leader_split = None if led is None else split_plan(plan, led)
+    def __init__(self, plan: n.Plan, leader_query_names: Collection[str] | None) -> None:
+        """`leader_query_names`: the names of its queries; None without a leader."""
+        self._plan, self._leader_query_names = plan, leader_query_names
+        self._leader_split = None if leader_query_names is None else split_plan(plan, leader_query_names)
 
     @property
     def duty(self) -> Duty | None:
@@ -60,10 +60,12 @@ class Parts:
 
     def part_of(self, plan: n.Plan, *, leads: bool) -> n.Plan:
         """The part of a node's plan that the node runs."""
-        if self._led is None:
+        if self._leader_query_names is None:
             return plan
         parts = (
-            self._leader_split if self._leader_split is not None and plan is self._plan else split_plan(plan, self._led)
+            self._leader_split
+            if self._leader_split is not None and plan is self._plan
+            else split_plan(plan, self._leader_query_names)
         )
         return parts.leader if leads else parts.nodes
 
@@ -77,9 +79,9 @@ def led_by(plan: n.Plan, routing: str) -> tuple[str, ...] | None:
     return _close_over_shared(plan, dependent_names) if needs_leader else None
 
 
-def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
-    """`plan` divided between the nodes and a leader that has the queries `led` (of `led_by`)."""
-    led_queries = [q for q in plan.queries if q.name in led]
+def split_plan(plan: n.Plan, leader_query_names: Collection[str]) -> LeaderSplit:
+    """`plan` divided between the nodes and a leader that has the queries `leader_query_names` (of `led_by`)."""
+    led_queries = [q for q in plan.queries if q.name in leader_query_names]
     written_streams = {q.output.target.id for q in led_queries}
     alone = {
         a.id
@@ -89,7 +91,7 @@ def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
     }  # fmt: skip
     needed_queries = _find_needed(plan, led_queries, alone)
     silent = {q.name for q in plan.queries if q.name in needed_queries}
-    runs = {*led, *silent}
+    runs = {*leader_query_names, *silent}
     led_aggregations = {a: d for a, d in plan.aggregations.items() if a in alone or a in needed_queries}
     leader = replace(
         without(plan, {q.name for q in plan.queries} - runs),
@@ -97,7 +99,7 @@ def split_plan(plan: n.Plan, led: Collection[str]) -> LeaderSplit:
         aggregations=led_aggregations,
     )
     nodes = replace(
-        without(plan, led),
+        without(plan, leader_query_names),
         streams={s: _without(plan, d, "inMemory") for s, d in plan.streams.items()},
         aggregations={a: d for a, d in plan.aggregations.items() if a not in alone},
         triggers={},

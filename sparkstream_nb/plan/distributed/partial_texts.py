@@ -311,8 +311,8 @@ def _query(source: str, select: tuple[tree.OutputAttribute, ...], target: str) -
     return tree.Query(stream, tree.Selection(select), tree.InsertInto(tree.SourceName(target)))
 
 
-def _annotation(name: str, options: Mapping[str, str], *nested: tree.Annotation) -> tree.Annotation:
-    return tree.Annotation(name, tuple(tree.AnnotationElement(k, v) for k, v in options.items()), nested)
+def _annotation(name: str, options: Mapping[str, str], *annotations: tree.Annotation) -> tree.Annotation:
+    return tree.Annotation(name, tuple(tree.AnnotationElement(k, v) for k, v in options.items()), annotations)
 
 
 def _without_dist(annotations: tuple[tree.Annotation, ...]) -> tuple[tree.Annotation, ...]:

@@ -92,20 +92,21 @@ class _LineagePlaces:
 
 class _Rewriting:
     def __init__(self, plan: n.Plan, every: bool) -> None:
-        self.old, self.every = plan, every
+        self.source_plan, self.every = plan, every
         self.came_in = {s for s in plan.input_streams if plan.streams[s].source.kind == "stream"}
 
     def plan(self) -> n.Plan:
-        old = self.old
+        source_plan = self.source_plan
         return replace(
-            old,
-            streams={s: replace(d, source=self._source(d.source)) for s, d in old.streams.items()},
-            tables={t: replace(d, source=self._source(d.source)) for t, d in old.tables.items()},
+            source_plan,
+            streams={s: replace(d, source=self._source(d.source)) for s, d in source_plan.streams.items()},
+            tables={t: replace(d, source=self._source(d.source)) for t, d in source_plan.tables.items()},
             windows={
-                w: replace(d, source=self._source(d.source), window=self._window(d)) for w, d in old.windows.items()
+                w: replace(d, source=self._source(d.source), window=self._window(d))
+                for w, d in source_plan.windows.items()
             },
-            aggregations={a: self._aggregation(d) for a, d in old.aggregations.items()},
-            elements=tuple(self._element(e) for e in old.elements),
+            aggregations={a: self._aggregation(d) for a, d in source_plan.aggregations.items()},
+            elements=tuple(self._element(e) for e in source_plan.elements),
         )
 
     def _aggregation(self, d: n.AggregationDef) -> n.AggregationDef:
@@ -125,7 +126,7 @@ class _Rewriting:
     # -------------------------------------------------------------------------------------------------------- schemas
 
     def _is_extended(self, source: n.Source) -> bool:
-        return source.kind != "aggregation" and source.id not in self.old.triggers
+        return source.kind != "aggregation" and source.id not in self.source_plan.triggers
 
     def _place(self, source: n.Source) -> int:
         """The place of the lineage among the attributes of a source; behind all where it has none. A fault stream has
@@ -199,8 +200,8 @@ class _Rewriting:
         if isinstance(e, n.Query):
             return self._query(e)
         keys = tuple(
-            self._refs(k, _LineagePlaces({0: self._place(self.old.streams[k.stream].source)}))
-            if k.stream in self.old.streams
+            self._refs(k, _LineagePlaces({0: self._place(self.source_plan.streams[k.stream].source)}))
+            if k.stream in self.source_plan.streams
             else k
             for k in e.keys
         )  # fmt: skip

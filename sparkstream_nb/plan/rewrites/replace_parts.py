@@ -18,8 +18,8 @@ def rebuild(part: T, change: Callable[[Any], Any]) -> T:
 
 def _part(part: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(part, tuple):
-        new = tuple(_part(p, change) for p in part)
-        return new if any(a is not b for a, b in zip(new, part, strict=True)) else part
+        new_value = tuple(_part(p, change) for p in part)
+        return new_value if any(a is not b for a, b in zip(new_value, part, strict=True)) else part
     if isinstance(part, Mapping):
         new_parts = {k: _part(v, change) for k, v in part.items()}
         return new_parts if any(new_parts[k] is not v for k, v in part.items()) else part
@@ -30,8 +30,8 @@ def _part(part: Any, change: Callable[[Any], Any]) -> Any:
         # Siddhi distinguishes a constant from an expression that evaluates to one.
         if isinstance(part, nodes.WindowStep) and f.name == "args":
             continue
-        old = getattr(part, f.name)
-        new = _part(old, change)
-        if new is not old:
-            updates[f.name] = new
+        value = getattr(part, f.name)
+        new_value = _part(value, change)
+        if new_value is not value:
+            updates[f.name] = new_value
     return change(replace(part, **updates) if updates else part)
