@@ -230,8 +230,8 @@ class Builder:
         return Annotation(name_of(tok(b, 0)), self._elements(b), app=True, span=self.span(b))
 
     def annotation(self, b: Branch) -> Annotation:
-        nested = tuple(self.build(c) for c in parts(b)[1:] if isinstance(c, Tree) and c.data == "annotation")
-        return Annotation(name_of(tok(b, 0)), self._elements(b), nested, span=self.span(b))
+        annotations = tuple(self.build(c) for c in parts(b)[1:] if isinstance(c, Tree) and c.data == "annotation")
+        return Annotation(name_of(tok(b, 0)), self._elements(b), annotations, span=self.span(b))
 
     def _elements(self, b: Branch) -> tuple[AnnotationElement, ...]:
         return tuple(self.build(c) for c in parts(b)[1:] if isinstance(c, Tree) and c.data != "annotation")

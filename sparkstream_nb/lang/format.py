@@ -78,11 +78,13 @@ def read_tokens(text: str) -> list[Token]:
         # The one that was refused, or the last one before the place, may have to stand for something else.
         at = all_tokens[read.at].start_pos or 0 if read.at < len(all_tokens) else len(text)
         starts = {t.start_pos for t in all_tokens}
-        open_ = [i for i, (s, _) in enumerate(places) if s <= at and s in starts and kinds[i] + 1 < len(_STAND_INS)]
-        if not open_:
+        candidates = [
+            i for i, (s, _) in enumerate(places) if s <= at and s in starts and kinds[i] + 1 < len(_STAND_INS)
+        ]
+        if not candidates:
             failure = SyntaxFailure(first.tokens, first.at, first.expected, "app")
             raise syntax_error(SourceText(text, substitute=False), failure).with_source(text)
-        kinds[open_[-1]] += 1
+        kinds[candidates[-1]] += 1
 
 
 def _stand_in(kind: str, width: int) -> str:

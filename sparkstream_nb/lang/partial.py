@@ -57,8 +57,8 @@ def before_cursor(text: str, start: Start) -> Unfinished | None:
     result = machinery()[1].read(statement, start)
     quote = str(last) if last.type == STRAY else None
     if not isinstance(result, ParseStop):  # the text may end here, and more may follow
-        expected = machinery()[1].expected_after(result, start)
-        return Unfinished(tuple(result), expected, quote)
+        terminals = machinery()[1].expected_after(result, start)
+        return Unfinished(tuple(result), terminals, quote)
     complete = result.at >= len(result.tokens)
     return Unfinished(tuple(result.tokens), result.expected if complete else None, quote)
 

@@ -390,11 +390,11 @@ def _sequence(states: list[StateElement]) -> str:
     then = ", ".join(_state(s, sequence=True) for s in rest)
     if not isinstance(first, EveryState):
         return f"{_state(first, sequence=True)}, {then}"
-    repeated = ", ".join(_state(s, sequence=True) for s in _chain(first.state))
+    chain = ", ".join(_state(s, sequence=True) for s in _chain(first.state))
     several = isinstance(first.state, NextState)
     if len(rest) > 1 and (several or any(isinstance(s, AbsentState) for s in rest)):
         then = f"({then})"
-    return f"every {f'({repeated})' if several else repeated}, {then}"
+    return f"every {f'({chain})' if several else chain}, {then}"
 
 
 def _state(state: StateElement, *, sequence: bool) -> str:

@@ -60,9 +60,9 @@ def syntax_error(source: SourceText, failure: SyntaxFailure) -> SiddhiSyntaxErro
     fixit = advice(failure)
     if fixit is not None:
         return SiddhiSyntaxError(fixit.message, _span(source, failure, fixit.offset), hint=fixit.hint)
-    expected = expected_words(failure.expected)
+    words = expected_words(failure.expected)
     return SiddhiSyntaxError(
-        f"found {_describe_token(source, failure)}, expected {expected}",
+        f"found {_describe_token(source, failure)}, expected {words}",
         _span(source, failure, 0),
         hint=_suggest_spelling(failure) or _keyword_as_name(failure),
     )

@@ -123,7 +123,7 @@ class Delivery:
         self._position_change = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ending = threading.Event()
-        self._open, self._pauses = False, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
+        self._is_open, self._pauses = False, Pauses(FIRST_PAUSE, LONGEST_PAUSE)
         self._trouble: str | None = None
         self._last_error: str | None = None
         position = read_position(self._path)
@@ -233,15 +233,15 @@ class Delivery:
         return not ending.is_set()
 
     def _open_target(self) -> None:
-        if not self._open:
+        if not self._is_open:
             state = dict(self.setup.target.open(self.position.state))
-            self._open = True
+            self._is_open = True
             self._pass_warnings_on()
             if state != self.position.state:
                 self._save(replace(self.position, state=state))
 
     def _close(self) -> None:
-        self._open = False
+        self._is_open = False
         self.setup.target.close()
 
     def _pass(self, ending: threading.Event) -> None:

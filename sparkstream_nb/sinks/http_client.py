@@ -53,13 +53,13 @@ class HttpClient:
     def __init__(self, server: HttpServer) -> None:
         self.server = server
         self._connection: http.client.HTTPConnection | None = None
-        self._used = False
+        self._is_used = False
 
     def ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         """The answer to a request. A connection that the server has closed since is opened again. Raises
         TargetUnavailable.
         """
-        was_used = self._used
+        was_used = self._is_used
         try:
             return self._ask(method, path, body, headers)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
@@ -77,7 +77,7 @@ class HttpClient:
 
     def close(self) -> None:
         """Ends the connection; `ask` may follow."""
-        self._used = False
+        self._is_used = False
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -103,7 +103,7 @@ class HttpClient:
         connection.request(method, path, body, dict(headers))
         answer = connection.getresponse()
         body_start = answer.read(max(_LEAST_READ, s.keeps + 1))
-        self._used = True
+        self._is_used = True
         is_complete = len(body_start) <= s.keeps and answer.isclosed()
         if not answer.isclosed():  # the rest of the body is not read
             self.close()

@@ -131,12 +131,12 @@ class MessageWriter:
             groups[_changes(table)] = 1
         dropped_messages: list[DroppedMessage] = []
         times = table.column(2).to_numpy().astype(np.int64)
-        encoded = self._encoder.encode(columns, times, np.cumsum(groups), dropped_messages, CHUNK)
+        messages = self._encoder.encode(columns, times, np.cumsum(groups), dropped_messages, CHUNK)
         plain = bool(numbers[-1] == len(numbers) - 1)
         out: list[Made] = (
-            list(encoded)
+            list(messages)
             if plain
-            else [Message(m.body, numbers[list(m.events)].tolist(), m.properties) for m in encoded]
+            else [Message(m.body, numbers[list(m.events)].tolist(), m.properties) for m in messages]
         )
         for d in dropped_messages:
             events = numbers[list(d.message.events)].tolist()

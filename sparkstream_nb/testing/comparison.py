@@ -24,22 +24,22 @@ class DiffRow:
 
 
 def compare_rows(
-    expected: int, actual: int, equal: Callable[[int, int], bool], *, any_order: bool
+    expected_count: int, actual_count: int, equal: Callable[[int, int], bool], *, any_order: bool
 ) -> tuple[DiffRow, ...]:
     """The rows of both lists, by their numbers: missing ones before unexpected ones at each place.
 
     `equal(i, j)`: whether expected row `i` equals actual row `j`.
     """
     if any_order:
-        return _match_sets(expected, actual, equal)
+        return _match_sets(expected_count, actual_count, equal)
     head = 0
-    while head < min(expected, actual) and equal(head, head):
+    while head < min(expected_count, actual_count) and equal(head, head):
         head += 1
     tail = 0
-    while tail < min(expected, actual) - head and equal(expected - 1 - tail, actual - 1 - tail):
+    while tail < min(expected_count, actual_count) - head and equal(expected_count - 1 - tail, actual_count - 1 - tail):
         tail += 1
     out = [DiffRow(" ", i, i) for i in range(head)]
-    middle = (expected - head - tail, actual - head - tail)
+    middle = (expected_count - head - tail, actual_count - head - tail)
     if middle[0] * middle[1] <= _MOST_CELLS:
         pairs = _common_part(*middle, lambda i, j: equal(head + i, head + j))
     else:
@@ -51,15 +51,15 @@ def compare_rows(
         if (a, b) != middle:
             out.append(DiffRow(" ", head + a, head + b))
         i, j = a + 1, b + 1
-    out += [DiffRow(" ", expected - tail + k, actual - tail + k) for k in range(tail)]
+    out += [DiffRow(" ", expected_count - tail + k, actual_count - tail + k) for k in range(tail)]
     return tuple(out)
 
 
-def _match_sets(expected: int, actual: int, equal: Callable[[int, int], bool]) -> tuple[DiffRow, ...]:
+def _match_sets(expected_count: int, actual_count: int, equal: Callable[[int, int], bool]) -> tuple[DiffRow, ...]:
     """Each expected row with the first equal one that is left."""
-    left = list(range(actual))
+    left = list(range(actual_count))
     out: list[DiffRow] = []
-    for i in range(expected):
+    for i in range(expected_count):
         match = next((j for j in left if equal(i, j)), None)
         if match is None:
             out.append(DiffRow("-", i, None))

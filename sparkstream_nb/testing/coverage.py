@@ -51,5 +51,5 @@ def measure_coverage(test_runs: Sequence[tuple[AppTestFile, AppTest, Run]], opti
         tested_run = run_test(file, test, run, replace(options, instrument=counter.instrument, watch=watch))
         if tested_run.result.error is not None:
             uncounted_tests.append(f"{file.path}: {test.name}")
-    parts = [CoveredPart(app, line, name, reached) for (app, line, name), reached in counter.is_reached.items()]
+    parts = [CoveredPart(app, line, name, is_reached) for (app, line, name), is_reached in counter.is_reached.items()]
     return Coverage(tuple(sorted(parts, key=lambda p: (p.app, p.line))), tuple(uncounted_tests))

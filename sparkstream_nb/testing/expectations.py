@@ -81,15 +81,17 @@ def check_expect(app: AppUnderTest, expect: Expect) -> CheckedExpect:
         columns = [_find_column(cell, output_rows.schema) for cell in expect.table.columns]
         if isinstance(expect.target, OfStream):
             columns = [replace(c, is_time=c.position == len(names) - 2) for c in columns]
-    expected = [[_read_cell(cell, c, app) for cell, c in zip(row.cells, columns, strict=True)] for row in table_rows]
+    expected_rows = [
+        [_read_cell(cell, c, app) for cell, c in zip(row.cells, columns, strict=True)] for row in table_rows
+    ]
 
     def equal(i: int, j: int) -> bool:
         return all(
-            is_equal(v, output_rows.rows[j][c.position], c.type) for v, c in zip(expected[i], columns, strict=True)
+            is_equal(v, output_rows.rows[j][c.position], c.type) for v, c in zip(expected_rows[i], columns, strict=True)
         )
 
     any_order = expect.any_order or isinstance(expect.target, OfTable)
-    rows = compare_rows(len(expected), len(output_rows.rows), equal, any_order=any_order)
+    rows = compare_rows(len(expected_rows), len(output_rows.rows), equal, any_order=any_order)
     return CheckedExpect(expect, tuple(columns), output_rows.rows, rows)
 
 

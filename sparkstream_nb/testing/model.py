@@ -168,8 +168,8 @@ class AppTest:
     @property
     def active_runs(self) -> tuple[Run, ...]:
         """The runs for which something is expected."""
-        expected = [s for s in self.steps if isinstance(s, Expect)]
-        return tuple(r for r in self.runs if any(e.is_for(r.name) for e in expected))
+        expectations = [s for s in self.steps if isinstance(s, Expect)]
+        return tuple(r for r in self.runs if any(e.is_for(r.name) for e in expectations))
 
 
 @dataclass(frozen=True)

@@ -212,14 +212,14 @@ def _compare(
     names = _compared_names(title, rows, actual_rows.schema, attributes)
     positions = [actual_rows.schema.names.index(name) for name in names]
     types = [actual_rows.schema[p].type for p in positions]
-    expected = [_expected_row(title, row, names, attributes) for row in rows]
+    expected_rows = [_expected_row(title, row, names, attributes) for row in rows]
 
     def equal(i: int, j: int) -> bool:
         row = actual_rows.rows[j]
-        values = zip(expected[i], positions, types, strict=True)
+        values = zip(expected_rows[i], positions, types, strict=True)
         return all(_is_equal(value, row[p], type) for value, p, type in values)
 
-    lines = compare_rows(len(expected), len(actual_rows.rows), equal, any_order=any_order)
+    lines = compare_rows(len(expected_rows), len(actual_rows.rows), equal, any_order=any_order)
     if not has_differences(lines):
         return
     shown_rows = tuple(
@@ -228,7 +228,7 @@ def _compare(
             tuple(
                 map(
                     _text,
-                    found_row(actual_rows, d.actual, positions) if d.expected is None else expected[d.expected],
+                    found_row(actual_rows, d.actual, positions) if d.expected is None else expected_rows[d.expected],
                     types,
                 )
             ),

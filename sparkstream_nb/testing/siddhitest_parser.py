@@ -280,9 +280,9 @@ class _Parser:
             cells = tuple(_read_cells(line))
             if len(cells) != len(columns):
                 has = f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
-                expected = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}"
+                column_count = f"{len(columns)} {'column' if len(columns) == 1 else 'columns'}"
                 hint = "Cells are divided by |; a text with | in it is in double quotes."
-                raise AppTestError(f"{has}, and the table {expected}", line.own, hint=hint)
+                raise AppTestError(f"{has}, and the table {column_count}", line.own, hint=hint)
             rows.append(TableRow(cells, line.number))
         return Table(columns, tuple(rows), lines[0].number)
 
@@ -430,11 +430,11 @@ def _finish(head: _Draft, draft: _Draft) -> AppTest:
         if names.count(name) > 1:
             more = ", which is the run on one node that every test has" if name == ONE else ""
             raise AppTestError(f"two runs are called '{name}'{more}", draft.span, hint="Give each a name of its own.")
-    expected = [s for s in draft.steps if isinstance(s, Expect)]
-    if not expected:
+    expectations = [s for s in draft.steps if isinstance(s, Expect)]
+    if not expectations:
         hint = "Write what the app is to put out, as expect STREAM and a table, or expect STREAM nothing."
         raise AppTestError(f"the test '{draft.name}' expects nothing", draft.span, hint=hint)
-    for step in expected:
+    for step in expectations:
         for name in step.runs:
             if name not in names:
                 raise AppTestError(nearest(f"the test has no run '{name}'", name, names), step.span)
