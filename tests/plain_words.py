@@ -53,10 +53,11 @@ RIDDLES = frozenset(_RIDDLES.split())
 
 PARTICIPLE = re.compile(r"\w+(ed|en|wn|own|ld|ept|(?<!m)ent|ound|aid|ade)|made|done|gone|lost|begun|built")
 _NOUNS = """
-absent agent argument background bed between bound build child client component content current different document
-element embed environment event experiment feed field fold garden ground hold hundred increment indent instrument
-moment need often parent patient payment percent present quotient recent replacement round seed seen segment seven
-shade shared shield silent sound speed statement talent tangent then threshold token trade unknown when world
+absent agent argument background bed between bound build child children client component content current different
+document element embed environment event experiment exponent extent feed field fold garden ground hold hundred increment
+indent instrument moment need often parent patient payment percent present quotient recent replacement round seed seen
+segment seven shade shared shield silent sound speed statement talent tangent then threshold token trade unknown when
+world
 """
 NOUNS = frozenset(_NOUNS.split())
 """Words that end as participles do, and are none."""
