@@ -7,10 +7,9 @@ from typing import Any
 from ..plan.connectors.mapping import SourceMapping, XmlSource
 from ..plan.connectors.xpath import XPath
 from ..types import Attribute, Schema, Type
-from . import xml_tree
 from .attribute_values import MessageError, Row, convert_text
 from .rejected_parts import ParsedMessage, RejectedPart
-from .xml_tree import Element, find, parse_xml
+from .xml_tree import Element, find, name_of, parse_xml, text_of, to_xml
 
 
 class XmlReader:
@@ -26,66 +25,65 @@ class XmlReader:
 
     def read(self, text: str) -> ParsedMessage:
         """The events of a message. Raises MessageError."""
-        document = parse_xml(text)
         out = ParsedMessage([])
-        for element in self._elements(document):
+        for element in self._elements(parse_xml(text)):
             try:
-                out.rows.append(self._by_name(element) if self.places is None else self._by_path(document, element))
+                out.rows.append(self._by_name(element) if self.places is None else self._by_path(element))
             except MessageError as e:
-                out.bad.append(RejectedPart(str(e), element.to_xml()))
+                out.bad.append(RejectedPart(str(e), to_xml(element)))
         return out
 
-    def _elements(self, document: Element) -> list[Element]:
+    def _elements(self, root: Element) -> list[Element]:
         """The elements that are events."""
-        root = document.children[0]
         if self.places is None:
-            if root.local != "events":
-                raise MessageError(f"the outermost element is <{root.source_name}>, expected <events>")
-            return [c for c in root.children if (c.namespace, c.local) == ("", "event")]
+            if name_of(root) != "events":
+                name = f"{root.prefix}:{name_of(root)}" if root.prefix else name_of(root)
+                raise MessageError(f"the outermost element is <{name}>, expected <events>")
+            return list(root.findall("event"))
         if self.format.enclosing is None:
             return [root]
-        elements = [e for e in find(self.format.enclosing, document, root) if isinstance(e, Element)]
+        elements = [e for e in find(self.format.enclosing, root) if not isinstance(e, str)]
         if not elements:
             raise MessageError(f"it has no '{self.format.enclosing.text}'")
-        return elements if self.format.as_event else [c for e in elements for c in e.children]
+        return elements if self.format.as_event else [child for e in elements for child in e]
 
     def _by_name(self, event: Element) -> Row:
         row: Row = [None] * len(self.schema)
-        for child in event.children:
-            position = self.positions.get(child.local)
+        for child in event:
+            position = self.positions.get(name_of(child))
             if position is not None:
                 a = self.schema[position]
-                row[position] = convert_text(a.type, child.text, a.name)
+                row[position] = convert_text(a.type, text_of(child), a.name)
         missing = [n for n, v in zip(self.schema.names, row, strict=True) if v is None]
         if missing and self.fail:
             raise MessageError(f"it lacks {', '.join(missing)}")
         return row
 
-    def _by_path(self, document: Element, event: Element) -> Row:
+    def _by_path(self, event: Element) -> Row:
         assert self.places is not None
         return [
-            self._value(a, place, document, event) if isinstance(place, XPath) else None
+            self._value(a, place, event) if isinstance(place, XPath) else None
             for a, place in zip(self.schema, self.places, strict=True)
         ]
 
-    def _value(self, a: Attribute, path: XPath, document: Element, event: Element) -> Any:
-        nodes = find(path, document, event)
+    def _value(self, a: Attribute, path: XPath, event: Element) -> Any:
+        nodes = find(path, event)
         if nodes:
             first = nodes[0]
-        elif self.format.as_event and not event.children and event.local.lower() == path.text.strip().lower():
+        elif self.format.as_event and not len(event) and name_of(event).lower() == path.text.lower():
             first = event  # an event that is nothing but its value
         elif self.fail:
             raise MessageError(f"it has no '{path.text}' for {a.name}")
         else:
             return None
-        if isinstance(first, xml_tree.XmlAttribute):
-            return convert_text(a.type, first.value, a.name)
-        if isinstance(first, Element) and first.children:
+        if getattr(first, "is_attribute", False):
+            return convert_text(a.type, str(first), a.name)
+        if not isinstance(first, str) and len(first):
             if a.type is not Type.STRING:
                 raise MessageError(f"{a.name}: '{path.text}' has elements in it, and only a string takes them")
-            return first.to_xml()
+            return to_xml(first)
         try:
-            return convert_text(a.type, first.text if isinstance(first, Element) else first, a.name)
+            return convert_text(a.type, str(first) if isinstance(first, str) else text_of(first), a.name)
         except MessageError:
             if self.fail:
                 raise

@@ -35,7 +35,7 @@ def f(value: float) -> float:
         (XML, "<events><event><symbol>a</symbol></event></events>", "it lacks price, volume"),
         (LOOSE, "<events><event><symbol>a</symbol></event></events>", [["a", None, None]]),
         (LOOSE, "<events><event><volume> 1</volume></event></events>", "volume: ' 1' is not a long"),
-        (XML, "<events><event>", "not XML: no element found (line 1, character 16)"),
+        (XML, "<events><event>", "not XML: Premature end of data in tag event line 1 (line 1, character 16)"),
         (XML, "", "not XML"),
         (PATHS, STOCKS.format(ONE + ONE), [["WSO2", f(55.6), 100]] * 2),
         (PATHS, STOCKS.format(ONE.replace("volume", "v")), "it has no 'volume/@dt:n' for volume"),
@@ -48,6 +48,10 @@ def f(value: float) -> float:
          "<p><stock v='1'><symbol>a</symbol><price>1</price></stock><stock v='2'><symbol>b</symbol><price>2</price></stock></p>", [["a", 2.0, 2]]),
         ("@map(type='xml', @attributes(symbol=\"item[@k='s']\", price=\"*[key='p']/value/text()\", volume='./item[2]'))",
          "<p><item k='x'>1</item><item k='s'>7</item><e><key>p</key><value>2.5</value></e></p>", [["7", 2.5, 7]]),
+        ("@map(type='xml', @attributes(symbol=\"//item[contains(@k, 's') and position() > 1]/..//@k\", price='sum(item)', volume='count(//item)'))",
+         "<p><item k='x'>1.25</item><item k='s'>7</item></p>", [["x", 8.25, 2]]),
+        (PATHS, STOCKS.format(ONE.replace("WSO2", '<dt:a xmlns:n="urn:n"/>')), [['<symbol xmlns:dt="urn:schemas-microsoft-com:datatypes"><dt:a/></symbol>', f(55.6), 100]]),
+        (XML, "<p:other xmlns:p='urn:p'/>", "the outermost element is <p:other>, expected <events>"),
         ("@map(type='xml', enclosing.element='/events/wrapper/event', enclosing.element.as.event='true', @attributes(symbol='symbol', price='price', volume='volume'))",
          "<events><wrapper><event><symbol>a</symbol><price>1</price><volume>2</volume></event></wrapper></events>", [["a", 1.0, 2]]),
     ],
@@ -95,7 +99,7 @@ def test_document_types_are_refused(document_type: str) -> None:
 def test_deep_xml_is_rejected() -> None:
     for depth in (300, 100_000):
         found = decode(XML, "v string", "<a>" * depth + "</a>" * depth)
-        assert "nested deeper than 200" in found.rejected[0].reason
+        assert "nested deeper than 256" in found.rejected[0].reason
 
 
 WSO2, IBM = ["WSO2", f(55.6), 100], ['a<&"b', None, 75]

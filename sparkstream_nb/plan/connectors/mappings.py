@@ -361,7 +361,7 @@ def _xpath(text: str, namespaces: Mapping[str, str], span: Span) -> XPath:
         return parse_xpath(text, namespaces)
     except NotAPath as e:
         hint = "Write a path such as 'stock/price', 'stock/@id' or '//stock[1]/price'."
-        raise SiddhiBindError(f"'{text}' is not an XPath that is read here: {e}", span, hint=hint) from None
+        raise SiddhiBindError(f"'{text}' is not an XPath: {e}", span, hint=hint) from None
 
 
 def _a(type_: str) -> str:
