@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 from ..errors import has_surrogate, printable
 from ..mapping import Message
+from ..prometheus_format import CONTENT_TYPE, Sample, format_metric
 from ..serving import Answer, Listener, Request, ServerLimits
 from .target import OutputPlace, TargetUnavailable, Undeliverable
 
@@ -28,7 +29,6 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0,
 MOST_SERIES = 10_000
 """Combinations of labels that one metric has at most: each is kept with the sink's position."""
 _LIMITS = ServerLimits(connections=32, seconds=10.0, body=0)
-_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -96,19 +96,19 @@ class PrometheusTarget:
     def text(self) -> str:
         """The metric in Prometheus' text format, version 0.0.4."""
         m = self.metric
-        lines = [f"# HELP {m.name} {_escape_text(m.help)}", f"# TYPE {m.name} {m.type}"]
         with self._lock:
             series = [(labels, list(numbers)) for labels, numbers in self._series.items()]
+        samples: list[Sample] = []
         for values, numbers in series:
-            labels = [f'{n}="{_quote_label(v)}"' for n, v in zip(m.labels, values, strict=True)]
+            labels = dict(zip(m.labels, values, strict=True))
             if m.type in ("counter", "gauge"):
-                lines.append(_line(m.name, labels, numbers[0]))
+                samples.append(Sample(labels, numbers[0]))
                 continue
             count, total, *below = numbers
             for bound, number in zip((*m.buckets, math.inf), below, strict=False):
-                lines.append(_line(f"{m.name}_bucket", [*labels, f'le="{_number(bound)}"'], number))
-            lines += [_line(f"{m.name}_count", labels, count), _line(f"{m.name}_sum", labels, total)]
-        return "\n".join(lines) + "\n"
+                samples.append(Sample({**labels, "le": _bound(bound)}, number, "_bucket"))
+            samples += [Sample(labels, count, "_count"), Sample(labels, total, "_sum")]
+        return format_metric(m.name, m.type, m.help, samples)
 
     def _kind(self) -> str:
         """Definition that a kept state must match to be continued."""
@@ -143,24 +143,9 @@ class PrometheusTarget:
                     numbers[i] += 1
 
 
-def _line(name: str, labels: Sequence[str], value: float) -> str:
-    return f"{name}{'{' + ','.join(labels) + '}' if labels else ''} {_number(value)}"
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(float(value))
-
-
-def _escape_text(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n")
-
-
-def _quote_label(text: str) -> str:
-    return _escape_text(text).replace('"', r"\"")
+def _bound(value: float) -> str:
+    """The bound of a bucket as Prometheus' client for Java writes it."""
+    return "+Inf" if math.isinf(value) else repr(float(value))
 
 
 # ------------------------------------------------------------------------------------------------------------- server
@@ -182,10 +167,10 @@ class _MetricsSite:
         return None
 
     def answer(self, request: Request) -> Answer:
-        return Answer(HTTPStatus.OK, "".join(t.text() for t in list(self.targets)).encode(), _CONTENT_TYPE)
+        return Answer(HTTPStatus.OK, "".join(t.text() for t in list(self.targets)).encode(), CONTENT_TYPE)
 
     def refusal(self, request: Request | None, status: HTTPStatus, text: str) -> Answer:
-        return Answer(status, text.encode(), _CONTENT_TYPE)
+        return Answer(status, text.encode(), CONTENT_TYPE)
 
 
 @dataclass(frozen=True)

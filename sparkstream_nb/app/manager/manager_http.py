@@ -22,8 +22,8 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from ...errors import Misuse, SiddhiError, SparkStreamError, printable, shown
 from ...logins import Logins
 from ...masking import mask_passwords
+from ...prometheus_format import CONTENT_TYPE
 from ...serving import Answer, Listener, Request, ServerLimits
-from ..results.prometheus_text import CONTENT_TYPE
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 APPS = "siddhi-apps"

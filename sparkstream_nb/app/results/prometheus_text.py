@@ -7,22 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...prometheus_format import Sample, format_metric
+
 if TYPE_CHECKING:
     from .answers import Stats
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Labels = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A value of a metric. `suffix` is added to the metric's name, as `_sum` of a summary."""
-
-    labels: Labels
-    value: float
-    suffix: str = ""
-
 
 @dataclass(frozen=True)
 class AppMetric:
@@ -99,7 +87,11 @@ def prometheus_text(apps: Sequence[Stats]) -> str:
     for stats in apps:
         for metric, samples in _samples(stats):
             samples_by_metric.setdefault(metric, []).extend(samples)
-    return "".join(_block(metric, samples) for metric, samples in samples_by_metric.items() if samples)
+    return "".join(
+        format_metric(f"sparkstream_{metric.name}", metric.type, metric.help, samples)
+        for metric, samples in samples_by_metric.items()
+        if samples
+    )
 
 
 def _samples(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
@@ -175,25 +167,3 @@ def _sinks(s: Stats) -> Iterator[tuple[AppMetric, Iterable[Sample]]]:
     for name in ("sent", "failed", "dropped", "pending"):
         metric = METRICS[f"sink_{name}_events{'' if name == 'pending' else '_total'}"]
         yield metric, [Sample(labels, getattr(f, name)) for labels, f in sinks]
-
-
-def _block(metric: AppMetric, samples: Iterable[Sample]) -> str:
-    name = f"sparkstream_{metric.name}"
-    lines = [f"# HELP {name} {_escape_text(metric.help)}", f"# TYPE {name} {metric.type}"]
-    for s in samples:
-        labels = ",".join(f'{key}="{_escape_text(value, quotes=True)}"' for key, value in s.labels.items())
-        lines.append(f"{name}{s.suffix}{{{labels}}} {_number(s.value)}")
-    return "\n".join(lines) + "\n"
-
-
-def _escape_text(text: str, quotes: bool = False) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return text.replace('"', '\\"') if quotes else text
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return str(int(value)) if value == int(value) else repr(float(value))
