@@ -116,9 +116,9 @@ def events(plan: Plan) -> InputBatch:
     streams = [s for s, d in plan.streams.items() if d.kind == "defined"]
     rows = {}
     for k, stream in enumerate(streams):
-        own = np.arange(k, EVENTS, len(streams))
-        columns = [pa.array([VALUES[a.type](i) for i in own.tolist()], ARROW[a.type]) for a in plan.schema(stream)]
-        rows[stream] = StreamRows(own, ts[own], columns)
+        steps = np.arange(k, EVENTS, len(streams))
+        columns = [pa.array([VALUES[a.type](i) for i in steps.tolist()], ARROW[a.type]) for a in plan.schema(stream)]
+        rows[stream] = StreamRows(steps, ts[steps], columns)
     return InputBatch(ts, rows)
 
 
@@ -131,10 +131,12 @@ def run(app: str) -> int:
     out = 0
     for by_chunk in (False, True):
         node, again = (NodeEngine(plan, shard="node-1", stored=True, by_chunk=by_chunk) for _ in range(2))
-        found = [node.step(batch)]
+        outputs = [node.step(batch)]
         again.restore(node.snapshot())
-        found.append(again.step(later))
-        out += sum(len(e) for f in found for e in f.streams.values()) + sum(len(t) for t in found[0].partials.values())
+        outputs.append(again.step(later))
+        out += sum(len(e) for f in outputs for e in f.streams.values()) + sum(
+            len(t) for t in outputs[0].partials.values()
+        )
     return out
 
 
@@ -173,13 +175,13 @@ def main() -> None:
 
 
 def _compile_all() -> None:
-    began, kept = time.perf_counter(), set(digests())
+    began, loop_digests = time.perf_counter(), set(digests())
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        for done, ended in enumerate(as_completed([pool.submit(_ran, app) for app in APPS]), 1):
-            kept |= ended.result()
+        for count, future in enumerate(as_completed([pool.submit(_ran, app) for app in APPS]), 1):
+            loop_digests |= future.result()
             if not sys.stdout.isatty():
-                print(f"{done}/{len(APPS)}", flush=True)
-    forget_others(kept)
+                print(f"{count}/{len(APPS)}", flush=True)
+    forget_others(loop_digests)
     _marker().touch()
     print(f"The engine's loops are compiled ({time.perf_counter() - began:.0f} s).")
 

@@ -100,31 +100,31 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
     since = np.full(groups, -1, np.int32)
     first = np.empty(n, np.int64)
     count: Any = 0
-    changed = 0
+    run_start = 0
     begin = 0
     if groups:
         while begin < n and bucket[begin] >= bucket[max(begin - 1, 0)]:
             i = begin
-            changed = i if bucket[i] != bucket[max(i - 1, 0)] else changed
+            run_start = i if bucket[i] != bucket[max(i - 1, 0)] else run_start
             g = np.uint64(group[i])
-            new = since[g] != changed
+            new = since[g] != run_start
             k = count if new else near[g]
             first[count] = i
             count += new
             near[g] = k
-            since[g] = changed
+            since[g] = run_start
             out[i] = k
             begin += 1
     if begin == n:
         return first[:count].copy()
     table = np.full(1024, -1, np.int32)
-    entered = 0  # ids that the table holds
+    table_size = 0  # ids that the table holds
     for i in range(begin, n):
         b = bucket[i]
         g = np.uint64(group[i])
         if i > 0 and bucket[i - 1] != b:
-            changed = i
-        if g < groups and since[g] == changed:
+            run_start = i
+        if g < groups and since[g] == run_start:
             out[i] = near[g]
             continue
         if 4 * count >= len(table):
@@ -132,23 +132,23 @@ def _assign(bucket: Array, group: Array, out: Array) -> Array:
             while 4 * count >= size:
                 size *= 4
             table = np.full(size, -1, np.int32)
-            entered = 0
-        while entered < count:
-            f = first[entered]
+            table_size = 0
+        while table_size < count:
+            f = first[table_size]
             at = _slot(bucket[f], group[f], bucket, group, first, table)
-            table[at] = entered
-            entered += 1
+            table[at] = table_size
+            table_size += 1
         j = _slot(b, g, bucket, group, first, table)
         if table[j] < 0:
             first[count] = i
             table[j] = count
             count += 1
-            entered += 1
+            table_size += 1
         k = np.int64(table[j])
         out[i] = k
         if g < groups:
             near[g] = k
-            since[g] = changed
+            since[g] = run_start
     return first[:count].copy()
 
 
@@ -246,22 +246,22 @@ def set_values(elements: frozenset[Any], type: Type) -> list[Any]:
 def gather_sets(values: Sequence[Any], ids: Array, n: int) -> Column:
     """The set of the `values` (hashable) of each id."""
     order = np.argsort(ids, kind="stable")
-    ordered = [values[i] for i in order.tolist()]
+    sorted_values = [values[i] for i in order.tolist()]
     ends = np.searchsorted(ids[order], np.arange(n + 1)).tolist()
-    return _sets([frozenset(ordered[a:b]) for a, b in pairwise(ends)])
+    return _sets([frozenset(sorted_values[a:b]) for a, b in pairwise(ends)])
 
 
 def unite_sets(sets: Sequence[frozenset[Any]], ids: Array, n: int) -> Column:
     """The union of the sets of each id."""
-    found: list[list[frozenset[Any]]] = [[] for _ in range(n)]
+    sets_by_id: list[list[frozenset[Any]]] = [[] for _ in range(n)]
     for k, v in zip(ids.tolist(), sets, strict=True):
-        found[k].append(v)
-    return _sets([some[0] if len(some) == 1 else frozenset().union(*some) for some in found])
+        sets_by_id[k].append(v)
+    return _sets([some[0] if len(some) == 1 else frozenset().union(*some) for some in sets_by_id])
 
 
-def _sets(found: Sequence[frozenset[Any]]) -> Column:
-    out = np.empty(len(found), object)
-    out[:] = found
+def _sets(sets: Sequence[frozenset[Any]]) -> Column:
+    out = np.empty(len(sets), object)
+    out[:] = sets
     return Column(Type.OBJECT, out)
 
 

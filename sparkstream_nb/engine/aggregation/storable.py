@@ -42,22 +42,22 @@ def storable(
     if not unfit(partials):
         return partials, []
     services, calendar = Services(StringPool(), Context()), Calendar(zone)
-    kept: Stored | None = None
+    smaller: Stored | None = None
     tables, left = [], []
     for duration in definition.durations:
-        if kept is None:
+        if smaller is None:
             rows = partials.filter(pc.equal(partials.column("duration"), duration))
             fresh = from_table(definition, rows, services)
         else:
-            bucket = calendar.floor(duration, kept.bucket)
-            fresh = Stored(definition, bucket, kept.keys, kept.base, kept.last)
+            bucket = calendar.floor(duration, smaller.bucket)
+            fresh = Stored(definition, bucket, smaller.keys, smaller.base, smaller.last)
         table = to_table(merge_stored(fresh, services), duration, services)
         bad = unfit(table)
         left += _left_out(definition, table, bad)
         fits = np.ones(table.num_rows, np.bool_)
         fits[list(bad)] = False
         table = table.filter(pa.array(fits))
-        kept = from_table(definition, table, services)
+        smaller = from_table(definition, table, services)
         tables.append(table)
     return pa.concat_tables(tables), left
 

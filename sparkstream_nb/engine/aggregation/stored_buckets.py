@@ -54,25 +54,25 @@ def arrow_type(base: BaseColumn) -> pa.DataType:
     return ARROW[base.type]
 
 
-def to_table(stored: Stored, duration: AggDuration, services: Services) -> pa.Table:
+def to_table(buckets: Stored, duration: AggDuration, services: Services) -> pa.Table:
     """An Arrow table as `node_batch.Outputs.partials` describes it, with AGG_LAST_EVENT_TIMESTAMP last where kept."""
-    d = stored.definition
-    n = len(stored)
+    d = buckets.definition
+    n = len(buckets)
     once = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int8)), pa.array([duration]))
-    columns: dict[str, Any] = {"duration": once.dictionary_decode(), TIMESTAMP: pa.array(stored.bucket, pa.int64())}
+    columns: dict[str, Any] = {"duration": once.dictionary_decode(), TIMESTAMP: pa.array(buckets.bucket, pa.int64())}
     if d.by is not None:
-        columns[EVENT_TIMESTAMP] = pa.array(stored.bucket, pa.int64())
-    for g, key in zip(group_names(d), stored.keys, strict=True):
+        columns[EVENT_TIMESTAMP] = pa.array(buckets.bucket, pa.int64())
+    for g, key in zip(group_names(d), buckets.keys, strict=True):
         columns[g] = _to_arrow(key, services)
-    for b, column in zip(d.base, stored.base, strict=True):
+    for b, column in zip(d.base, buckets.base, strict=True):
         if b.kind == "set":
             assert b.arg is not None
             sets = [set_values(v, b.arg.type) for v in column.values.tolist()]
             columns[b.name] = pa.array(sets, arrow_type(b))
         else:
             columns[b.name] = _to_arrow(column, services)
-    if stored.last is not None:
-        columns[LAST_TIMESTAMP] = pa.array(stored.last, pa.int64())
+    if buckets.last is not None:
+        columns[LAST_TIMESTAMP] = pa.array(buckets.last, pa.int64())
     return pa.table(columns)
 
 
@@ -110,34 +110,34 @@ def from_table(definition: AggregationDef, table: pa.Table, services: Services) 
     return Stored(definition, bucket, keys, base, last)
 
 
-def merge_stored(stored: Stored, services: Services) -> Stored:
-    """Merge the rows of `stored` with equal bucket and group, for example from several shards; sorted by time."""
-    d = stored.definition
-    if stored.keys:
-        keys = Keys([c.type for c in stored.keys], services.strings, null_is_text=False)
-        group = keys.ids(stored.keys)
+def merge_stored(buckets: Stored, services: Services) -> Stored:
+    """Merge the rows of `buckets` with equal bucket and group, for example from several shards; sorted by time."""
+    d = buckets.definition
+    if buckets.keys:
+        keys = Keys([c.type for c in buckets.keys], services.strings, null_is_text=False)
+        group = keys.ids(buckets.keys)
     else:
-        keys, group = None, np.zeros(len(stored), np.int32)
-    part = merge(PartialRows(stored.bucket, group, stored.base, stored.last), d.base)
+        keys, group = None, np.zeros(len(buckets), np.int32)
+    part = merge(PartialRows(buckets.bucket, group, buckets.base, buckets.last), d.base)
     part = part.take(np.argsort(part.bucket, kind="stable"))
     columns = [] if keys is None else [c.take(part.group) for c in keys.columns()]
     return Stored(d, part.bucket, columns, part.columns, part.last)
 
 
-def view(stored: Stored, services: Services) -> list[Column]:
+def view(buckets: Stored, services: Services) -> list[Column]:
     """The columns of the aggregation's schema: AGG_TIMESTAMP, then every selected name.
 
     An average of int or long is a truncated whole number, as a double, because Siddhi divides two longs.
     """
-    d = stored.definition
-    held: Sequence[Column] = [*stored.keys, *stored.base]
+    d = buckets.definition
+    source_columns: Sequence[Column] = [*buckets.keys, *buckets.base]
 
     def resolve(ref: Ref | EventRef) -> Column:
         assert isinstance(ref, Ref)
-        return held[ref.attr]
+        return source_columns[ref.attr]
 
-    env = Env(len(stored), services.strings, stored.bucket, stored.bucket, resolve)
-    out = [Column(Type.LONG, stored.bucket)]
+    env = Env(len(buckets), services.strings, buckets.bucket, buckets.bucket, resolve)
+    out = [Column(Type.LONG, buckets.bucket)]
     for item, attribute in zip(d.output, list(d.source.schema)[1:], strict=True):
         column = compile_expr(item.expr, services.context)(env)
         if column.type is not attribute.type:

@@ -48,12 +48,12 @@ def bests(values: Array, null: Array, sign: int, group: Array, best: Array, has:
                 has[g] = True
         return
     has[:] = True
-    known = 0
+    group_count = 0
     for i in range(len(group)):
         g = np.uint64(group[i])
         b = best[g]
         v = values[i]
-        first = group[i] == known
-        known += first
+        first = group[i] == group_count
+        group_count += first
         better = b > v if sign > 0 else b < v
         best[g] = v if first | better else b

@@ -86,12 +86,12 @@ class Blocks:
 
     def digest(self, block: int, data: Callable[[], Buffer]) -> str:
         """The digest of a full block, whose bytes are `data`."""
-        found = self._digests.get(block)
-        if found is None:
-            found = self._digests[block] = digest_of(data())
-        elif CHECKED and found != digest_of(data()):
+        block_digest = self._digests.get(block)
+        if block_digest is None:
+            block_digest = self._digests[block] = digest_of(data())
+        elif CHECKED and block_digest != digest_of(data()):
             raise AssertionError("a part of the state was written, and nobody told")
-        return found
+        return block_digest
 
     def let_go(self, first: int) -> None:
         """Blocks before the element `first` are not asked for any more."""

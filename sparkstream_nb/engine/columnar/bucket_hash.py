@@ -94,11 +94,11 @@ class BucketTable:
 
 
 @kernel
-def _enter_all(old: BucketTable, new: BucketTable) -> None:
-    for line in range(0, len(old.slots), 8):
+def _enter_all(source: BucketTable, target: BucketTable) -> None:
+    for line in range(0, len(source.slots), 8):
         for k in range(5):
-            number = old.numbers[2 * line + 10 + k]
+            number = source.numbers[2 * line + 10 + k]
             if number != 0:
-                key = old.slots[line + k]
-                j = new.line_of(key)
-                new.enter(j, key, number)
+                key = source.slots[line + k]
+                j = target.line_of(key)
+                target.enter(j, key, number)

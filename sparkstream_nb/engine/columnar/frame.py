@@ -38,13 +38,13 @@ class LazyRows:
 
     def take(self, index: Array) -> LazyRows:
         """The rows at `index`; columns are gathered lazily."""
-        whole, time = self.resolve, self.event_time
+        resolve, time = self.resolve, self.event_time
         return LazyRows(
             self.ts[index],
             *order_at(self.order_key, self.chunk, index),
             None if self.kind is None else self.kind[index],
             None if self.instance is None else self.instance[index],
-            cache_columns(lambda ref: whole(ref).take(index)),
+            cache_columns(lambda ref: resolve(ref).take(index)),
             None if time is None else lambda ref: time(ref).take(index),
             resets_per_chunk=self.resets_per_chunk,
         )
@@ -57,12 +57,12 @@ class LazyRows:
 
 def cache_columns(resolve: Resolver) -> Resolver:
     """`resolve` that computes each column once."""
-    known: dict[Ref | EventRef, Column] = {}
+    columns: dict[Ref | EventRef, Column] = {}
 
     def get(ref: Ref | EventRef) -> Column:
-        if ref not in known:
-            known[ref] = resolve(ref)
-        return known[ref]
+        if ref not in columns:
+            columns[ref] = resolve(ref)
+        return columns[ref]
 
     return get
 

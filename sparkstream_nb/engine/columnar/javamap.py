@@ -30,8 +30,8 @@ def hash_code(type: Type, value: Any) -> int:
     if type is Type.FLOAT:
         return int(struct.unpack(">i", struct.pack(">f", value))[0])
     if type in (Type.LONG, Type.DOUBLE):
-        packed = struct.pack(">q", value) if type is Type.LONG else struct.pack(">d", value)
-        high, low = struct.unpack(">ii", packed)
+        data = struct.pack(">q", value) if type is Type.LONG else struct.pack(">d", value)
+        high, low = struct.unpack(">ii", data)
         return int(high ^ low)
     return string_hash(value if isinstance(value, str) else str(value))
 
@@ -62,15 +62,15 @@ def concurrent_order(spreads: Sequence[int], most: int) -> list[int]:
         buckets[h & (size - 1)].append(i)
         while (i + 1 if i + 1 < len(spreads) else most) >= size * 3 // 4:
             split: tuple[list[list[int]], list[list[int]]] = ([], [])
-            for held in buckets:
-                run = max(len(held) - 1, 0)
-                while run > 0 and not (spreads[held[run - 1]] ^ spreads[held[run]]) & size:
+            for bucket in buckets:
+                run = max(len(bucket) - 1, 0)
+                while run > 0 and not (spreads[bucket[run - 1]] ^ spreads[bucket[run]]) & size:
                     run -= 1
-                walked = [*reversed(held[:run]), *held[run:]]
+                keys_in_order = [*reversed(bucket[:run]), *bucket[run:]]
                 for side, keys in enumerate(split):
-                    keys.append([k for k in walked if (spreads[k] & size > 0) == side])
+                    keys.append([k for k in keys_in_order if (spreads[k] & size > 0) == side])
             buckets, size = split[0] + split[1], 2 * size
-    return [i for held in buckets for i in held]
+    return [i for bucket in buckets for i in bucket]
 
 
 def spread(hash: int) -> int:

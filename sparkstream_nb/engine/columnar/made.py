@@ -55,9 +55,9 @@ class LazyObjectColumn(Column):
         alike = [o for o in others if isinstance(o, LazyObjectColumn) and (o.make, o.keys) == (self.make, self.keys)]
         if len(alike) < len(others):
             return None
-        whole = [self, *alike]
-        null = np.concatenate([m.nulls() for m in whole]) if any(m.null is not None for m in whole) else None
-        return self._over([concat(p) for p in zip(*(m.parts for m in whole), strict=True)], null)
+        columns = [self, *alike]
+        null = np.concatenate([m.nulls() for m in columns]) if any(m.null is not None for m in columns) else None
+        return self._over([concat(p) for p in zip(*(m.parts for m in columns), strict=True)], null)
 
     def _over(self, parts: Sequence[Column], null: Mask | None) -> LazyObjectColumn:
         return LazyObjectColumn(self.kind, self.keys, self.make, parts, self._strings, null)

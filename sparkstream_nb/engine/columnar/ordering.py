@@ -106,7 +106,7 @@ def _stay(order: Array, starts: Array, kind: Array, offset: int, limit: int, cut
     for c in range(len(starts)):
         b: Any = starts[c + 1] if c + 1 < len(starts) else len(order)
         seen: Any = 0
-        whole = 0
+        after_offset = 0
         begin = n
         for i in range(starts[c], b):
             k = kind[i] if len(kind) else np.int8(CURRENT)
@@ -115,9 +115,9 @@ def _stay(order: Array, starts: Array, kind: Array, offset: int, limit: int, cut
                 if k != CURRENT or seen < last:
                     order[n] = order[i]
                     n += 1
-                whole += 1
+                after_offset += 1
             seen += counts
-        if begin < n < begin + whole:
+        if begin < n < begin + after_offset:
             cut[cuts] = c
             cuts += 1
     return n, cuts
@@ -152,8 +152,8 @@ def _keys(column: Column, descending: bool, strings: StringPool) -> list[Array]:
     """Arrays that sort, first one first, as the column does: nulls come last either way."""
     values = column.values
     if column.type is Type.STRING:
-        used, values = _distinct(values, len(strings))
-        texts = [(t or "").encode("utf-16-be", "surrogatepass") for t in strings.decode(used)]
+        distinct_codes, values = _distinct(values, len(strings))
+        texts = [(t or "").encode("utf-16-be", "surrogatepass") for t in strings.decode(distinct_codes)]
         values = _ranks(texts)[values]
     elif column.type is Type.OBJECT:
         values = _ranks(values.tolist())
@@ -171,10 +171,10 @@ def _distinct(codes: Array, size: int) -> tuple[Array, Array]:
         return np.unique(codes, return_inverse=True)
     place = np.zeros(size + 1, np.int64)  # the last place is for -1
     place[codes] = 1
-    used = np.flatnonzero(place)
-    place[used] = np.arange(len(used))
+    present = np.flatnonzero(place)
+    place[present] = np.arange(len(present))
     out: Array = place[codes]
-    return np.where(used == size, -1, used), out
+    return np.where(present == size, -1, present), out
 
 
 def _ranks(values: Sequence[Any]) -> Array:

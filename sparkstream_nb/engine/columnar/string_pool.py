@@ -36,11 +36,11 @@ class StringPool:
     @property
     def texts(self) -> list[str]:
         """The strings by code. Read-only."""
-        known = len(self._texts)
-        if known < len(self._arrow):
-            added = self._arrow.array().slice(known).to_pylist()
-            self._texts += added
-            self._codes.update(zip(added, range(known, known + len(added)), strict=True))
+        size = len(self._texts)
+        if size < len(self._arrow):
+            new_texts = self._arrow.array().slice(size).to_pylist()
+            self._texts += new_texts
+            self._codes.update(zip(new_texts, range(size, size + len(new_texts)), strict=True))
         return self._texts
 
     @property
@@ -53,10 +53,10 @@ class StringPool:
         """The code of `text`, new if need be; -1 for None."""
         if text is None:
             return -1
-        found = self._codes.get(text)
-        if found is None:
-            found = self._codes[text] = int(self.encode([text])[0])
-        return found
+        text_code = self._codes.get(text)
+        if text_code is None:
+            text_code = self._codes[text] = int(self.encode([text])[0])
+        return text_code
 
     def text(self, code: int) -> str | None:
         """The string behind `code`; None for -1."""
@@ -69,18 +69,18 @@ class StringPool:
                 return self.encode_arrow(pa.array(texts, pa.string()))
             except UnicodeEncodeError:  # half a character
                 pass
-        known = self.texts
-        return np.fromiter((self._code(t, known) for t in texts), np.int32, len(texts))
+        pool_texts = self.texts
+        return np.fromiter((self._code(t, pool_texts) for t in texts), np.int32, len(texts))
 
     def _code(self, text: str | None, texts: list[str]) -> int:
         """`code`, where `texts` is the full list of the pool's texts."""
         if text is None:
             return -1
-        found = self._codes.get(text)
-        if found is None:
-            found = self._codes[text] = len(texts)
+        text_code = self._codes.get(text)
+        if text_code is None:
+            text_code = self._codes[text] = len(texts)
             texts.append(text)
-        return found
+        return text_code
 
     def encode_arrow(self, array: pa.Array, rows: Array | None = None) -> Array:
         """int32 codes of an Arrow string or dictionary array, or of its `rows` alone."""
@@ -102,14 +102,16 @@ class StringPool:
     def _in_arrow(self) -> None:
         """Add the texts that came from Python to the Arrow form."""
         if len(self._arrow) < len(self._texts):
-            added = self._texts[len(self._arrow) :]
-            self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in added], pa.binary()))
+            new_texts = self._texts[len(self._arrow) :]
+            self._table.encode(pa.array([t.encode("utf-8", "surrogatepass") for t in new_texts], pa.binary()))
             # Half a character is a text to an app, but none in UTF-8: there it becomes "?", as Java writes it.
-            written = [t.encode("utf-8", "replace") for t in added]
-            self.halves = self.halves or any(b"?" in w and w.decode() != t for w, t in zip(written, added, strict=True))
-            sizes = np.array([len(w) for w in written])
+            utf8_texts = [t.encode("utf-8", "replace") for t in new_texts]
+            self.halves = self.halves or any(
+                b"?" in w and w.decode() != t for w, t in zip(utf8_texts, new_texts, strict=True)
+            )
+            sizes = np.array([len(w) for w in utf8_texts])
             texts = np.column_stack([np.cumsum(sizes) - sizes, sizes])
-            self._arrow.extend(texts, np.frombuffer(b"".join(written), np.uint8))
+            self._arrow.extend(texts, np.frombuffer(b"".join(utf8_texts), np.uint8))
 
     def track_buffers(self) -> tuple[Tracked, Tracked] | None:
         """All strings by code as they are saved: where each ends (from the second offset on), and the bytes. None if
@@ -122,9 +124,9 @@ class StringPool:
         """True if there are twice as many strings as when it was looked at last how many are used."""
         return len(self) >= self._look_at
 
-    def note_use(self, used: int) -> None:
+    def note_use(self, use_count: int) -> None:
         """Note that this number of strings is used."""
-        self._look_at, self.stale = 2 * len(self), 2 * used < len(self)
+        self._look_at, self.stale = 2 * len(self), 2 * use_count < len(self)
 
     def decode(self, codes: Array) -> list[str | None]:
         """Python strings of codes."""

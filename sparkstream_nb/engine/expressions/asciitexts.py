@@ -122,8 +122,8 @@ def split_at(pattern: str, index: int) -> Callable[[pa.Array], Answer] | None:
         begins, ends = parts.offsets.to_numpy()[:-1], parts.offsets.to_numpy()[1:]
         at = begins + index
         none = at >= ends
-        found = parts.values.take(pa.array(np.where(none, begins, at)))
-        return found, none | (lengths(found) == 0)
+        part_texts = parts.values.take(pa.array(np.where(none, begins, at)))
+        return part_texts, none | (lengths(part_texts) == 0)
 
     return run
 
@@ -150,8 +150,8 @@ def match_pattern(form: str) -> Callable[..., Callable[[pa.Array], Answer] | Non
     def function(pattern: str, *start: int) -> Callable[[pa.Array], Answer] | None:
         if start or not plain_regex(pattern):
             return None
-        whole = form.replace("{}", pattern)
-        return lambda texts: (pc.match_substring_regex(texts, whole), None)
+        full_pattern = form.replace("{}", pattern)
+        return lambda texts: (pc.match_substring_regex(texts, full_pattern), None)
 
     return function
 

@@ -61,7 +61,7 @@ def parts_of(pattern: str) -> tuple[FormatPart, ...]:
     """Splits a pattern into parts. Raises RowFailure for a letter that has no meaning."""
     out: list[FormatPart] = []
     for match in re.finditer(r"''|'((?:[^']|'')*)'|(([a-zA-Z])\3*)|([^a-zA-Z'])|'", pattern):
-        quoted, run, letter, other = match.groups()
+        literal, run, letter, other = match.groups()
         if run:
             if letter not in _LETTERS:
                 raise RowFailure(f"'{letter}' has no meaning in the date pattern '{pattern}'")
@@ -70,8 +70,8 @@ def parts_of(pattern: str) -> tuple[FormatPart, ...]:
             out.append(FormatPart("text", other))
         elif match.group() == "''":
             out.append(FormatPart("text", "'"))
-        elif quoted is not None:
-            out.append(FormatPart("text", quoted.replace("''", "'")))
+        elif literal is not None:
+            out.append(FormatPart("text", literal.replace("''", "'")))
         else:
             raise RowFailure(f"unclosed quote in the date pattern '{pattern}'")
     return tuple(out)
@@ -207,12 +207,12 @@ def parse_instant(text: str, pattern: str) -> int:
     values: dict[str, int] = {}
     order: list[str] = []
     tz: datetime.tzinfo | int = 0
-    for part, found in zip(fields, match.groups(), strict=True):
+    for part, field_text in zip(fields, match.groups(), strict=True):
         letter = part.text
         if letter in ("z", "Z"):
-            tz = _zone(found)
+            tz = _zone(field_text)
             continue
-        value = _read(part, found)
+        value = _read(part, field_text)
         if letter in "Hk":  # 24 o'clock is midnight to `H`, and the next day to `k`
             letter, value = "H", value % 24 if letter == "H" else value
         elif letter in "Kh":
@@ -223,17 +223,17 @@ def parse_instant(text: str, pattern: str) -> int:
     return local - tz if isinstance(tz, int) else instant_at(local, tz)
 
 
-def _read(part: FormatPart, found: str) -> int:
+def _read(part: FormatPart, field_text: str) -> int:
     if part.number:
-        value = int(found)
+        value = int(field_text)
         return _two_digits(value) if part.text == "y" and part.width <= 2 and value < 100 else value
     if part.text == "M":
-        return next(i for i, m in enumerate(MONTHS, 1) if m.startswith(found[:3]))
+        return next(i for i, m in enumerate(MONTHS, 1) if m.startswith(field_text[:3]))
     if part.text == "E":
-        return next(i for i, w in enumerate(WEEKDAYS) if w.startswith(found[:3]))
+        return next(i for i, w in enumerate(WEEKDAYS) if w.startswith(field_text[:3]))
     if part.text == "a":
-        return int(found.upper() == "PM")
-    return int(found in ("AD", "Anno Domini"))
+        return int(field_text.upper() == "PM")
+    return int(field_text in ("AD", "Anno Domini"))
 
 
 def _two_digits(value: int) -> int:
@@ -243,15 +243,15 @@ def _two_digits(value: int) -> int:
     return next(y for y in (century + 100 + value, century + value, century - 100 + value) if y < now + 20)
 
 
-def _zone(found: str) -> datetime.tzinfo | int:
+def _zone(zone_text: str) -> datetime.tzinfo | int:
     """A zone, or a fixed distance from UTC in ms."""
-    if found[0] in "+-":
-        return _minutes(found[0], found[1:3], found[-2:])
-    if found.startswith("GMT") and len(found) > 3:
-        digits = found[4:]
+    if zone_text[0] in "+-":
+        return _minutes(zone_text[0], zone_text[1:3], zone_text[-2:])
+    if zone_text.startswith("GMT") and len(zone_text) > 3:
+        digits = zone_text[4:]
         hours, minutes = (digits, "0") if len(digits) == 2 else (digits[:-2], digits[-2:])
-        return _minutes(found[3], hours, minutes)
-    return zone(_ZONES[found])  # the date says whether it is summer there, not the name
+        return _minutes(zone_text[3], hours, minutes)
+    return zone(_ZONES[zone_text])  # the date says whether it is summer there, not the name
 
 
 def _minutes(sign: str, hours: str, minutes: str) -> int:
@@ -279,8 +279,8 @@ def _days(values: dict[str, int], order: list[str]) -> int:
         return days_of(year, 1, 1) + values["D"] - 1
     start = days_of(year, 1, 1) if by == "w" else days_of(year, month, 1)
     if by == "F":
-        wanted = weekday if weekday is not None else 0
-        return start + (wanted - (start + 4)) % 7 + 7 * (values["F"] - 1)
+        target_day = weekday if weekday is not None else 0
+        return start + (target_day - (start + 4)) % 7 + 7 * (values["F"] - 1)
     first = start - (start + 4) % 7  # the Sunday of the period's first week
     return first + 7 * (values[by] - 1) + (weekday or 0)
 
@@ -332,8 +332,8 @@ def parse_local(text: str, pattern: str) -> int:
     if match is None:
         raise RowFailure(f"'{text}' does not match the date and time pattern '{pattern}'")
     values: dict[str, int] = {}
-    for part, found in zip(fields, match.groups(), strict=True):
-        value = int(found.ljust(3, "0")[:3]) if part.text == "S" else _read(part, found)
+    for part, field_text in zip(fields, match.groups(), strict=True):
+        value = int(field_text.ljust(3, "0")[:3]) if part.text == "S" else _read(part, field_text)
         if part.text == "y" and part.width == 2:
             value = 2000 + value % 100
         low, high = _LIMITS.get(part.text, (value, value))

@@ -53,15 +53,15 @@ def _sparse(column: Column) -> bool:
 
 
 @kernel
-def _number(codes: Array, shift: int, number: Array, known: int, first: Array, out: Array) -> int:
-    """The numbers of codes + shift, new ones in the order in which they come, after the `known`; `first` receives the
-    row of each new one, of which there are as many as this returns."""
+def _number(codes: Array, shift: int, number: Array, first_number: int, first: Array, out: Array) -> int:
+    """The numbers of codes + shift, new ones in the order in which they come, from `first_number` on; `first`
+    receives the row of each new one, of which there are as many as this returns."""
     new = 0
     for i in range(len(codes)):
         c = np.uint64(codes[i] + shift)
         k: Any = np.int64(number[c])
         if k < 0:
-            k = known + new
+            k = first_number + new
             number[c] = k
             first[new] = i
             new += 1
@@ -69,12 +69,12 @@ def _number(codes: Array, shift: int, number: Array, known: int, first: Array, o
     return new
 
 
-def number_codes(codes: Array, shift: int, number: Array, known: int = 0) -> tuple[Array, Array]:
+def number_codes(codes: Array, shift: int, number: Array, first_number: int = 0) -> tuple[Array, Array]:
     """(the first row of each code that has no number, each row's number). `number` holds the numbers of codes + shift,
-    -1 for codes without one; `known` is the count of numbered ones. Missing numbers are added.
+    -1 for codes without one; `first_number` is the first that is given. Missing numbers are added.
     """
     first, out = np.empty(min(len(number), len(codes)), np.int64), np.empty(len(codes), np.int64)
-    return first[: _number(codes, shift, number, known, first, out)], out
+    return first[: _number(codes, shift, number, first_number, first, out)], out
 
 
 def _dense(n: int) -> int:

@@ -169,11 +169,11 @@ def _write(values: Array, null: Mask, tens: Array, powers: Array, ends: Array, d
             if negative:
                 data[at] = 45
                 at += 1
-            whole = np.uint64(a)
-            at = _lay_whole(data, at, whole)
+            integer_part = np.uint64(a)
+            at = _lay_whole(data, at, integer_part)
             data[at] = 46
             size = max(places, 1)
-            part = m - whole * np.uint64(tens[places])
+            part = m - integer_part * np.uint64(tens[places])
             word = _eight(part)
             word = (word | _ZEROS) >> np.uint64(64 - 8 * size)
             store64(data, at + 1, word)
@@ -181,9 +181,9 @@ def _write(values: Array, null: Mask, tens: Array, powers: Array, ends: Array, d
         else:
             exponent = 24
             if a > 0:
-                found = shortest(bits[i] & _UNSIGNED, powers)
-                m = found[0]
-                exponent += found[1]
+                shortest_form = shortest(bits[i] & _UNSIGNED, powers)
+                m = shortest_form[0]
+                exponent += shortest_form[1]
             upper = m // np.uint64(100_000_000)
             word = _eight(m - upper * np.uint64(100_000_000))
             store64(digits, 16, word | _ZEROS)
@@ -215,7 +215,7 @@ def _rewrite(offsets: Array, texts: Array, ends: Array, data: Array) -> None:
         if negative:
             k += 1
         exponent: Any = 0
-        size, whole, point = 0, 0, False
+        size, before_point, point = 0, 0, False
         while k < end and texts[k] != 101 and texts[k] < 102:
             if texts[k] == 46:
                 point = True
@@ -223,15 +223,15 @@ def _rewrite(offsets: Array, texts: Array, ends: Array, data: Array) -> None:
                 if size > 0 or texts[k] != 48:
                     digits[size] = texts[k]
                     size += 1
-                    whole += not point
+                    before_point += not point
                 elif point:
-                    whole -= 1
+                    before_point -= 1
             k += 1
         if k < end and texts[k] == 101:
-            down = texts[k + 1] == 45
+            minus = texts[k + 1] == 45
             for j in range(k + 2, end):
                 exponent = 10 * exponent + np.int64(texts[j]) - 48
-            if down:
+            if minus:
                 exponent = -exponent
             k = end
         if k < end:  # NaN, Infinity
@@ -244,7 +244,7 @@ def _rewrite(offsets: Array, texts: Array, ends: Array, data: Array) -> None:
                 data[at] = _NAN[j] if texts[k] == 110 else _INFINITY[j]
                 at += 1
         elif np.int64(offsets[i + 1]) > np.int64(offsets[i]):
-            exponent += whole
+            exponent += before_point
             while size > 1 and digits[size - 1] == 48:
                 size -= 1
             if size == 0:
@@ -266,9 +266,9 @@ def number_texts(column: Column) -> pa.Array:
         return out
     if column.type is Type.FLOAT:
         # Arrow writes the shortest digits that read back, as Java does (`float_text`).
-        offsets, written = text_buffers(pa.array(values[left]).cast(pa.string()))
+        offsets, arrow_texts = text_buffers(pa.array(values[left]).cast(pa.string()))
         ends, data = _room(len(offsets) - 1)
-        _rewrite(offsets, written, ends, data)
+        _rewrite(offsets, arrow_texts, ends, data)
         others = string_array(ends, data)
     else:
         others = pa.array([text(column.type, v) for v in values[left].tolist()], pa.string())

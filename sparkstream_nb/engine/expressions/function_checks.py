@@ -38,8 +38,8 @@ def _check_depth(value: Any, most: int) -> None:
     for _ in range(most):
         level = [
             part
-            for whole in level
-            for part in (whole.values() if isinstance(whole, dict) else whole)
+            for container in level
+            for part in (container.values() if isinstance(container, dict) else container)
             if isinstance(part, dict | list | tuple)
         ]
         if not level:

@@ -81,11 +81,11 @@ _WORDS = {1: np.int8, 4: np.int32, 8: np.int64}
 def choose(mask: Array, yes: Array, no: Array) -> Array:
     """`yes` where `mask`, else `no`, branch-free: arrays of the same dtype and length as `mask`."""
     if len(mask) < _MANY or yes.dtype.hasobject:
-        chosen: Array = np.where(mask, yes, no)
-        return chosen
+        result: Array = np.where(mask, yes, no)
+        return result
     word, out = _WORDS[yes.itemsize], np.empty(len(mask), yes.dtype)
-    whole = [np.ascontiguousarray(a) for a in (mask, yes, no)]
-    _chosen(whole[0], whole[1].view(word), whole[2].view(word), out.view(word))
+    arrays = [np.ascontiguousarray(a) for a in (mask, yes, no)]
+    _chosen(arrays[0], arrays[1].view(word), arrays[2].view(word), out.view(word))
     return out
 
 

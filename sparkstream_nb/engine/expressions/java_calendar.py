@@ -148,8 +148,8 @@ def zone(name: str) -> datetime.tzinfo:
     if offset[:1] in ("+", "-"):
         digits = offset[1:].replace(":", "")
         if digits.isdigit() and len(digits) in (1, 2, 4, 6):
-            padded = digits.zfill(2).ljust(6, "0")
-            seconds = int(padded[:2]) * 3600 + int(padded[2:4]) * 60 + int(padded[4:])
+            six_digits = digits.zfill(2).ljust(6, "0")
+            seconds = int(six_digits[:2]) * 3600 + int(six_digits[2:4]) * 60 + int(six_digits[4:])
             if seconds <= 18 * 3600:
                 return datetime.timezone(datetime.timedelta(seconds=-seconds if offset[0] == "-" else seconds))
     else:

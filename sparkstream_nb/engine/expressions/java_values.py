@@ -89,8 +89,8 @@ def _format_float(digits: str, exponent: int, negative: bool) -> str:
         if exponent <= 0:
             text = "0." + "0" * -exponent + digits
         else:
-            whole = digits[:exponent].ljust(exponent, "0")
-            text = whole + "." + (digits[exponent:] or "0")
+            integer_part = digits[:exponent].ljust(exponent, "0")
+            text = integer_part + "." + (digits[exponent:] or "0")
     else:
         text = digits[0] + "." + (digits[1:] or "0") + "E" + str(exponent - 1)
     return "-" + text if negative else text

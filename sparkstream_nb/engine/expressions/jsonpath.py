@@ -84,15 +84,15 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
     out: list[Part] = []
     at = 1
     while at < len(text):
-        dotted = False
+        has_dot = False
         if text.startswith("..", at):
             out.append(Scan())
             at += 2
-            dotted = text[at : at + 1] != "["
+            has_dot = text[at : at + 1] != "["
         elif text[at] == ".":
             at += 1
-            dotted = text[at : at + 1] != "["
-        if dotted:
+            has_dot = text[at : at + 1] != "["
+        if has_dot:
             if match := _FUNCTION.match(text, at):
                 out.append(JsonFunction(match.group(1)))
             elif text.startswith("*", at):
@@ -105,8 +105,8 @@ def _parts(text: str, path: str) -> tuple[Part, ...]:
                 break
             at = match.end()
         elif match := _BRACKET_NAMES.match(text, at):
-            found = re.findall(_QUOTED, match.group(1))
-            out.append(JsonNames(tuple(re.sub(r"\\(.)", r"\1", n[1:-1]) for n in found)))
+            quoted_names = re.findall(_QUOTED, match.group(1))
+            out.append(JsonNames(tuple(re.sub(r"\\(.)", r"\1", n[1:-1]) for n in quoted_names)))
             at = match.end()
         elif match := _BRACKET_INDEXES.match(text, at):
             out.append(Indexes(tuple(int(i) for i in match.group(1).split(","))))
@@ -167,7 +167,7 @@ def _get(place: Place, document: Any) -> Any:
 
 def places(document: Any, parts: tuple[Part, ...]) -> list[Place]:
     """The places that a path without functions matches, in the document's order. Raises NotFound if it is definite."""
-    found: list[Place] = [(None, None)]
+    matches: list[Place] = [(None, None)]
     sure = True  # whether the path so far is definite, so that a missing part is an error
     i = 0
     while i < len(parts):
@@ -175,12 +175,12 @@ def places(document: Any, parts: tuple[Part, ...]) -> list[Place]:
         if isinstance(part, Scan):
             sure = False
             i += 1
-            found = [p for f in found for p in _scan(_get(f, document), parts[i], document)]
+            matches = [p for f in matches for p in _scan(_get(f, document), parts[i], document)]
         else:
-            found = [p for f in found for p in _step(_get(f, document), part, sure, document)]
+            matches = [p for f in matches for p in _step(_get(f, document), part, sure, document)]
             sure = sure and definite((part,))
         i += 1
-    return found
+    return matches
 
 
 def _scan(value: Any, part: Part, document: Any) -> list[Place]:
@@ -231,14 +231,14 @@ def _value(document: Any, parts: tuple[Part, ...]) -> Any:
     last = parts[-1] if parts else None
     if isinstance(last, JsonNames) and len(last.names) > 1:
         owners = [_get(p, document) for p in places(document, parts[:-1])]
-        picked = [{n: o[n] for n in last.names if n in o} for o in owners if isinstance(o, dict)]
+        objects = [{n: o[n] for n in last.names if n in o} for o in owners if isinstance(o, dict)]
         if not definite(parts):
-            return picked
-        if not picked:
+            return objects
+        if not objects:
             raise NotFound
-        return picked[0]
-    found = [_get(p, document) for p in places(document, parts)]
-    return found[0] if definite(parts) else found
+        return objects[0]
+    values = [_get(p, document) for p in places(document, parts)]
+    return values[0] if definite(parts) else values
 
 
 def _apply(name: str, value: Any) -> Any:

@@ -57,12 +57,12 @@ def got(kind: type) -> Callable[[Call], Whole | None]:
         sought = key.value
 
         def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
-            held = columns[0]
-            if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
+            collection = columns[0]
+            if not isinstance(collection, LazyObjectColumn) or collection.kind is not kind:
                 return None
-            if sought not in held.keys:
-                return Column.all_null(call.type, len(held)), None
-            return _box_values(held.parts[held.keys.index(sought)], strings), None
+            if sought not in collection.keys:
+                return Column.all_null(call.type, len(collection)), None
+            return _box_values(collection.parts[collection.keys.index(sought)], strings), None
 
         return whole if call.type is Type.OBJECT else None
 
@@ -84,10 +84,10 @@ def count_items(kind: type, count: Callable[[int], Any]) -> Callable[[Call], Who
 
     def form(call: Call) -> Whole:
         def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
-            held = columns[0]
-            if not isinstance(held, LazyObjectColumn) or held.kind is not kind:
+            collection = columns[0]
+            if not isinstance(collection, LazyObjectColumn) or collection.kind is not kind:
                 return None
-            return Column(call.type, np.full(len(held), count(len(held.keys)), DTYPES[call.type])), None
+            return Column(call.type, np.full(len(collection), count(len(collection.keys)), DTYPES[call.type])), None
 
         return whole
 

@@ -54,8 +54,8 @@ def java_hash(value: Any) -> int:
         return int(struct.unpack(">i", struct.pack(">f", value))[0])
     if kind is Type.LONG or kind is Type.DOUBLE:
         bits = int(value) if kind is Type.LONG else struct.unpack(">q", struct.pack(">d", value))[0]
-        folded = (bits ^ (bits >> 32)) & 0xFFFFFFFF
-        return folded - (1 << 32) if folded & 0x80000000 else folded
+        hash_bits = (bits ^ (bits >> 32)) & 0xFFFFFFFF
+        return hash_bits - (1 << 32) if hash_bits & 0x80000000 else hash_bits
     if isinstance(value, list | tuple):
         h = 1
         for item in value:
@@ -70,8 +70,8 @@ def java_hash(value: Any) -> int:
 
 def hash_order(keys: Iterable[Any]) -> list[Any]:
     """The iteration order of `keys` (given in insertion order) in a Java hash table that never held more."""
-    held = list(keys)
-    return [held[i] for i in walk_order([java_hash(k) for k in held], len(held))]
+    key_list = list(keys)
+    return [key_list[i] for i in walk_order([java_hash(k) for k in key_list], len(key_list))]
 
 
 def walk(value: Any) -> list[Any]:

@@ -103,21 +103,21 @@ def numbers_read(call: Call) -> Whole | None:
         texts = columns[0].texts(strings)
         offsets, data = text_buffers(texts)
         left = np.zeros(len(texts), np.bool_)
-        found: Array
+        numbers: Array
         if kind in (Type.FLOAT, Type.DOUBLE):
-            found, how = np.zeros(len(texts)), np.zeros(len(texts), np.uint8)
-            _read(offsets, data, _TENS, found, how)
+            numbers, how = np.zeros(len(texts)), np.zeros(len(texts), np.uint8)
+            _read(offsets, data, _TENS, numbers, how)
             left = how == _ODD
             if how.any():
                 plain = how == _PLAIN
-                found[plain] = texts.filter(pa.array(plain)).cast(pa.float64()).to_numpy(zero_copy_only=False)
+                numbers[plain] = texts.filter(pa.array(plain)).cast(pa.float64()).to_numpy(zero_copy_only=False)
         else:
-            found = np.zeros(len(texts), np.int64)
-            _read_integers(offsets, data, found, left)
+            numbers = np.zeros(len(texts), np.int64)
+            _read_integers(offsets, data, numbers, left)
             if kind is Type.INT:
-                left |= found != found.astype(np.int32)
+                left |= numbers != numbers.astype(np.int32)
         if texts.null_count:
             left |= texts.is_null().to_numpy(zero_copy_only=False)
-        return Column(kind, found.astype(DTYPES[kind], copy=False)), left
+        return Column(kind, numbers.astype(DTYPES[kind], copy=False)), left
 
     return whole

@@ -64,14 +64,14 @@ def _over_columns(over: Callable[[Sequence[pa.Array], Call], pa.Array], *, nulls
         if not nulls and any(a.null_count for a in arrays):
             rows = np.flatnonzero(np.logical_and.reduce([a.is_valid().to_numpy(zero_copy_only=False) for a in arrays]))
             arrays = [a.take(pa.array(rows)) for a in arrays]
-        asked = len(arrays[0])
+        size = len(arrays[0])
         answers = over(arrays, call)
-        if len(answers) != asked:
-            raise RowFailure(f"'{call.function}' answered {len(answers):,} values for {asked:,} events")
+        if len(answers) != size:
+            raise RowFailure(f"'{call.function}' answered {len(answers):,} values for {size:,} events")
         if rows is None:
             return answers
         places = np.full(n, -1, np.int64)
-        places[rows] = np.arange(asked)
+        places[rows] = np.arange(size)
         return answers.take(pa.array(places, mask=places < 0))
 
     def one(call: Call) -> Plain:

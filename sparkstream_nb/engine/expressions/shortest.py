@@ -50,12 +50,12 @@ def shortest(bits: Any, powers: Any) -> Any:
     given by its bits without the sign; `powers` are `POWERS`."""
     one, two, ten = np.uint64(1), np.uint64(2), np.uint64(10)
     t = bits & np.uint64(2**52 - 1)
-    biased = np.int64(bits >> np.uint64(52))
-    c = t if biased == 0 else t | np.uint64(2**52)
-    q = biased - 1075 if biased > 0 else -1074
+    biased_exponent = np.int64(bits >> np.uint64(52))
+    c = t if biased_exponent == 0 else t | np.uint64(2**52)
+    q = biased_exponent - 1075 if biased_exponent > 0 else -1074
     odd = c & one
     cb = c << two
-    regular = t != np.uint64(0) or biased <= 1
+    regular = t != np.uint64(0) or biased_exponent <= 1
     k = (q * 661_971_961_083 - (0 if regular else 274_743_187_321)) >> 41
     h = np.uint64(q + ((-k * 913_124_641_741) >> 38) + 2)
     g1 = powers[k - _LOW, 0]
@@ -76,9 +76,9 @@ def shortest(bits: Any, powers: Any) -> Any:
     twice = s + s + one << one
     nearer = vb < twice or (vb == twice and s & one == np.uint64(0))
     if s >= np.uint64(100) and up_in != wp_in:
-        found = tens if up_in else tens + ten
+        digits = tens if up_in else tens + ten
     elif u_in != w_in:
-        found = s if u_in else s + one
+        digits = s if u_in else s + one
     else:
-        found = s if nearer else s + one
-    return found, k
+        digits = s if nearer else s + one
+    return digits, k

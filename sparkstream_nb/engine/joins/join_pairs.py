@@ -112,34 +112,34 @@ class Pairs:
     def __init__(self, ops: Ops, contents: Contents, attrs: Sequence[Sequence[int]], op: Array, place: Array) -> None:
         self.ops, self.contents, self.attrs, self.op, self.place = ops, contents, attrs, op, place
 
-    def _values(self, s: int, own: Array, held: Array, fill: int) -> Array:
+    def _values(self, s: int, row_values: Array, held_values: Array, fill: int) -> Array:
         ops = self.ops
-        if own.dtype == object:
+        if row_values.dtype == object:
             out = np.full(len(self.op), None, object)
             mine = ops.side[self.op] == s
-            matched = ~mine & (self.place >= 0)
-            out[mine] = own[ops.row[self.op[mine]]]
-            out[matched] = held[self.place[matched]]
+            has_match = ~mine & (self.place >= 0)
+            out[mine] = row_values[ops.row[self.op[mine]]]
+            out[has_match] = held_values[self.place[has_match]]
             return out
-        size = f"i{own.dtype.itemsize}"  # one compiled loop serves all types of a size
-        out = np.empty(len(self.op), own.dtype)
-        own, held = (a if len(a) else np.zeros(1, a.dtype) for a in (own, held))
-        self._gather(s, own.view(size), held.view(size), fill, out.view(size))
+        size = f"i{row_values.dtype.itemsize}"  # one compiled loop serves all types of a size
+        out = np.empty(len(self.op), row_values.dtype)
+        row_values, held_values = (a if len(a) else np.zeros(1, a.dtype) for a in (row_values, held_values))
+        self._gather(s, row_values.view(size), held_values.view(size), fill, out.view(size))
         return out
 
     @compiled
-    def _gather(self, s: int, own: Array, held: Array, fill: int, out: Array) -> None:
+    def _gather(self, s: int, row_values: Array, held_values: Array, fill: int, out: Array) -> None:
         """Values of side `s` in pairs: from the rows that look, from the rows found, or `fill` if neither. Branch-free,
-        so `own` and `held` must not be empty.
+        so `row_values` and `held_values` must not be empty.
         """
         for k in range(len(self.op)):
             o = np.uint64(self.op[k])
             p = self.place[k]
             mine = self.ops.side[o] == s
-            found = p >= 0
-            a = own[np.uint64(self.ops.row[o]) if mine else np.uint64(0)]
-            b = held[np.uint64(p) if found and not mine else np.uint64(0)]
-            b = b if found else out.dtype.type(fill)
+            has_match = p >= 0
+            a = row_values[np.uint64(self.ops.row[o]) if mine else np.uint64(0)]
+            b = held_values[np.uint64(p) if has_match and not mine else np.uint64(0)]
+            b = b if has_match else out.dtype.type(fill)
             out[k] = a if mine else b
 
     def _find_unmatched(self, s: int) -> Array:
@@ -152,12 +152,12 @@ class Pairs:
         if isinstance(ref, EventRef):
             return Column(Type.BOOL, np.ones(len(self.op), np.bool_), self._find_unmatched(s))
         i, log = self.attrs[s].index(ref.attr), self.contents.logs[s]
-        own, held_null = self.ops.sides[s].columns[i], log.null_mask(i)
-        values = self._values(s, own.values, log.values(i), -1 if ref.type is Type.STRING else 0)
+        row_column, held_null = self.ops.sides[s].columns[i], log.null_mask(i)
+        values = self._values(s, row_column.values, log.values(i), -1 if ref.type is Type.STRING else 0)
         null = None
-        if own.null is not None or held_null is not None:
-            held = np.zeros(log.capacity, np.bool_) if held_null is None else held_null
-            null = self._values(s, own.nulls(), held, 1)
+        if row_column.null is not None or held_null is not None:
+            held_mask = np.zeros(log.capacity, np.bool_) if held_null is None else held_null
+            null = self._values(s, row_column.nulls(), held_mask, 1)
         elif len(self.place) and self.place.min() < 0:
             null = self._find_unmatched(s)
         return Column(ref.type, values, null if null is not None and null.any() else None)

@@ -57,12 +57,12 @@ def parse(function: Callable[..., object]) -> ast.FunctionDef:
     return node
 
 
-def kinds(node: ast.FunctionDef, function: Callable[..., object], given: Mapping[str, Kind]) -> dict[str, Kind]:
-    """The kinds of the parameters of a function: by `given`, else by their annotations, which are removed."""
+def kinds(node: ast.FunctionDef, function: Callable[..., object], known_kinds: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The kinds of the parameters of a function: by `known_kinds`, else by their annotations, which are removed."""
     kinds_of: dict[str, Kind] = {}
     for a in node.args.args:
-        if a.arg in given:
-            kinds_of[a.arg] = given[a.arg]
+        if a.arg in known_kinds:
+            kinds_of[a.arg] = known_kinds[a.arg]
         elif a.annotation is not None and (kind := kind_of(ast.unparse(a.annotation), function.__module__)) is not None:
             kinds_of[a.arg] = kind
         a.annotation = None
@@ -93,14 +93,14 @@ class Inliner(ast.NodeTransformer):
     def __init__(self, names: dict[str, Any], scope: Scope, globals: Mapping[str, Any]) -> None:
         self.names, self.scope, self._globals = names, scope, globals
         self.count = 0
-        self.known: dict[str, Any] = {}
+        self.helper_globals: dict[str, Any] = {}
         """Globals that the helpers' bodies use in their own modules, by names in this module."""
         self.origins: dict[str, tuple[str, str]] = {}
         """The module and the name there of each."""
 
     def value_of(self, name: str) -> Any:
         """The value of a name in the function's module; None for its own variables."""
-        return self.known.get(name, self._globals.get(name))
+        return self.helper_globals.get(name, self._globals.get(name))
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         return self._expand(node.value, None) or self.generic_visit(node)
@@ -173,41 +173,41 @@ class Inliner(ast.NodeTransformer):
         if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
             body = body[1:]  # the docstring
         nodes = [n for s in body for n in ast.walk(s)]
-        assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        local_names = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         assigned_fields = _find_assigned(helper)
         names: dict[str, ast.expr] = {}
         before: list[ast.stmt] = []
         for parameter, value in zip((a.arg for a in helper.args.args), arguments, strict=True):
-            if parameter not in assigned and self._stays(value, assigned_fields):
+            if parameter not in local_names and self._stays(value, assigned_fields):
                 names[parameter] = value
             else:
                 fresh = f"_{parameter}_{self.count}"
                 before.append(ast.Assign([ast.Name(fresh, ast.Store())], self.visit(value)))
                 names[parameter] = ast.Name(fresh, ast.Load())
-        for local in assigned:
+        for local in local_names:
             names.setdefault(local, ast.Name(f"_{local}_{self.count}", ast.Load()))
         module = function.__globals__
-        named = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
-        for other in (named & module.keys()) - names.keys():
-            own = f"_{module['__name__'].replace('.', '_')}_{other}"
-            names[other] = ast.Name(own, ast.Load())
-            self.known[own] = module[other]
-            self.origins[own] = module["__name__"], other
+        names_read = {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        for other in (names_read & module.keys()) - names.keys():
+            unique_name = f"_{module['__name__'].replace('.', '_')}_{other}"
+            names[other] = ast.Name(unique_name, ast.Load())
+            self.helper_globals[unique_name] = module[other]
+            self.origins[unique_name] = module["__name__"], other
             if is_inlined(module[other]):
-                self.names[own] = module[other]
+                self.names[unique_name] = module[other]
         out: list[ast.stmt] = before
         for s in body:
-            renamed = Renamer(names).visit(s)
-            if isinstance(renamed, ast.Return):
-                assert renamed.value is not None
+            statement = Renamer(names).visit(s)
+            if isinstance(statement, ast.Return):
+                assert statement.value is not None
                 if target is not None:
-                    renamed = ast.Assign([_as_target(target)], renamed.value)
-                elif isinstance(renamed.value, ast.Call):
-                    renamed = ast.Expr(renamed.value)
+                    statement = ast.Assign([_as_target(target)], statement.value)
+                elif isinstance(statement.value, ast.Call):
+                    statement = ast.Expr(statement.value)
                 else:
                     continue
-            expanded = self.visit(renamed)
-            out.extend(expanded if isinstance(expanded, list) else [expanded])
+            statements = self.visit(statement)
+            out.extend(statements if isinstance(statements, list) else [statements])
         for s in out:
             for n in ast.walk(s):
                 ast.copy_location(n, call)

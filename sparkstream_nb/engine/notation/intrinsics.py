@@ -91,9 +91,9 @@ fused = cast(Callable[[Any, Any, Any], Any], intrinsic(_emit_fma))
 
 def _either(context: Any, condition: Any, one: Any, other: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        chosen = builder.select(*args)
-        chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
-        return chosen
+        value = builder.select(*args)
+        value.set_metadata("unpredictable", builder.module.add_metadata([]))
+        return value
 
     return one(types.boolean, one, one), code
 

@@ -76,15 +76,15 @@ def digests() -> frozenset[str]:
     return frozenset(_DIGESTS.values())
 
 
-def forget_others(kept: Collection[str]) -> None:
-    """Remove numba's files of loops with other digests than those `kept`, which earlier versions of the package
-    left, for this version of Python.
+def forget_others(current_digests: Collection[str]) -> None:
+    """Remove numba's files of loops with other digests than those `current_digests`, which earlier versions of the
+    package left, for this version of Python.
     """
     of_loop = re.compile(rf"_([0-9a-f]{{16}})-\d+\.py{sys.version_info.major}{sys.version_info.minor}\.")
     for folder in {Path(loop.stats.cache_path) for loop in _DIGESTS}:
         for file in folder.glob("*.nb[ic]"):
-            found = of_loop.search(file.name)
-            if found and found[1] not in kept:
+            digest_match = of_loop.search(file.name)
+            if digest_match and digest_match[1] not in current_digests:
                 with contextlib.suppress(OSError):
                     file.unlink()
 
@@ -110,9 +110,10 @@ class Loop:
 
 class compiled:
     """Marks a method of a struct that is compiled by itself and called, not inlined, with the helpers of the class that
-    has it. Numbers that are fields of a struct it may change only by returning them (`structs.Parameter.assigned`)."""
+    has it. Numbers that are fields of a struct it may change only by returning them
+    (`structs.Parameter.assigned_fields`)."""
 
-    fixed: tuple[str, ...] = ()
+    constant_fields: tuple[str, ...] = ()
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -124,9 +125,9 @@ class compiled:
         self._owner = owner
 
     def loop(self, *values: Any) -> Any:
-        """The loop for instances that have these values of the `fixed` fields."""
+        """The loop for instances that have these values of the `constant_fields`."""
         if values not in self._loops:
-            constants = {f"self.{name}": value for name, value in zip(self.fixed, values, strict=True)}
+            constants = {f"self.{name}": value for name, value in zip(self.constant_fields, values, strict=True)}
             self._loops[values] = kernel(self.function, {"self": self._owner}, **constants)
         return self._loops[values]
 
@@ -135,9 +136,9 @@ class compiled:
             return self
         call = self._call
         if call is None:
-            loop = self.loop(*(getattr(instance, name) for name in self.fixed))
+            loop = self.loop(*(getattr(instance, name) for name in self.constant_fields))
             call = loop.call if isinstance(loop, Loop) else loop
-            if not self.fixed:
+            if not self.constant_fields:
                 self._call = call
         return MethodType(call, instance)
 
@@ -147,57 +148,57 @@ def compiled_by(*fields: str) -> Callable[[Callable[..., Any]], compiled]:
 
     def mark(function: Callable[..., Any]) -> compiled:
         method = compiled(function)
-        method.fixed = fields
+        method.constant_fields = fields
         return method
 
     return mark
 
 
 def kernel(
-    function: Callable[..., object], structs: Mapping[str, type] | None = None, /, **fixed: bool | int
+    function: Callable[..., object], structs: Mapping[str, type] | None = None, /, **constants: bool | int
 ) -> Callable[..., Any]:
-    """Compiles a loop over arrays and inlines the helpers that it calls. `fixed` parameters, and fields of structs by
-    their paths, are constants and not parameters of the compiled loop, so branches that they rule out are removed.
-    `structs` gives parameters other structs than their annotations."""
+    """Compiles a loop over arrays and inlines the helpers that it calls. `constants` are parameters,
+    and fields of structs by their paths, that are constants and not parameters of the compiled loop, so branches that
+    they rule out are removed. `structs` gives parameters other structs than their annotations."""
     structs = structs or {}
-    file = _place(function, structs, fixed) if _is_ours(function, structs) else None
-    made = None if file is None else _read(file, function)
-    if made is None:
-        made = _inline_loop(function, structs, fixed)
+    file = _place(function, structs, constants) if _is_ours(function, structs) else None
+    loop = None if file is None else _read(file, function)
+    if loop is None:
+        loop = _inline_loop(function, structs, constants)
         if file is not None:
-            _write(file, made)
-    if made.code is None:
+            _write(file, loop)
+    if loop.code is None:
         source: Any = function
     else:
         scope: dict[str, Any] = {}
-        exec(made.code, made.names_for(function), scope)  # the function's own source, from this package
+        exec(loop.code, loop.names_for(function), scope)  # the function's own source, from this package
         source = scope[function.__name__]
         source.__module__ = function.__module__
-    source.__qualname__ = f"{function.__qualname__}_{made.digest}"
+    source.__qualname__ = f"{function.__qualname__}_{loop.digest}"
     dispatcher = _njit(source)
-    _DIGESTS[dispatcher] = made.digest
-    if all(p.fields is None for p in made.interface.parameters):
+    _DIGESTS[dispatcher] = loop.digest
+    if all(p.fields is None for p in loop.interface.parameters):
         return cast(Callable[..., Any], dispatcher)
-    return Loop(dispatcher, made.interface)
+    return Loop(dispatcher, loop.interface)
 
 
 @dataclass(frozen=True)
 class _InlinedLoop:
     """A loop with the helpers inlined: its `code` (None if it is the function itself), its `digest` (`_digest`) and how
-    it is called. `known`: the globals that the helpers' bodies use, as module and name there, by the loop's own names.
-    `used`: the digest's text for constants and other compiled loops, by name.
+    it is called. `origins`: the globals that the helpers' bodies use, as module and name there, by the loop's own
+    names. `value_texts`: the digest's text for constants and other compiled loops, by name.
     """
 
     code: CodeType | None
     digest: str
-    known: Mapping[str, tuple[str, str]]
-    used: Mapping[str, str]
+    origins: Mapping[str, tuple[str, str]]
+    value_texts: Mapping[str, str]
     interface: Interface
 
     def names_for(self, function: Callable[..., object]) -> dict[str, Any]:
         """Globals for the loop's names. Raises AttributeError or KeyError if something no longer exists."""
-        names = {**function.__globals__, **{own: _at(origin) for own, origin in self.known.items()}}
-        return {name: _dispatcher(names[name]) if name in self.used else value for name, value in names.items()}
+        names = {**function.__globals__, **{unique_name: _at(origin) for unique_name, origin in self.origins.items()}}
+        return {name: _dispatcher(names[name]) if name in self.value_texts else value for name, value in names.items()}
 
 
 def _at(origin: tuple[str, str]) -> Any:
@@ -211,29 +212,29 @@ def _dispatcher(value: Any) -> Any:
 
 
 def _inline_loop(
-    function: Callable[..., object], structs: Mapping[str, type], fixed: Mapping[str, bool | int]
+    function: Callable[..., object], structs: Mapping[str, type], constants: Mapping[str, bool | int]
 ) -> _InlinedLoop:
     node = parse(function)
     names = {n: f for n, f in function.__globals__.items() if is_inlined(f)}
     roots = kinds(node, function, structs)
-    parameters = [a.arg for a in node.args.args if a.arg not in fixed]
-    if fixed:
-        node.args.args = [a for a in node.args.args if a.arg not in fixed]
-        node = Renamer({n: ast.Constant(v) for n, v in fixed.items()}).visit(node)
-    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    if not fixed and not roots and not any(n in names or _is_loop(function, n) for n in used):
+    parameters = [a.arg for a in node.args.args if a.arg not in constants]
+    if constants:
+        node.args.args = [a for a in node.args.args if a.arg not in constants]
+        node = Renamer({n: ast.Constant(v) for n, v in constants.items()}).visit(node)
+    names_read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if not constants and not roots and not any(n in names or _is_loop(function, n) for n in names_read):
         interface = Interface(tuple(map(Parameter, parameters)))
         return _InlinedLoop(None, *_digest(node, function.__globals__, {}), interface)
     scope = Scope(roots, lambda name: inliner.value_of(name))
     inliner = Inliner(names, scope, function.__globals__)
     node = inliner.visit(node)
-    flattener = Flattener(scope, fixed, partial(_loop_call, inliner))
+    flattener = Flattener(scope, constants, partial(_loop_call, inliner))
     node.body = [flattener.visit(s) for s in node.body]
     interface = flattener.interface(parameters)
     node.args.args = [ast.arg(name) for p in interface.parameters for name in p.flat()]
     ast.fix_missing_locations(node)
     code = compile(ast.Module([node], []), function.__code__.co_filename, "exec")
-    digest = _digest(node, {**function.__globals__, **inliner.known}, inliner.origins)
+    digest = _digest(node, {**function.__globals__, **inliner.origins}, inliner.origins)
     return _InlinedLoop(code, *digest, interface)
 
 
@@ -253,24 +254,24 @@ def _loop_call(inliner: Inliner, call: ast.Call) -> LoopCall | None:
     cls, method = place.kind, static(place.kind, call.func.attr)
     if not isinstance(method, compiled):
         raise TypeError(f"line {call.lineno}: {cls.__qualname__}.{call.func.attr} is neither inlined nor compiled")
-    own = f"_{cls.__module__.replace('.', '_')}_{cls.__qualname__}_{call.func.attr}"
-    inliner.known[own] = loop = method.loop()
-    inliner.origins[own] = cls.__module__, f"{cls.__qualname__}.{call.func.attr}"
-    return LoopCall(ast.Name(own, ast.Load()), loop.interface, [call.func.value, *call.args])
+    unique_name = f"_{cls.__module__.replace('.', '_')}_{cls.__qualname__}_{call.func.attr}"
+    inliner.origins[unique_name] = loop = method.loop()
+    inliner.origins[unique_name] = cls.__module__, f"{cls.__qualname__}.{call.func.attr}"
+    return LoopCall(ast.Name(unique_name, ast.Load()), loop.interface, [call.func.value, *call.args])
 
 
 def _digest(
-    node: ast.FunctionDef, known: Mapping[str, Any], origins: Mapping[str, tuple[str, str]]
+    node: ast.FunctionDef, global_values: Mapping[str, Any], origins: Mapping[str, tuple[str, str]]
 ) -> tuple[str, Mapping[str, tuple[str, str]], Mapping[str, str]]:
     """Digest of the inputs of a compiled loop: its source with the helpers in it, constants and other compiled loops;
     the latter two also by name.
 
     numba's cache looks only at the file that contains the loop, so the loop's name must carry the rest.
     """
-    names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & known.keys())
-    used = {name: said for name in names if (said := _describe_value(known[name])) is not None}
-    parts = [ast.unparse(node), *(f"{name}={said}" for name, said in used.items())]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], origins, used
+    names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & global_values.keys())
+    value_texts = {name: text for name in names if (text := _describe_value(global_values[name])) is not None}
+    parts = [ast.unparse(node), *(f"{name}={text}" for name, text in value_texts.items())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16], origins, value_texts
 
 
 def _describe_value(value: Any) -> str | None:
@@ -310,31 +311,32 @@ def _is_ours(function: Callable[..., object], structs: Mapping[str, type]) -> bo
 
 
 def _place(
-    function: Callable[..., object], structs: Mapping[str, type], fixed: Mapping[str, bool | int]
+    function: Callable[..., object], structs: Mapping[str, type], constants: Mapping[str, bool | int]
 ) -> Path:
     bound = sorted((name, cls.__module__, cls.__qualname__) for name, cls in structs.items())
-    of = [function.__module__, function.__qualname__, function.__code__.co_firstlineno, sorted(fixed.items()), bound]
+    line = function.__code__.co_firstlineno
+    of = [function.__module__, function.__qualname__, line, sorted(constants.items()), bound]
     what = repr(of)
     return _kept_folder() / hashlib.sha256(what.encode()).hexdigest()[:24]
 
 
-def _read(kept: Path, function: Callable[..., object]) -> _InlinedLoop | None:
+def _read(file: Path, function: Callable[..., object]) -> _InlinedLoop | None:
     """Read a loop from its file; None if there is none, or if it was built with other constants or loops."""
     try:
-        code, digest, known, used, parameters, returns = marshal.loads(kept.read_bytes())
+        code, digest, origins, value_texts, parameters, returns = marshal.loads(file.read_bytes())
         interface = Interface(tuple(Parameter(*p) for p in parameters), returns)
-        made = _InlinedLoop(code, digest, known, used, interface)
-        names = made.names_for(function)
-        return made if all(_describe_value(names[name]) == said for name, said in used.items()) else None
+        loop = _InlinedLoop(code, digest, origins, value_texts, interface)
+        names = loop.names_for(function)
+        return loop if all(_describe_value(names[name]) == text for name, text in value_texts.items()) else None
     except (OSError, ValueError, EOFError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _write(kept: Path, made: _InlinedLoop) -> None:
-    new = kept.with_name(f"{kept.name}.{os.getpid()}")
+def _write(file: Path, loop: _InlinedLoop) -> None:
+    new = file.with_name(f"{file.name}.{os.getpid()}")
     with contextlib.suppress(OSError):
-        interface = [astuple(p) for p in made.interface.parameters], made.interface.returns
-        new.write_bytes(marshal.dumps((made.code, made.digest, dict(made.known), dict(made.used), *interface)))
-        put_in_place(new, kept)
+        interface = [astuple(p) for p in loop.interface.parameters], loop.interface.returns
+        new.write_bytes(marshal.dumps((loop.code, loop.digest, dict(loop.origins), dict(loop.value_texts), *interface)))
+        put_in_place(new, file)
 
 

@@ -67,9 +67,9 @@ def static(cls: type, name: str) -> Any:
 def kind_of(annotation: object, module: str) -> Kind:
     """The kind that an annotation, as it stands in a module, gives."""
     if isinstance(annotation, str):
-        own = {name: cls for (where, name), cls in _STRUCTS.items() if where == module}
+        local_structs = {name: cls for (where, name), cls in _STRUCTS.items() if where == module}
         try:
-            annotation = eval(annotation, {**vars(sys.modules[module]), **own})  # the package's own source
+            annotation = eval(annotation, {**vars(sys.modules[module]), **local_structs})  # the package's own source
         except NameError:  # a name for type checkers alone
             return None
     if get_origin(annotation) in (list, tuple):
@@ -147,11 +147,11 @@ def flat_name(path: Path) -> str:
 @dataclass(frozen=True)
 class Parameter:
     """A parameter of a loop as it is written, and the `fields` of it that the compiled loop takes; None if it is no
-    struct. `assigned`: those fields, numbers, that the loop changes."""
+    struct. `assigned_fields`: those fields, numbers, that the loop changes."""
 
     name: str
     fields: tuple[Path, ...] | None = None
-    assigned: tuple[Path, ...] = ()
+    assigned_fields: tuple[Path, ...] = ()
 
     def flat(self) -> list[str]:
         """The parameters of the compiled loop in its place."""
@@ -199,23 +199,23 @@ class Flattener(ast.NodeTransformer):
         self, scope: Scope, constants: Mapping[str, bool | int], loop_call: Callable[[ast.Call], LoopCall | None]
     ) -> None:
         self._scope, self._constants, self._loop_call = scope, constants, loop_call
-        self._used: dict[str, dict[Path, None]] = {}
+        self._fields_used: dict[str, dict[Path, None]] = {}
         """By variable, the fields used, in order."""
-        self._assigned: set[Path] = set()
-        self._returned: set[Path | None] = set()
+        self._assigned_fields: set[Path] = set()
+        self._return_paths: set[Path | None] = set()
         self._receiver: Path | None = None
         """The field that the statement at hand assigns."""
 
     def interface(self, names: Sequence[str]) -> Interface:
         """The signature of the function that was visited; `names` are its parameters as they are written."""
-        returned = next(iter(self._returned)) if len(self._returned) == 1 else None
-        return Interface(tuple(map(self._parameter, names)), returned)
+        path = next(iter(self._return_paths)) if len(self._return_paths) == 1 else None
+        return Interface(tuple(map(self._parameter, names)), path)
 
     def _parameter(self, name: str) -> Parameter:
         if not is_struct(self._scope.roots.get(name)):
             return Parameter(name)
-        paths = tuple(self._used.get(name, ()))
-        return Parameter(name, paths, tuple(p for p in paths if (name, *p) in self._assigned))
+        paths = tuple(self._fields_used.get(name, ()))
+        return Parameter(name, paths, tuple(p for p in paths if (name, *p) in self._assigned_fields))
 
     def _leaf(self, node: ast.Attribute | ast.Subscript) -> ast.expr | None:
         place = self._scope.resolve(node)
@@ -227,9 +227,9 @@ class Flattener(ast.NodeTransformer):
         text = path_text(path)
         if text in self._constants:
             return ast.Constant(self._constants[text])
-        self._used.setdefault(str(path[0]), {})[path[1:]] = None
+        self._fields_used.setdefault(str(path[0]), {})[path[1:]] = None
         if isinstance(node.ctx, ast.Store):
-            self._assigned.add(path)
+            self._assigned_fields.add(path)
         return ast.Name(flat_name(path), node.ctx)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -245,15 +245,15 @@ class Flattener(ast.NodeTransformer):
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         place = None if node.value is None else self._scope.resolve(node.value)
-        self._returned.add(place.path if place else None)
+        self._return_paths.add(place.path if place else None)
         return self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         place = self._scope.resolve(node.targets[0])
         self._receiver = place.path if place else None
-        visited = self.generic_visit(node)
+        statement = self.generic_visit(node)
         self._receiver = None
-        return visited
+        return statement
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         call = self._loop_call(node)
@@ -261,7 +261,7 @@ class Flattener(ast.NodeTransformer):
             return self.generic_visit(node)
         receiver, values = self._receiver, []
         for parameter, argument in zip(call.interface.parameters, call.arguments, strict=True):
-            for path in parameter.assigned:
+            for path in parameter.assigned_fields:
                 at = self._scope.resolve(argument)
                 assert at is not None
                 if call.interface.returns != (parameter.name, *path) or receiver != (*at.path, *path):

@@ -164,17 +164,17 @@ def _item_of(owner: Any, index: Any) -> tuple[Any, Any] | None:
 @infer_global(operator.getitem)  # type: ignore[no-untyped-call]
 class _GetItem(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        found = _item_of(*args)
-        return None if found is None else _signature(found[0], args[0], found[1])
+        item = _item_of(*args)
+        return None if item is None else _signature(item[0], args[0], item[1])
 
 
 @infer_global(operator.setitem)  # type: ignore[no-untyped-call]
 class _SetItem(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        found = _item_of(*args[:2])
-        if found is None or found[0] != types.int64:
+        item = _item_of(*args[:2])
+        if item is None or item[0] != types.int64:
             return None
-        return _signature(types.none, args[0], found[1], types.int64)
+        return _signature(types.none, args[0], item[1], types.int64)
 
 
 # -------------------------------------------------------------------------------------------------- loads and stores
@@ -373,8 +373,8 @@ def _declare_method(field: Field) -> type[AbstractTemplate]:
 
     def call(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         address = _describe(builder, builder.load(builder.gep(args[0], [_WORD(field.offset)])), _HEADER, True)
-        called = context.call_conv.get_function_type(types.int64, form)
-        pointer = builder.inttoptr(address, called.as_pointer())
+        function_type = context.call_conv.get_function_type(types.int64, form)
+        pointer = builder.inttoptr(address, function_type.as_pointer())
         return context.call_conv.call_function(builder, pointer, types.int64, form, args)[1]
 
     lower_builtin(name, *form)(call)  # type: ignore[no-untyped-call]

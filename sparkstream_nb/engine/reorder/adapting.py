@@ -54,13 +54,13 @@ class Adapting:
     def adapt(self, p: int, time: int, k: int) -> None:
         """An instance with slack `k` has had its number of events, the last one of which had this time."""
         seen = self._seen[p]
-        wanted = _coverage_wanted(self.critical, self.threshold, np.concatenate(seen.values))
-        covered = 1.0
+        target = _coverage_wanted(self.critical, self.threshold, np.concatenate(seen.values))
+        coverage = 1.0
         if self.length:
             times = np.concatenate(seen.times)
-            covered = _coverage(times, time - self.length)
+            coverage = _coverage(times, time - self.length)
             seen.times = [times[times > time - self.length - _WINDOW]]
-        error = wanted - covered
+        error = target - coverage
         self.alpha = abs(seen.alpha + 0.5 * error + 0.8 * (error - seen.error))
         seen.error, seen.alpha = error, self.alpha
         self.length = min(int(java_round(self.alpha * k)), k)
@@ -90,9 +90,9 @@ def _coverage(times: Array, high: int) -> float:
     """The share of the events of the window that ends at `high` that had come when its end was first reached."""
     within = (times >= high - _WINDOW) & (times <= high)
     total = int(np.count_nonzero(within))
-    reached = np.flatnonzero(times >= high)
-    covered = int(np.count_nonzero(within[: reached[0]])) if len(reached) else total
-    return covered / total if total else 1.0
+    from_end = np.flatnonzero(times >= high)
+    count = int(np.count_nonzero(within[: from_end[0]])) if len(from_end) else total
+    return count / total if total else 1.0
 
 
 def _coverage_wanted(critical: float, error: float, values: Array) -> float:

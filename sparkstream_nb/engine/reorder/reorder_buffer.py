@@ -42,9 +42,9 @@ def _link(a: int, b: int, node: Array) -> int:
     """The order key of one heap of the events of two. Which of two events is the first no processor can guess."""
     one: Any = node[a, TIME]
     two: Any = node[b, TIME]
-    turned = (two < one) | ((two == one) & (b < a))
-    first: int = either(turned, b, a)
-    other = either(turned, a, b)
+    is_swapped = (two < one) | ((two == one) & (b < a))
+    first: int = either(is_swapped, b, a)
+    other = either(is_swapped, a, b)
     node[other, NEXT] = node[first, CHILD]
     node[first, CHILD] = other
     return first
@@ -130,9 +130,9 @@ class WaitingEvents:
         """Puts the merged events of an instance out whose time is not after `bound`."""
         head = self.fields[p, HEAD]
         late = self.fields[p, LATE]
-        merged = self.fields[p, MERGED]
+        last_merged = self.fields[p, MERGED]
         # No event that was late outlasts the one that it was late for, so that the queue is the last to be empty.
-        while head >= 0 and head <= merged:
+        while head >= 0 and head <= last_merged:
             pos = head
             if late >= 0 and self.node[late, TIME] < self.node[head, TIME]:
                 pos = late
@@ -188,9 +188,9 @@ class WaitingEvents:
                 if at >= 0:
                     self.node[keep[k], link] = self.node[at, HELD] - 1
         for k in range(n):
-            old = keep[k]
-            self.node[k, TIME], self.node[k, NEXT] = self.node[old, TIME], self.node[old, NEXT]
-            self.node[k, CHILD], self.node[k, HELD] = self.node[old, CHILD], 1
+            source = keep[k]
+            self.node[k, TIME], self.node[k, NEXT] = self.node[source, TIME], self.node[source, NEXT]
+            self.node[k, CHILD], self.node[k, HELD] = self.node[source, CHILD], 1
 
     @compiled
     def hold(self, time: Array, instance: Array, fresh: Array) -> None:

@@ -98,9 +98,9 @@ def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[
         if distribution is None:
             yield _TopicRoute(n, topic(options["topic"]), None, 0, 1, None, on_error)
             continue
-        chosen = {e.key: e.value for e in distribution.elements}
-        strategy = chosen["strategy"]
-        key = names.index(chosen["partitionKey"]) if strategy == "partitioned" else None
+        elements = {e.key: e.value for e in distribution.elements}
+        strategy = elements["strategy"]
+        key = names.index(elements["partitionKey"]) if strategy == "partitioned" else None
         places = [connector_options(a, properties) for a in distribution.nested if a.name.lower() == "destination"]
         for i, place in enumerate(places):  # the sink's own topic goes before that of a destination
             yield _TopicRoute(n, topic((place | options)["topic"]), strategy, i, len(places), key, on_error)
@@ -228,8 +228,8 @@ class TopicOperator(StatelessOperator):
         elif route.key is not None:
             first = rows.columns[route.key].take(_first_of_chunks(rows))
             values = first.to_list(self.services.strings)
-            taken = [abs(_remainder(string_hash(text(first.type, v)), route.of)) == route.number for v in values]
-            hit = np.array(taken)[chunk_numbers(rows.chunk)]
+            is_ours = [abs(_remainder(string_hash(text(first.type, v)), route.of)) == route.number for v in values]
+            hit = np.array(is_ours)[chunk_numbers(rows.chunk)]
         if hit is not None:
             rows = rows.where(hit)
         if route.dynamic and len(rows):
@@ -263,10 +263,10 @@ class UnheardOperator(StatelessOperator):
         if len(rows) == 0:
             return None
         topics = self.route.topics_of_chunks(rows, self.services)
-        lost = [i for i, t in enumerate(topics) if t not in self.heard]
-        if lost:
-            first = rows.take(_first_of_chunks(rows)[lost])
-            errors: list[ErrorObject] = [Undelivered(f"no source listens to topic '{topics[i]}'") for i in lost]
+        unheard = [i for i, t in enumerate(topics) if t not in self.heard]
+        if unheard:
+            first = rows.take(_first_of_chunks(rows)[unheard])
+            errors: list[ErrorObject] = [Undelivered(f"no source listens to topic '{topics[i]}'") for i in unheard]
             columns = list(first.columns)
             if self.route.on_error == "STREAM":
                 self.services.route_refused(self.name, self.stream, columns, first.ts, first.order_key, errors)
@@ -286,9 +286,9 @@ class LogOperator(StatelessOperator):
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         rows = inputs[self.node.inputs[0]]
-        shown: Array = np.arange(min(len(rows), LINES))
-        values = [c.take(shown).to_list(self.services.strings) for c in rows.columns]
-        for ts, data in zip(rows.ts[shown].tolist(), zip(*values, strict=True), strict=True):
+        index: Array = np.arange(min(len(rows), LINES))
+        values = [c.take(index).to_list(self.services.strings) for c in rows.columns]
+        for ts, data in zip(rows.ts[index].tolist(), zip(*values, strict=True), strict=True):
             line = ", ".join(text(c.type, v) for c, v in zip(rows.columns, data, strict=True))
             self.services.logs.append(f"{self.prefix} : Event{{timestamp={ts}, data=[{line}], isExpired=false}}")
         if len(rows) > LINES:

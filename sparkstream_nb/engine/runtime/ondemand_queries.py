@@ -50,17 +50,17 @@ def _change(
     table = parts.tables[output.target.id]
     at = np.full(n, now, np.int64)
     zeros = np.zeros(n, np.int64)
-    selected: list[Column] = []
+    new_columns: list[Column] = []
     if retrieval.select.items:
-        selected = list(select_rows(retrieval, columns, n, services, now))
-        at = np.full(len(selected[0]), now, np.int64)
+        new_columns = list(select_rows(retrieval, columns, n, services, now))
+        at = np.full(len(new_columns[0]), now, np.int64)
         zeros = np.zeros(len(at), np.int64)
-    kept = len(services.errors)
+    error_count = len(services.errors)
     TableWriter(output, retrieval.select, table, services, "on-demand query").write(
-        Rows(selected, at, zeros, zeros), at
+        Rows(new_columns, at, zeros, zeros), at
     )
-    if len(services.errors) > kept:
-        message = services.errors[kept].message
-        del services.errors[kept:]
+    if len(services.errors) > error_count:
+        message = services.errors[error_count].message
+        del services.errors[error_count:]
         raise SiddhiRuntimeError(f"The change failed: {message}.")
     return RetrievalAnswer([(a.name, str(a.type)) for a in retrieval.columns], [])

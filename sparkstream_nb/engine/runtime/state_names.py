@@ -37,8 +37,8 @@ def _name(op: Operator, tokens: Mapping[str, str]) -> str:
         case TriggerOperator():
             return f"trigger {tokens[f'trigger {op.name}']}"
         case AggregationOperator():
-            kept = " in memory" if op.aggregation.keep else ""
-            return f"aggregation {tokens[f'aggregation {op.name}']}{kept}"
+            suffix = " in memory" if op.aggregation.keep else ""
+            return f"aggregation {tokens[f'aggregation {op.name}']}{suffix}"
         case EntryOperator():
             return f"entry {tokens[f'partition {op.entry.name}']} {op.entry.stream}"
     return f"{type(op).__name__} {op.name}"
@@ -50,24 +50,24 @@ def carry_over(state: dict[str, Any], names: Mapping[str, Any]) -> list[int]:
 
     Equal parts of equal names, as of two equal queries, are taken in their order.
     """
-    former = state["tokens"]
+    saved_names = state["tokens"]
     began = state.get("began", {})
     places: dict[str, list[int]] = {}
-    for i, name in enumerate(former["operators"]):
+    for i, name in enumerate(saved_names["operators"]):
         places.setdefault(name, []).append(i)
-    operators, later, anew = [], {}, []
+    operators, later, fresh = [], {}, []
     for i, name in enumerate(names["operators"]):
-        found = places.get(name)
-        if not found:
+        candidates = places.get(name)
+        if not candidates:
             operators.append(NOT_CARRIED)
-            anew.append(i)
+            fresh.append(i)
             continue
-        place = found.pop(0)
+        place = candidates.pop(0)
         operators.append(state["operators"][place])
         if place in began:
             later[i] = began[place]
     state["operators"], state["began"] = operators, later
     for kind in ("tables", "instances"):
-        by_name = {name: state[kind][id] for id, name in former[kind].items()}
+        by_name = {name: state[kind][id] for id, name in saved_names[kind].items()}
         state[kind] = {id: by_name[name] for id, name in names[kind].items() if name in by_name}
-    return anew
+    return fresh

@@ -43,8 +43,8 @@ def repeatable(query: nodes.Query) -> bool:
         return False
     if select.aggregates or select.group_by or select.having or select.order_by or select.limit or select.offset:
         return False
-    asked = [e for x in expressions(query) for e in nodes.walk(x)]
-    return not any(isinstance(e, nodes.Agg) or (not isinstance(e, InTable) and _alone_fails(e)) for e in asked)
+    exprs = [e for x in expressions(query) for e in nodes.walk(x)]
+    return not any(isinstance(e, nodes.Agg) or (not isinstance(e, InTable) and _alone_fails(e)) for e in exprs)
 
 
 def _alone_fails(e: Expr) -> bool:
@@ -59,14 +59,14 @@ def _settles(plan: nodes.Plan, table: str) -> bool:
     alone = [q for q in plan.elements if isinstance(q, nodes.Query)]  # not inside a partition
     keys = set[tuple[int, ...]]()
     for q in plan.queries:
-        found = [e for x in expressions(q) for e in nodes.walk(x) if isinstance(e, InTable)]
-        asked = [e.condition for e in found if e.table == table]
+        lookups = [e for x in expressions(q) for e in nodes.walk(x) if isinstance(e, InTable)]
+        conditions = [e.condition for e in lookups if e.table == table]
         looks = isinstance(q.input, nodes.JoinInput) and table in (q.input.left.source.id, q.input.right.source.id)
-        if not (asked or looks) or not _leads(plan, q, table, set()):
+        if not (conditions or looks) or not _leads(plan, q, table, set()):
             continue
         if looks or q not in alone:
             return False
-        keys |= {_asked_and_inserted(plan, q, condition, table) for condition in asked}
+        keys |= {_asked_and_inserted(plan, q, condition, table) for condition in conditions}
     return len(keys) < 2 and () not in keys
 
 
@@ -91,24 +91,24 @@ def _asked_and_inserted(plan: nodes.Plan, query: nodes.Query, condition: Expr, t
         return ()
     assert isinstance(query.input, nodes.StreamInput)
     schema = query.input.schema
-    own = [Ref(t, 0, a, n) for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))]
-    for values in _inserted_values(plan, query, own, table, ()):
+    refs = [Ref(t, 0, a, n) for a, (n, t) in enumerate(zip(schema.names, schema.types, strict=True))]
+    for values in _inserted_values(plan, query, refs, table, ()):
         if values is None or any(values[a] != e for a, e in equal.items()):
             return ()
     return tuple(sorted(equal))
 
 
 def _inserted_values(
-    plan: nodes.Plan, query: nodes.Query, given: Values, table: str, seen: tuple[str, ...]
+    plan: nodes.Plan, query: nodes.Query, event_values: Values, table: str, seen: tuple[str, ...]
 ) -> Iterator[Values | None]:
-    """By attribute of the table, the value that an event with `given` inserts through the query, for each path there;
-    None for a path on which it cannot be determined.
+    """By attribute of the table, the value that an event with `event_values` inserts through the query, for each path
+    there; None for a path on which it cannot be determined.
     """
     if not repeatable(query):
         yield None
         return
     items = [
-        given[i.expr.attr] if isinstance(i.expr, Ref) and i.expr.slot == 0 else None for i in query.select.items
+        event_values[i.expr.attr] if isinstance(i.expr, Ref) and i.expr.slot == 0 else None for i in query.select.items
     ]
     target = query.output.target
     if target.kind == "table":

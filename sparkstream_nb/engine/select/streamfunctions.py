@@ -82,25 +82,25 @@ def _tokenizer(types: tuple[Type, ...], tokens: Callable[..., list[tuple[Any, ..
 
     def run(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result:
         first, inverse = distinct(args, strings, len(rows))
-        made: list[tuple[Any, ...]] = []
+        all_tokens: list[tuple[Any, ...]] = []
         counts = np.zeros(len(first), np.int64)
-        failed: dict[str, list[int]] = {}
+        failures: dict[str, list[int]] = {}
         for i, values in enumerate(_values([a.take(first) for a in args], strings)):
             try:
-                found = tokens(*values)
+                row_tokens = tokens(*values)
             except Exception as e:  # whatever one event raises is that event's error
-                failed.setdefault(reason_of(e), []).append(i)
+                failures.setdefault(reason_of(e), []).append(i)
                 continue
-            counts[i] = len(found)
-            made.extend(found)
+            counts[i] = len(row_tokens)
+            all_tokens.extend(row_tokens)
         which = np.arange(len(rows)) if inverse is None else inverse
-        for message, where in failed.items():
+        for message, where in failures.items():
             fail(np.isin(which, where), message)
         index = np.repeat(np.arange(len(rows)), counts[which])
         # The tokens of a row lie together; where they begin, less how many came out before, tells each one's place.
         begins, before = np.cumsum(counts) - counts, np.cumsum(counts[which]) - counts[which]
         place = np.arange(len(index)) + (begins[which] - before)[index]
-        columns = [Column.of(t, [m[k] for m in made], strings).take(place) for k, t in enumerate(types)]
+        columns = [Column.of(t, [m[k] for m in all_tokens], strings).take(place) for k, t in enumerate(types)]
         return index, columns, []
 
     return run
@@ -113,29 +113,29 @@ def _words(value: str | None, pattern: str, distinct: bool = False) -> list[tupl
     return [(w,) for w in (dict.fromkeys(words) if distinct else words)]
 
 
-def _elements(json: Any, path: str | None, required: bool) -> tuple[list[Any], bool]:
+def _elements(json: Any, path: str | None, is_required: bool) -> tuple[list[Any], bool]:
     """Values that a path finds, item by item, and whether it found a list. A number or a boolean alone is no token; a
-    path without a value gives a null unless `required`.
+    path without a value gives a null unless `is_required`.
     """
     try:
-        found = find(json, path)
+        value = find(json, path)
     except NotFound:
-        found = None
-    if found is None or found == []:
-        return [] if required else [None], False
-    if isinstance(found, list):
-        return found, True
-    return [found] if isinstance(found, dict | str) else [], False
+        value = None
+    if value is None or value == []:
+        return [] if is_required else [None], False
+    if isinstance(value, list):
+        return value, True
+    return [value] if isinstance(value, dict | str) else [], False
 
 
-def _json_text(json: Any, path: str | None, required: bool = True) -> list[tuple[Any, ...]]:
+def _json_text(json: Any, path: str | None, is_required: bool = True) -> list[tuple[Any, ...]]:
     """A text or null found alone stays as it is; all else is written as JSON."""
-    found, several = _elements(json, path, required)
-    return [(e if not several and (e is None or isinstance(e, str)) else write_gson(e),) for e in found]
+    elements, several = _elements(json, path, is_required)
+    return [(e if not several and (e is None or isinstance(e, str)) else write_gson(e),) for e in elements]
 
 
-def _json_object(json: Any, path: str | None, required: bool = True) -> list[tuple[Any, ...]]:
-    return [(e,) for e in _elements(json, path, required)[0]]
+def _json_object(json: Any, path: str | None, is_required: bool = True) -> list[tuple[Any, ...]]:
+    return [(e,) for e in _elements(json, path, is_required)[0]]
 
 
 def _entries(*maps: Any) -> list[tuple[Any, ...]]:
@@ -164,18 +164,18 @@ def _items(*lists: Any) -> list[tuple[Any, ...]]:
 def _log(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _raise) -> Result:
     """A line an event: `[priority,] [message][, whether the event is shown]` (`LogStreamProcessor`)."""
     texts = [a for a in args if a.type is Type.STRING]
-    shown = next((a for a in args if a.type is Type.BOOL), None)
+    show_column = next((a for a in args if a.type is Type.BOOL), None)
     data = [c.to_list(strings) for c in rows.columns]
     kinds = [c.type for c in rows.columns]
     stamps = rows.ts.tolist()
     priorities = texts[0].to_list(strings) if len(texts) == 2 else ["INFO"] * len(rows)
     messages = texts[-1].to_list(strings) if texts else None
-    show = shown.values.tolist() if shown is not None else [True] * len(rows)
-    lines, failed = [], []
+    show = show_column.values.tolist() if show_column is not None else [True] * len(rows)
+    lines, bad_rows = [], []
     for i, stamp in enumerate(stamps):
         priority = (priorities[i] or "").upper()
         if priority not in PRIORITIES:
-            failed.append(i)
+            bad_rows.append(i)
             continue
         if priority == "OFF":
             continue
@@ -184,9 +184,9 @@ def _log(rows: Rows, args: Sequence[Column], strings: StringPool, fail: Fail = _
             event = ", ".join(text(k, column[i]) for k, column in zip(kinds, data, strict=True))
             parts.append(f"Event{{timestamp={stamp}, data=[{event}]}}")
         lines.append(f"{priority}: {', '.join(parts) or 'Event Arrived'}")
-    if not failed:
+    if not bad_rows:
         return None, [], lines
-    bad = _mark_rows(len(rows), failed)
+    bad = _mark_rows(len(rows), bad_rows)
     fail(bad, f"the priority of log() must be one of {', '.join(PRIORITIES)}")
     return np.flatnonzero(~bad), [], lines
 

@@ -123,25 +123,25 @@ class CronTimes:
         last = calendar.monthrange(day.year, day.month)[1]
         for item in self._week_day.split(","):
             if item == "L":
-                found = today == 7
+                is_named = today == 7
             elif "#" in item:
                 name, _, nth = item.partition("#")
-                found = today in _values(name, 1, 7, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
+                is_named = today in _values(name, 1, 7, _DAYS) and (day.day - 1) // 7 + 1 == int(nth)
             elif re.fullmatch(r"\w+L", item):
-                found = today in _values(item[:-1], 1, 7, _DAYS) and day.day > last - 7
+                is_named = today in _values(item[:-1], 1, 7, _DAYS) and day.day > last - 7
             else:
-                found = today in _values(item, 1, 7, _DAYS)
-            if found:
+                is_named = today in _values(item, 1, 7, _DAYS)
+            if is_named:
                 return True
         return False
 
 
-def _nearest(day: dt.date, wanted: int) -> int:
-    """The weekday nearest to day `wanted` of the month, within the month."""
+def _nearest(day: dt.date, target: int) -> int:
+    """The weekday nearest to day `target` of the month, within the month."""
     last = calendar.monthrange(day.year, day.month)[1]
-    weekday = dt.date(day.year, day.month, wanted).weekday()
+    weekday = dt.date(day.year, day.month, target).weekday()
     if weekday == 5:
-        return wanted - 1 if wanted > 1 else wanted + 2
+        return target - 1 if target > 1 else target + 2
     if weekday == 6:
-        return wanted + 1 if wanted < last else wanted - 2
-    return wanted
+        return target + 1 if target < last else target - 2
+    return target

@@ -36,8 +36,8 @@ class BatchWindow(ChainedWindow, Untimed):
         self._widen(instances)
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + n))
-        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
-        result = out.rows(made, log, rows.instance is not None)
+        count = self._step(Feed(rows, at), clock.at(rows.order_key), out)
+        result = out.rows(count, log, rows.instance is not None)
         if not self.wants_expired:
             log.alive[: log.end] = False
         self._tidy()

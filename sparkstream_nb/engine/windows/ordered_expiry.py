@@ -33,19 +33,19 @@ def slide_apart(
     for i in range(len(now)):
         pos = at + i
         due = now[np.uint64(i)] - span
-        gone: Any = four
-        while gone == four and np.int64(head) + 4 <= pos and np.int64(n) <= room:
+        leaving: Any = four
+        while leaving == four and np.int64(head) + 4 <= pos and np.int64(n) <= room:
             late = np.uint64(ts[head] <= due)
-            gone = late
+            leaving = late
             for k in range(1, 4):
                 late = late & np.uint64(ts[head + np.uint64(k)] <= due)
-                gone += late
+                leaving += late
             for k in range(4):
                 out.pos[n + np.uint64(k)] = head + np.uint64(k)
                 out.kind[n + np.uint64(k)] = EXPIRED
-            head += gone
-            n += gone
-        if gone == four:
+            head += leaving
+            n += leaving
+        if leaving == four:
             while np.int64(head) < pos and ts[head] <= due:
                 out.pos[n] = head
                 out.kind[n] = EXPIRED
@@ -95,11 +95,11 @@ def slide_in_line(
     """`slide_apart` over the chain of a log that is in line, with at most `most` events if given."""
     places = _first(log, at)
     if most is None:
-        made: int = slide_apart(span, at, now, until, ts, places, out)
+        count: int = slide_apart(span, at, now, until, ts, places, out)
     else:
-        made = _slide_bounded(span, most, at, now, until, ts, places, out)
+        count = _slide_bounded(span, most, at, now, until, ts, places, out)
     _hold(log, places)
-    return made
+    return count
 
 
 @kernel
@@ -121,9 +121,9 @@ def pushed_out(log: ChainedLog, length: int, at: int, now: Array, rows: Rows, ou
     that came `length` before.
     """
     places = _first(log, at)
-    made: int = _push_out(length, Feed(rows, at), now, log.ts, places, out)
+    count: int = _push_out(length, Feed(rows, at), now, log.ts, places, out)
     _hold(log, places)
-    return made
+    return count
 
 
 def pushed_beside(log: ChainedLog, length: int, at: int, rows: Rows) -> Rows:

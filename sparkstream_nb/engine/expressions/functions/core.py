@@ -89,20 +89,20 @@ def _cast_value(target: Type) -> Callable[[Any], Any]:
 
     def cast(value: Any) -> Any:
         source = type_of(value)
-        found = None
+        result = None
         if value is None or source is target:
             return value
         if target is Type.STRING and source is not Type.OBJECT:
             return text(source, value)
         if source is Type.STRING:
-            found = None if target is Type.BOOL and value.lower() not in ("true", "false") else _PARSERS[target](value)
+            result = None if target is Type.BOOL and value.lower() not in ("true", "false") else _PARSERS[target](value)
         elif source.numeric and target.numeric:
             column = Column.of(source, [value], StringPool())
             values, has_value = _cast_numbers(column, target)
-            found = values[0].item() if has_value[0] else None
-        if found is None:
+            result = values[0].item() if has_value[0] else None
+        if result is None:
             raise RowFailure(f"cannot cast {object_text(value)} to {target}")
-        return found
+        return result
 
     return cast
 
@@ -115,8 +115,8 @@ def _cast_numbers(column: Column, target: Type) -> tuple[Array, Mask]:
         return values, np.isfinite(values) | ~np.isfinite(column.values)
     if column.type in (Type.FLOAT, Type.DOUBLE):
         limit = 2.0 ** (31 if target is Type.INT else 63)
-        whole = np.trunc(column.values.astype(np.float64))
-        return values, (whole >= -limit) & (whole < limit)
+        integers = np.trunc(column.values.astype(np.float64))
+        return values, (integers >= -limit) & (integers < limit)
     return values, values == column.values
 
 
@@ -161,13 +161,13 @@ def _same_type(call: Call, args: Sequence[Evaluator], context: Context) -> Evalu
 # ------------------------------------------------------------------------------------------------------- instanceOf
 
 
-def _instance_of(wanted: Type) -> Builder:
+def _instance_of(target: Type) -> Builder:
 
     def kernel(columns: list[Column], env: Env, call: Call) -> Column:
         column = columns[0]
         if column.type is Type.OBJECT:
-            return apply(lambda v: type_of(v) is wanted, [column], Type.BOOL, env)
-        if column.type is not wanted:
+            return apply(lambda v: type_of(v) is target, [column], Type.BOOL, env)
+        if column.type is not target:
             return Column(Type.BOOL, np.zeros(env.n, np.bool_))
         return Column(Type.BOOL, ~column.nulls())
 
@@ -191,14 +191,14 @@ def _if_then_else(call: Call, args: Sequence[Evaluator], context: Context) -> Ev
 
     def run(env: Env) -> Column:
         mask = condition(env).values
-        former = env.narrow(mask)
+        outer_active = env.narrow(mask)
         try:
             a = yes(env)
-            env.active = former
+            env.active = outer_active
             env.narrow(~mask)
             b = no(env)
         finally:
-            env.active = former
+            env.active = outer_active
         return _choose(mask, a, b)
 
     return run

@@ -14,7 +14,7 @@ from ..rowwise import Builder, Plain, Whole, rowwise_boxed
 
 
 def _with_lists(
-    key: str, lists: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None
+    key: str, lists: int, function: Plain, column_form: Callable[[Call], Whole | None] | None = None
 ) -> Builder:  # fmt: skip
     """A function whose first `lists` arguments must be lists."""
 
@@ -24,7 +24,7 @@ def _with_lists(
                 raise RowFailure(f"argument {i + 1} of {key}() is not a list but {object_text(value)}")
         return function(*args)
 
-    return rowwise_boxed(call_checked, whole)
+    return rowwise_boxed(call_checked, column_form)
 
 
 def _change_copy(change: Callable[..., Any]) -> Plain:

@@ -20,7 +20,7 @@ def copy_map(value: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _with_maps(
-    key: str, maps: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None
+    key: str, maps: int, function: Plain, column_form: Callable[[Call], Whole | None] | None = None
 ) -> Builder:  # fmt: skip
     """A function whose first `maps` arguments must be maps (0: all)."""
 
@@ -30,7 +30,7 @@ def _with_maps(
                 raise RowFailure(f"argument {i + 1} of {key}() is not a map but {object_text(value)}")
         return function(*args)
 
-    return rowwise_boxed(call_checked, whole)
+    return rowwise_boxed(call_checked, column_form)
 
 
 def _change_copy(change: Callable[..., Any]) -> Plain:
@@ -101,9 +101,9 @@ def _scalar(text: str) -> Any:
     """A boolean, a Long, a Double or a text, as `NumberFormat.parse` makes numbers."""
     if text in ("true", "false"):
         return text == "true"
-    whole = parse_long(text)
-    if whole is not None:
-        return Long(whole)
+    integer = parse_long(text)
+    if integer is not None:
+        return Long(integer)
     number = parse_double(text) if text[:1] in "+-.0123456789" and text[:1] and text == text.strip() else None
     return text if number is None else number
 

@@ -104,12 +104,12 @@ def _bits_whole(bits: int) -> Callable[[Call], Whole | None]:
     """`_bits` over whole columns, one digit for each `bits` bits."""
 
     def form(call: Call) -> Whole | None:
-        unsigned = {Type.INT: np.uint32, Type.LONG: np.uint64}.get(call.args[0].type)
-        if unsigned is None:
+        word_type = {Type.INT: np.uint32, Type.LONG: np.uint64}.get(call.args[0].type)
+        if word_type is None:
             return None
 
         def whole(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
-            texts = bits_texts(columns[0].values.astype(unsigned).astype(np.uint64), bits)
+            texts = bits_texts(columns[0].values.astype(word_type).astype(np.uint64), bits)
             return Texts(texts, strings, many=True), columns[0].null
 
         return whole
@@ -126,8 +126,8 @@ def _float_hex(value: float, single: bool) -> str:
     if single and 0 < abs(value) < 2.0**-126:
         return _float_hex(math.ldexp(value, -1022 + 126), False).replace("p-1022", "p-126")
     mantissa, _, power = value.hex().partition("p")
-    whole, _, fraction = mantissa.partition(".")
-    return f"{whole}.{fraction.rstrip('0') or '0'}p{int(power)}"
+    integer_part, _, fraction = mantissa.partition(".")
+    return f"{integer_part}.{fraction.rstrip('0') or '0'}p{int(power)}"
 
 
 def _hex(call: Call) -> Plain:

@@ -23,14 +23,16 @@ def check_constant(call: Call, position: int) -> None:
             raise SiddhiBindError(str(e), arg.span) from None
 
 
-def rowwise_pattern(position: int, function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_pattern(
+    position: int, function: Plain, column_form: Callable[[Call], Whole | None] | None = None
+) -> Builder:
     """A builder for `function`, whose argument number `position` is a pattern."""
 
     def make(call: Call) -> Plain:
         check_constant(call, position)
         return function
 
-    return rowwise_typed(make, whole)
+    return rowwise_typed(make, column_form)
 
 
 def require_values(key: str, *values: Any) -> None:
@@ -45,19 +47,19 @@ def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     assert pattern is not None
     if text is None or (start and start[0] is None):
         return False
-    compiled = compile_java(pattern)
+    matcher = compile_java(pattern)
     at = start[0] if start else 0
     if at is None or not 0 <= at <= len(text):
         raise RowFailure(f"regex:find() cannot start at {at} in a string of length {len(text)}")
-    return match_in_time(compiled.search, text, at) is not None
+    return match_in_time(matcher.search, text, at) is not None
 
 
 def _whole(method: str, key: str) -> Callable[[str | None, str | None], bool]:
     def match(pattern: str | None, text: str | None) -> bool:
         require_values(key, pattern)
         assert pattern is not None
-        compiled = compile_java(pattern)
-        return text is not None and match_in_time(getattr(compiled, method), text) is not None
+        matcher = compile_java(pattern)
+        return text is not None and match_in_time(getattr(matcher, method), text) is not None
 
     return match
 
@@ -67,13 +69,13 @@ def _group(pattern: str | None, text: str | None, number: int | None) -> str | N
     assert pattern is not None
     assert text is not None
     assert number is not None
-    compiled = compile_java(pattern)
-    found: Any = match_in_time(compiled.search, text)
-    if found is None or number > compiled.groups:
+    matcher = compile_java(pattern)
+    first_match: Any = match_in_time(matcher.search, text)
+    if first_match is None or number > matcher.groups:
         return None
     if number < 0:
         raise RowFailure(f"no group {number}")
-    value: str | None = found.group(number)
+    value: str | None = first_match.group(number)
     return value
 
 

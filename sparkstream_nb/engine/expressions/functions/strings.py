@@ -45,18 +45,20 @@ def join_units(s: str) -> str:
     """The inverse of `units`; a lone surrogate, which no output format can carry, becomes a question mark."""
     if s.isascii():
         return s
-    whole = s.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-    return re.sub("[\ud800-\udfff]", "?", whole)
+    text = s.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    return re.sub("[\ud800-\udfff]", "?", text)
 
 
-def _strict(key: str, function: Callable[..., Any], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def _strict(
+    key: str, function: Callable[..., Any], column_form: Callable[[Call], Whole | None] | None = None
+) -> Builder:
     """A function that fails the row on any null argument."""
 
     def call_checked(*args: Any) -> Any:
         require_values(key, *args)
         return function(*args)
 
-    return rowwise(call_checked, whole)
+    return rowwise(call_checked, column_form)
 
 
 def _char_at(s: str, index: int) -> str:
@@ -145,11 +147,11 @@ def _unhex(s: str) -> str:
     return "".join(map(chr, codes))
 
 
-def _locate(wanted: str, s: str, *start: int) -> int:
+def _locate(part: str, s: str, *start: int) -> int:
     wide, at = units(s), start[0] if start else 0
     if not 0 <= at <= len(wide):
         raise RowFailure(f"index {at} is out of range in '{s}'")
-    return wide[at:].find(units(wanted)) + at
+    return wide[at:].find(units(part)) + at
 
 
 def _repeat(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
@@ -190,14 +192,14 @@ def _cut(s: str, begin: int, *length: int) -> str:
 
 
 def _find(s: str, pattern: str, *group: int) -> str | None:
-    compiled = compile_java(pattern)
-    found: Any = match_in_time(compiled.search, s)
-    if found is None:
+    matcher = compile_java(pattern)
+    first_match: Any = match_in_time(matcher.search, s)
+    if first_match is None:
         return ""
     number = group[0] if group else 0
-    if not 0 <= number <= compiled.groups:
+    if not 0 <= number <= matcher.groups:
         raise RowFailure(f"no group {number}")
-    value: str | None = found.group(number)
+    value: str | None = first_match.group(number)
     return value
 
 

@@ -33,10 +33,10 @@ def _strict(key: str, function: Callable[..., Any]) -> Builder:
 
 
 def _by_first(
-    key: str, texts: Callable[..., Any], instants: Callable[..., Any], whole: Callable[[Call], Whole | None],
+    key: str, texts: Callable[..., Any], instants: Callable[..., Any], column_form: Callable[[Call], Whole | None],
     step: Callable[[Call], int] = lambda call: 1,
 ) -> Builder:  # fmt: skip
-    """One function for a date as text and one for milliseconds, by the type of the first argument; `whole` is the
+    """One function for a date as text and one for milliseconds, by the type of the first argument; `column_form` is the
     latter over columns, `step`: see `_rowwise_by_step`."""
 
     def make(call: Call) -> Plain:
@@ -48,12 +48,12 @@ def _by_first(
 
         return call_checked
 
-    return _rowwise_by_step(make, step, lambda call: whole(call) if call.args[0].type is Type.LONG else None)
+    return _rowwise_by_step(make, step, lambda call: column_form(call) if call.args[0].type is Type.LONG else None)
 
 
 def _rowwise_by_step(
     make: Callable[[Call], Plain], step: Callable[[Call], int],
-    whole: Callable[[Call], Whole | None] = lambda call: None,
+    column_form: Callable[[Call], Whole | None] = lambda call: None,
 ) -> Builder:  # fmt: skip
     """`rowwise_typed` for a function of milliseconds whose result is constant within each `step` of its first argument:
     it is called once per step.
@@ -62,8 +62,8 @@ def _rowwise_by_step(
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         size = step(call) if call.args[0].type is Type.LONG else 1
         if size == 1:
-            return rowwise_typed(make, whole)(call, args, context)
-        function, over = make(call), whole(call)
+            return rowwise_typed(make, column_form)(call, args, context)
+        function, over = make(call), column_form(call)
 
         def steps(env: Env) -> Column:
             instants = args[0](env)
@@ -143,8 +143,8 @@ def _shift(sign: int) -> Builder:
     """`dateAdd`, `dateSub`. Over milliseconds they give a text, and `dateAdd` knows units in capitals only."""
 
     def shift_text(date: str, amount: int, unit: str, pattern: str = DEFAULT) -> str:
-        moved = add(parse_instant(date, pattern), unit.upper(), wrap_int(sign * amount))
-        return format_instant(moved, pattern)
+        result = add(parse_instant(date, pattern), unit.upper(), wrap_int(sign * amount))
+        return format_instant(result, pattern)
 
     def shift_instant(instant: int, amount: int, unit: str) -> str:
         return str(add(instant, unit if sign > 0 else unit.upper(), wrap_int(sign * amount)))
