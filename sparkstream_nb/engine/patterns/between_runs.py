@@ -28,14 +28,14 @@ def candidates(address: int, p: int, out: Any) -> int:
     while c != 0:
         if not m.by_index or cells[c].owner == lp:
             cells[c].verdict = 1
-            m.failed = False
-            judged = not state.slow_last or m.interpret_filter(p, cells[c].partial, g, c, q) != 0
-            if judged or m.failed:
+            m.has_failed = False
+            may_match = not state.slow_last or m.interpret_filter(p, cells[c].partial, g, c, q) != 0
+            if may_match or m.has_failed:
                 out[n] = c
                 n += 1
-            m.failed = False
+            m.has_failed = False
             cells[c].verdict = 0
-        c = cells[c].down if m.by_index else cells[c].next
+        c = cells[c].next_in_bucket if m.by_index else cells[c].next
     return n
 
 
@@ -44,7 +44,7 @@ def reindex(address: int, instances: int) -> None:
     """Inserts all pending cells into the new, empty bucket array, in list order."""
     m = machine(address)
     lists, cells = m.lists, m.cells
-    m.indexed = 0
+    m.indexed_count = 0
     for instance in range(instances):
         for p in range(m.state_count):
             state = m.states[p]
@@ -73,22 +73,22 @@ def forget_instances(address: int, instances: Any) -> None:
     for instance in instances:
         for p in range(m.state_count):
             lp = instance * m.state_count + p
-            own = m.lists[lp]
+            state_lists = m.lists[lp]
             clear_pending(m, lp)
             clear_new(m, lp)
-            if own.turn != 0:
+            if state_lists.turn != 0:
                 leave_map(m, lp, p)
-            while own.queue != 0:
-                c = own.queue
-                own.queue = times[c].next
+            while state_lists.queue != 0:
+                c = state_lists.queue
+                state_lists.queue = times[c].next
                 times[c].next = m.free_time
                 m.free_time = c
                 m.times_left += 1
 
 
 @entry
-def mark_events(address: int, capacity: int, used: Any) -> None:
-    """Sets `used` at every log number that a living partial refers to. `capacity`: words of the partials."""
+def mark_events(address: int, capacity: int, is_used: Any) -> None:
+    """Sets `is_used` at every log number that a living partial refers to. `capacity`: words of the partials."""
     m = machine(address)
     partials, links, states = m.partials, m.links, m.states
     e = m.partial_words
@@ -98,10 +98,10 @@ def mark_events(address: int, capacity: int, used: Any) -> None:
                 v = partials[e].events[p]
                 if states[p].is_counted:
                     while v != 0:
-                        used[links[v].event] = 1
+                        is_used[links[v].event] = 1
                         v = links[v].next
                 else:
-                    used[v] = 1
+                    is_used[v] = 1
         e += m.partial_words
 
 

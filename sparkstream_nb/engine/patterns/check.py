@@ -5,7 +5,7 @@ that the first false one ends the program; of conditions joined by `or` the firs
 rules follow Siddhi's executors: an operator computes in the type that the plan gives it, division by zero is null,
 comparing with null is false (`!=`: true), null is false for `and`, `or` and an assertion, `not` of null is true. A
 value whose evaluation failed (`FAILURE` in the log) makes every expression that uses it fail, and in the end the event
-(`Machine.failed`).
+(`Machine.has_failed`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def comparisons(m: Machine, e: int, g: int, q: int) -> int:
         b = _right_place(m, e, g, q)
         null = nulls[a] | nulls[b]
         if null >= FAILURE:
-            m.failed = True
+            m.has_failed = True
             return -1
         if null != 0:
             holds = test.op == NE
@@ -160,7 +160,7 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
     if verdict == 0:
         return 0
     if q < 0:
-        m.failed = verdict == FAILURE
+        m.has_failed = verdict == FAILURE
         return 0 if verdict == FAILURE else 1
     codes, nulls = m.codes, m.nulls
     words, reals = m.words, m.reals
@@ -174,7 +174,7 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
             b = _right_place(m, e, g, q)
             if nulls[a] != 0 or nulls[b] != 0:
                 if nulls[a] == FAILURE or nulls[b] == FAILURE:
-                    m.failed = True
+                    m.has_failed = True
                     return 0
                 holds = test.op == NE
             else:
@@ -187,7 +187,7 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
             else:
                 return 0
         elif op == END:
-            m.failed = verdict == FAILURE
+            m.has_failed = verdict == FAILURE
             return 0 if verdict == FAILURE else 1
         elif op == PUSH:
             load = m.loads[q]
@@ -222,7 +222,7 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
         elif op == ASSERT:
             s -= 1
             if stack_nulls[s] != 0 or stack[s] == 0:
-                m.failed = stack_nulls[s] == FAILURE
+                m.has_failed = stack_nulls[s] == FAILURE
                 return 0
             q += 1
         elif op == NOT:
@@ -231,9 +231,9 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
             q += 1
         elif op == CHOOSE:
             s -= 2
-            taken = s if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else s + 1
-            stack[s - 1] = stack[taken]
-            stack_nulls[s - 1] = max(stack_nulls[s - 1] & FAILURE, stack_nulls[taken])
+            branch = s if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else s + 1
+            stack[s - 1] = stack[branch]
+            stack_nulls[s - 1] = max(stack_nulls[s - 1] & FAILURE, stack_nulls[branch])
             q += 1
         elif op == COALESCE:
             s -= 1

@@ -11,14 +11,14 @@ from .machine_memory import EVENTS, LINK_WORDS, Machine, Partial
 from .pointers import compiled, entry, machine
 
 _FIELDS = (
-    "pending", "new", "queue", "changed", "success", "reset", "initialized", "born", "started", "active", "scheduled",
-    "copied", "turn",
+    "pending", "new", "queue", "has_changed", "success", "reset", "is_initialized", "born", "has_started", "active",
+    "scheduled_time", "has_copy", "turn",
 )  # fmt: skip
 
 LISTS = np.dtype([(name, np.int64) for name in _FIELDS])
 """A state of an instance as it is saved: the lengths of the pending and the new list and of the queue, then flags."""
 
-_TIME, _EXPIRED = Partial.time, Partial.expired
+_TIME, _EXPIRED = Partial.time, Partial.is_expired
 
 
 @entry
@@ -74,7 +74,7 @@ def dump_machine(
                 if seen[slot] == 0:
                     partial = m.partials[e]
                     partials[n, _TIME] = partial.time
-                    partials[n, _EXPIRED] = partial.expired
+                    partials[n, _EXPIRED] = partial.is_expired
                     for p in range(m.state_count):
                         v = partial.events[p]
                         if m.states[p].is_counted and v != 0:
@@ -100,15 +100,15 @@ def dump_machine(
             times[q] = m.times[c].time
             q += 1
             c = m.times[c].next
-        out.changed = source.changed
+        out.has_changed = source.has_changed
         out.success = source.success
         out.reset = source.reset
-        out.initialized = source.initialized
+        out.is_initialized = source.is_initialized
         out.born = source.born
-        out.started = source.started
+        out.has_started = source.has_started
         out.active = source.active
-        out.scheduled = source.scheduled
-        out.copied = source.copied
+        out.scheduled_time = source.scheduled_time
+        out.has_copy = source.has_copy
         out.turn = source.turn
     return n, k
 
@@ -145,7 +145,7 @@ def restore_machine(
         m.free_partial = partial.time
         m.partials_left -= 1
         partial.time = partials[i, _TIME]
-        partial.expired = partials[i, _EXPIRED] != 0
+        partial.is_expired = partials[i, _EXPIRED] != 0
         partial.references = 0
         for p in range(m.state_count):
             v = partials[i, EVENTS + p]
@@ -169,13 +169,13 @@ def restore_machine(
         for _ in range(source.queue):
             m.notify_at(lp, p, times[q])
             q += 1
-        out.changed = source.changed != 0
+        out.has_changed = source.has_changed != 0
         out.success = source.success != 0
         out.reset = source.reset != 0
-        out.initialized = source.initialized != 0
+        out.is_initialized = source.is_initialized != 0
         out.born = source.born != 0
-        out.started = source.started != 0
+        out.has_started = source.has_started != 0
         out.active = source.active != 0
-        out.scheduled = source.scheduled
-        out.copied = source.copied != 0
+        out.scheduled_time = source.scheduled_time
+        out.has_copy = source.has_copy != 0
         out.turn = source.turn

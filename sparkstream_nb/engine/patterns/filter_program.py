@@ -90,7 +90,7 @@ class Filters:
     layout: PatternLayout
     table: Array
     strings: StringPool
-    derived: list[Derived] = field(default_factory=list)
+    derived_columns: list[Derived] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
     general: bool = False
@@ -107,12 +107,12 @@ class Filters:
             if self.origins(e, p) <= {HERE} and not (between and may_fail(e)):
                 current.append(e)
                 continue
-            mark = len(self.derived)
+            mark = len(self.derived_columns)
             try:
                 between.append((e, self._condition(e, p)))
                 slow_last = slow_last and not slow
             except _NoPatternProgram:
-                del self.derived[mark:]
+                del self.derived_columns[mark:]
                 slow.append(e)
         self.current.append(current)
         self.slow.append(slow)
@@ -146,7 +146,7 @@ class Filters:
     @property
     def all_expressions(self) -> list[Expr]:
         """All expressions that are evaluated as columns."""
-        return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived]
+        return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived_columns]
 
     # --------------------------------------------------------------------------------------------------- sources
 
@@ -154,16 +154,16 @@ class Filters:
         """The event that a reference in the filter of processor `p` refers to (Siddhi's
         `ExpressionParser.parseVariable`: in a state's own filter `[last]` is the event before the one at hand)."""
         q = self.layout.slots[ref.slot]
-        own, index = q == p, ref.index
+        is_own, index = q == p, ref.index
         nothing = ValueOrigin(SINGLE, len(self.layout.processors))
         if not self.layout.processors[q].is_counted:
-            if index is not None and (index.offset > 0 or (own and index.from_last)):
+            if index is not None and (index.offset > 0 or (is_own and index.from_last)):
                 return nothing
-            return HERE if own else ValueOrigin(SINGLE, q)
+            return HERE if is_own else ValueOrigin(SINGLE, q)
         if index is None:
-            return HERE if own else ValueOrigin(FROM_LAST, q, 0)
+            return HERE if is_own else ValueOrigin(FROM_LAST, q, 0)
         if index.from_last:
-            return ValueOrigin(FROM_LAST, q, index.offset + own)
+            return ValueOrigin(FROM_LAST, q, index.offset + is_own)
         return ValueOrigin(FROM_FIRST, q, index.offset)
 
     def origins(self, e: Expr, p: int) -> set[ValueOrigin]:
@@ -191,11 +191,11 @@ class Filters:
         owner = q if _appends(self.layout, q) else -1
         plain = _without_slots(e)
         stream = self.layout.stream_of(q)
-        for i, d in enumerate(self.derived):
+        for i, d in enumerate(self.derived_columns):
             if (d.stream, d.processor, d.expr) == (stream, owner, plain):
                 return i
-        self.derived.append(Derived(stream, owner, plain))
-        return len(self.derived) - 1
+        self.derived_columns.append(Derived(stream, owner, plain))
+        return len(self.derived_columns) - 1
 
     def _load(self, e: Expr, p: int) -> list[int] | None:
         """mode, processor, number, column, real: how to load a part with one origin; None if it has several or none."""
@@ -206,7 +206,7 @@ class Filters:
             return None
         (origin,) = origins
         column = self._derive(e, p, origin)
-        return [origin.mode, origin.processor, origin.number, column, self.derived[column].real]
+        return [origin.mode, origin.processor, origin.number, column, self.derived_columns[column].real]
 
     def _condition(self, e: Expr, p: int) -> list[int]:
         """Code that ends unless `e` is true."""
@@ -297,12 +297,12 @@ class Filters:
             sides = self._sides(e, p)
             if sides is None:
                 continue
-            here, there, turned = sides
+            here, there, is_turned = sides
             if e.op == "==":
                 keys += [_hash_expr(e), here[3], here[4], there[1], there[3], there[4]]
                 count += 1
             elif e.op in TURNED and bound is None and not slow:
-                op = TURNED[e.op] if turned else e.op
+                op = TURNED[e.op] if is_turned else e.op
                 sign = 1 if op in (">", ">=") else -1
                 bound = [here[3], here[4], there[1], there[3], there[4]]
                 if _kind(e) in (c.T_INT, c.T_DOUBLE):  # as doubles, which the index compares, they do not change
@@ -324,8 +324,8 @@ class Filters:
         """
         if may_fail(e):
             return None  # an event fails with each partial for which a side cannot be computed
-        for turned in (False, True):
-            here, there = (e.right, e.left) if turned else (e.left, e.right)
+        for is_turned in (False, True):
+            here, there = (e.right, e.left) if is_turned else (e.left, e.right)
             if self.origins(here, p) != {HERE}:
                 continue
             origins = self.origins(there, p)
@@ -340,7 +340,7 @@ class Filters:
             a, b = self._load(here, p), self._load(there, p)
             assert a is not None
             assert b is not None
-            return a, b, turned
+            return a, b, is_turned
         return None
 
 

@@ -71,9 +71,9 @@ def bound_value(m: Machine, p: int, g: int, e: int) -> float:
 def first_candidate(m: Machine, lp: int, p: int, g: int) -> int:
     """The first pending cell that event `g` may match at processor `p`, 0 for none. With a bound and no key, the list
     itself is the only bucket. An empty bucket has an infinite bound."""
-    state, own = m.states[p], m.lists[lp]
+    state, state_lists = m.states[p], m.lists[lp]
     if state.key_count == 0:
-        c, least = own.pending, own.least_bound
+        c, least = state_lists.pending, state_lists.least_bound
     else:
         b = m.index_key(lp, p, g, 0)
         if b < 0:
@@ -88,35 +88,35 @@ def first_candidate(m: Machine, lp: int, p: int, g: int) -> int:
 def leave_index(m: Machine, c: int) -> int:
     """Takes a pending cell out of its bucket."""
     cells, buckets = m.cells, m.buckets
-    b, up, down = cells[c].bucket, cells[c].up, cells[c].down
-    if up == 0:
-        buckets[b].head = down
-        if down == 0:
+    b, previous_cell, next_cell = cells[c].bucket, cells[c].previous_in_bucket, cells[c].next_in_bucket
+    if previous_cell == 0:
+        buckets[b].head = next_cell
+        if next_cell == 0:
             buckets[b].bound = np.inf
     else:
-        cells[up].down = down
-    if down == 0:
-        buckets[b].tail = up
+        cells[previous_cell].next_in_bucket = next_cell
+    if next_cell == 0:
+        buckets[b].tail = previous_cell
     else:
-        cells[down].up = up
-    m.indexed -= 1
+        cells[next_cell].previous_in_bucket = previous_cell
+    m.indexed_count -= 1
     return 0
 
 
 @unit
 def enter_index(m: Machine, lp: int, p: int, c: int) -> int:
     """Puts a pending cell at the end of its bucket, so that a bucket keeps the order of the list; 1 if it did."""
-    state, own = m.states[p], m.lists[lp]
+    state, state_lists = m.states[p], m.lists[lp]
     cells = m.cells
     e = cells[c].partial
     cells[c].bucket = -1
     if state.key_count == 0:
         v = bound_value(m, p, NONE, e)
         cells[c].bound = v
-        if own.pending == c:
-            own.least_bound = np.inf
-        if v < own.least_bound:
-            own.least_bound = v
+        if state_lists.pending == c:
+            state_lists.least_bound = np.inf
+        if v < state_lists.least_bound:
+            state_lists.least_bound = v
         return 0
     b = m.index_key(lp, p, 0, e)
     if b < 0:
@@ -132,13 +132,13 @@ def enter_index(m: Machine, lp: int, p: int, c: int) -> int:
     cells[c].bucket = b
     fresh = m.quiet_cells[c]
     fresh.owner = lp
-    fresh.down = 0
+    fresh.next_in_bucket = 0
     tail = buckets[b].tail
-    fresh.up = tail
+    fresh.previous_in_bucket = tail
     if tail == 0:
         buckets[b].head = c
     else:
-        cells[tail].down = c
+        cells[tail].next_in_bucket = c
     buckets[b].tail = c
-    m.indexed += 1
+    m.indexed_count += 1
     return 1

@@ -86,20 +86,24 @@ Key = tuple[int, int, int]
 
 
 class PatternLog:
-    """`derived`: the columns of words, with their values for the two special events in `special` (one column each, of
-    two rows). `kept`: the types of the columns to keep.
+    """`derived_columns`: the columns of words, with their values for the two special events in `special` (one column
+    each, of two rows). `kept_types`: the types of the columns to keep.
 
     `row` is the row of an event in the kept columns of its stream; None for a single stream, whose kept columns have
     the rows of the log.
     """
 
     def __init__(
-        self, streams: int, derived: Sequence[Derived], special: Sequence[Column], kept: Mapping[Key, Type]
+        self,
+        streams: int,
+        derived_columns: Sequence[Derived],
+        special: Sequence[Column],
+        kept_types: Mapping[Key, Type],
     ) -> None:
-        self.derived = list(derived)
-        self.width = max(1, len(self.derived))
+        self.derived_columns = list(derived_columns)
+        self.width = max(1, len(self.derived_columns))
         self._special = list(special)
-        self._types = dict(kept)
+        self._types = dict(kept_types)
         self._streams = streams
         self._before = FIRST if streams == 1 else 1
         self.clear()
@@ -112,7 +116,7 @@ class PatternLog:
         self.stream = np.full(16, -1, np.int8)
         self.words = np.zeros((self.width, 16), np.int64)
         self.null = np.ones((self.width, 16), np.uint8)
-        self.stored = [self._before] * self._streams
+        self.row_counts = [self._before] * self._streams
         self.columns = {k: GrowingColumn(t, self._before) for k, t in self._types.items()}
         self._blocks: dict[Any, Blocks] = {}
         for i, column in enumerate(self._special):
@@ -137,15 +141,15 @@ class PatternLog:
         stream: Array,
         places: Sequence[Array | None],
         counts: Sequence[int],
-        derived: Mapping[int, Column],
-        kept: Mapping[Key, Column],
-        failed: Mapping[int, Mask] | None = None,
+        derived_values: Mapping[int, Column],
+        kept_values: Mapping[Key, Column],
+        failed_masks: Mapping[int, Mask] | None = None,
     ) -> int:
         """Adds events in their order; returns the number of the first.
 
         `times`, `stream`: int64[n], int[n]. `places[s]`: positions of the rows of stream s among them (None: all of
-        them, in order), `counts[s]` how many; `derived` by number of the derived column and `kept` by key, over the
-        rows of their stream; `failed` by number marks the values that could not be computed.
+        them, in order), `counts[s]` how many; `derived_values` by number of the derived column and `kept_values` by
+        key, over the rows of their stream; `failed_masks` by number marks the values that could not be computed.
         """
         base, n = self.n, len(times)
         end = base + n
@@ -161,25 +165,25 @@ class PatternLog:
                 if count:
                     place = places[s]
                     at: slice | Array = slice(base, end) if place is None else base + place
-                    self.row[at] = np.arange(self.stored[s], self.stored[s] + count)
-                    self.stored[s] += count
-            for i, d in enumerate(self.derived):
+                    self.row[at] = np.arange(self.row_counts[s], self.row_counts[s] + count)
+                    self.row_counts[s] += count
+            for i, d in enumerate(self.derived_columns):
                 if d.expr.type is Type.STRING:  # codes are saved, also of other streams' events
                     self.words[i, base:end] = -1
-        for i, column in derived.items():
-            place = places[self.derived[i].stream]
+        for i, column in derived_values.items():
+            place = places[self.derived_columns[i].stream]
             where = slice(base, end) if place is None else base + place
             self._write(i, where, column)
-            if failed is not None and i in failed:
-                self.null[i, where] = np.where(failed[i], FAILURE, self.null[i, where])
-        for key, column in kept.items():
+            if failed_masks is not None and i in failed_masks:
+                self.null[i, where] = np.where(failed_masks[i], FAILURE, self.null[i, where])
+        for key, column in kept_values.items():
             self.columns[key].append(column)
         self.n = end
         return base
 
-    def trim(self, used: Array) -> Array:
-        """Keeps only the events where `used` (bool[n]) is set; returns their new numbers."""
-        keep = np.flatnonzero(used[FIRST:]) + FIRST
+    def trim(self, is_used: Array) -> Array:
+        """Keeps only the events where `is_used` (bool[n]) is set; returns their new numbers."""
+        keep = np.flatnonzero(is_used[FIRST:]) + FIRST
         new = np.zeros(self.n, np.int64)
         new[:FIRST] = np.arange(FIRST)
         new[keep] = np.arange(FIRST, FIRST + len(keep))
@@ -194,8 +198,8 @@ class PatternLog:
                 index = self.row[both[mine]]
                 for key in [k for k in self.columns if k[0] == s]:  # matches may still look at the old columns
                     self.columns[key] = self.columns[key].kept(index)
-                self.stored[s] = 1 + len(index)
-                row[mine] = np.arange(1, self.stored[s])
+                self.row_counts[s] = 1 + len(index)
+                row[mine] = np.arange(1, self.row_counts[s])
             self.row, self.stream = row, stream
         self.times = self.times[both]
         self.words, self.null = np.take(self.words, both, 1), np.take(self.null, both, 1)
@@ -211,17 +215,18 @@ class PatternLog:
             return Tracked.of(self._known(what, array.itemsize), 0, array[:n])
 
         words: list[Any] = [track_array(("words", i), self.words[i]) for i in range(self.width)]
-        for i, d in enumerate(self.derived):
+        for i, d in enumerate(self.derived_columns):
             if d.expr.type is Type.STRING:
                 words[i] = Column(Type.STRING, words[i])
-        kept = [
+        kept_columns = [
             c.save_state(self._known((key, 0), c.itemsize), self._known((key, 1), 1))
             for key, c in sorted(self.columns.items())
         ]
         several = None if self.row is None else [track_array("row", self.row), track_array("stream", self.stream)]
         return {
-            "times": track_array("times", self.times), "several": several, "words": words, "kept": kept,
-            "null": [track_array(("null", i), self.null[i]) for i in range(self.width)], "stored": list(self.stored),
+            "times": track_array("times", self.times), "several": several, "words": words, "kept": kept_columns,
+            "null": [track_array(("null", i), self.null[i]) for i in range(self.width)],
+            "stored": list(self.row_counts),
         }  # fmt: skip
 
     def load_saved(self, state: dict[str, Any]) -> None:
@@ -231,7 +236,7 @@ class PatternLog:
         if state["several"] is not None:
             self.row, self.stream = state["several"]
         self.words = np.stack([w.values if isinstance(w, Column) else w for w in state["words"]]).astype(np.int64)
-        self.null, self.stored = np.stack(state["null"]), list(state["stored"])
+        self.null, self.row_counts = np.stack(state["null"]), list(state["stored"])
         for (_, c), s in zip(sorted(self.columns.items()), state["kept"], strict=True):
             c.load(s)
 
@@ -239,25 +244,33 @@ class PatternLog:
         """All events as plain data; words as columns of their types, since codes of strings are the node's."""
         live = slice(FIRST, self.n)
         stream = np.zeros(self.n - FIRST, np.int64) if self.row is None else self.stream[live].astype(np.int64)
-        derived, failed = [], []
-        for i, d in enumerate(self.derived):
+        derived_values, failed_rows = [], []
+        for i, d in enumerate(self.derived_columns):
             mine = np.flatnonzero(stream == d.stream) + FIRST
-            failed.append(np.flatnonzero(self.null[i, mine] == FAILURE))
+            failed_rows.append(np.flatnonzero(self.null[i, mine] == FAILURE))
             source = self.words[i].view(np.float64) if d.real else self.words[i]
             null = self.null[i, mine].astype(np.bool_)
-            derived.append(Column(d.expr.type, source[mine].astype(DTYPES[d.expr.type]), null if null.any() else None))
-        kept = [c.take(np.arange(c.before, c.n)) for _, c in sorted(self.columns.items())]
-        return {"times": self.times[live].copy(), "stream": stream, "derived": derived, "failed": failed, "kept": kept}
+            derived_values.append(
+                Column(d.expr.type, source[mine].astype(DTYPES[d.expr.type]), null if null.any() else None)
+            )
+        kept_columns = [c.take(np.arange(c.before, c.n)) for _, c in sorted(self.columns.items())]
+        return {
+            "times": self.times[live].copy(),
+            "stream": stream,
+            "derived": derived_values,
+            "failed": failed_rows,
+            "kept": kept_columns,
+        }
 
     def load(self, state: dict[str, Any]) -> None:
         """Restores what `state` returned."""
         self.clear()
         stream = state["stream"]
         places = [np.flatnonzero(stream == s) for s in range(self._streams)]
-        failed = {i: np.isin(np.arange(len(d)), state["failed"][i]) for i, d in enumerate(state["derived"])}
+        failed_masks = {i: np.isin(np.arange(len(d)), state["failed"][i]) for i, d in enumerate(state["derived"])}
         self.append(
             state["times"], stream, places, [len(p) for p in places], dict(enumerate(state["derived"])),
-            dict(zip(sorted(self.columns), state["kept"], strict=True)), failed,
+            dict(zip(sorted(self.columns), state["kept"], strict=True)), failed_masks,
         )  # fmt: skip
 
     @property
@@ -267,8 +280,8 @@ class PatternLog:
         return self.n * per + sum(c.bytes for c in self.columns.values())
 
 
-def _longer(array: Array, used: int, n: int) -> Array:
-    """`array` with `n` places along its last axis, of which the first `used` are kept and the others hold anything."""
+def _longer(array: Array, count: int, n: int) -> Array:
+    """`array` with `n` places along its last axis, of which the first `count` are kept and the others hold anything."""
     out = np.empty((*array.shape[:-1], n), array.dtype)
-    out[..., :used] = array[..., :used]
+    out[..., :count] = array[..., :count]
     return out

@@ -20,7 +20,7 @@ def free_cell(m: Machine, c: int) -> None:
 @compiled
 def append_new(m: Machine, lp: int, p: int, e: int) -> None:
     """Adds a partial to a processor's `newAndEveryStateEventList`."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells, partials = m.cells, m.partials
     c = m.free_cell
     m.free_cell = cells[c].next
@@ -30,14 +30,14 @@ def append_new(m: Machine, lp: int, p: int, e: int) -> None:
     fresh = m.quiet_cells[c]
     fresh.next = 0
     fresh.bucket = -1
-    tail = own.new_tail
+    tail = state_lists.new_tail
     fresh.previous = tail
     if tail == 0:
-        own.new = c
+        state_lists.new = c
     else:
         cells[tail].next = c
-    own.new_tail = c
-    own.new_count += 1
+    state_lists.new_tail = c
+    state_lists.new_count += 1
     if m.states[p].steady:
         widen(m, lp, e)
 
@@ -45,48 +45,48 @@ def append_new(m: Machine, lp: int, p: int, e: int) -> None:
 @called
 def widen(m: Machine, lp: int, e: int) -> None:
     """Keeps, for a new list, the times between which no entry of it expires."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     times, starts = m.event_times, m.start_states
     for i in range(m.start_count):
         g = first_event(m, e, starts[i])
         if g != 0:
             t = times[g]
-            if t - m.within > own.low:
-                own.low = t - m.within
-            if t + m.within < own.high:
-                own.high = t + m.within
-            if t < own.last_start or m.start_count > 1:
-                own.rising = False
-            own.last_start = t
+            if t - m.within > state_lists.low:
+                state_lists.low = t - m.within
+            if t + m.within < state_lists.high:
+                state_lists.high = t + m.within
+            if t < state_lists.last_start or m.start_count > 1:
+                state_lists.rising = False
+            state_lists.last_start = t
         else:
-            own.rising = False
+            state_lists.rising = False
 
 
 @called
 def reset_times(m: Machine, lp: int) -> None:
     """Set the times of an empty new list."""
-    own = m.lists[lp]
-    own.low = -FAR
-    own.high = FAR
-    own.last_start = -FAR
-    own.rising = True
+    state_lists = m.lists[lp]
+    state_lists.low = -FAR
+    state_lists.high = FAR
+    state_lists.last_start = -FAR
+    state_lists.rising = True
 
 
 @called
 def remove_new(m: Machine, lp: int, c: int) -> None:
     """Takes a cell out of a new list."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells = m.cells
     before, after = cells[c].previous, cells[c].next
     if before == 0:
-        own.new = after
+        state_lists.new = after
     else:
         cells[before].next = after
     if after == 0:
-        own.new_tail = before
+        state_lists.new_tail = before
     else:
         cells[after].previous = before
-    own.new_count -= 1
+    state_lists.new_count -= 1
     e = cells[c].partial
     free_cell(m, c)
     drop_partial(m, e)
@@ -94,27 +94,27 @@ def remove_new(m: Machine, lp: int, c: int) -> None:
 
 @called
 def clear_new(m: Machine, lp: int) -> None:
-    own = m.lists[lp]
-    while own.new != 0:
-        remove_new(m, lp, own.new)
+    state_lists = m.lists[lp]
+    while state_lists.new != 0:
+        remove_new(m, lp, state_lists.new)
     reset_times(m, lp)
 
 
 @compiled
 def take_pending(m: Machine, lp: int, c: int) -> None:
     """Takes a cell out of a pending list."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells = m.cells
     before, after = cells[c].previous, cells[c].next
     if before == 0:
-        own.pending = after
+        state_lists.pending = after
     else:
         cells[before].next = after
     if after == 0:
-        own.pending_tail = before
+        state_lists.pending_tail = before
     else:
         cells[after].previous = before
-    own.pending_count -= 1
+    state_lists.pending_count -= 1
     if cells[c].bucket >= 0:
         m.leave_index(c)
     e = cells[c].partial
@@ -142,17 +142,17 @@ def remove_from(m: Machine, lp: int, e: int) -> None:
 
 @compiled
 def clear_pending(m: Machine, lp: int) -> None:
-    own = m.lists[lp]
-    while own.pending != 0:
-        take_pending(m, lp, own.pending)
+    state_lists = m.lists[lp]
+    while state_lists.pending != 0:
+        take_pending(m, lp, state_lists.pending)
 
 
 @called
 def sort_new(m: Machine, lp: int) -> None:
     """Sorts a new list by the partials' times, -1 last, stably (`eventTimeComparator`)."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells, partials = m.cells, m.partials
-    c = cells[own.new].next
+    c = cells[state_lists.new].next
     while c != 0:
         after = cells[c].next
         t = partials[cells[c].partial].time
@@ -170,12 +170,12 @@ def sort_new(m: Machine, lp: int) -> None:
             before = cells[c].previous
             cells[before].next = after
             if after == 0:
-                own.new_tail = before
+                state_lists.new_tail = before
             else:
                 cells[after].previous = before
             if back == 0:
-                front = own.new
-                own.new = c
+                front = state_lists.new
+                state_lists.new = c
             else:
                 front = cells[back].next
                 cells[back].next = c
@@ -188,11 +188,11 @@ def sort_new(m: Machine, lp: int) -> None:
 @called
 def move_new(m: Machine, lp: int, p: int) -> None:
     """`updateState`: the new list goes to the end of the pending list."""
-    own = m.lists[lp]
-    head = own.new
+    state_lists = m.lists[lp]
+    head = state_lists.new
     if head == 0:
         return
-    if own.new_count > 1:
+    if state_lists.new_count > 1:
         sort_new(m, lp)
     splice_new(m, lp, p)
 
@@ -200,20 +200,20 @@ def move_new(m: Machine, lp: int, p: int) -> None:
 @compiled
 def splice_new(m: Machine, lp: int, p: int) -> None:
     """Appends the new list, unchanged, to the end of the pending list."""
-    own, state = m.lists[lp], m.states[p]
+    state_lists, state = m.lists[lp], m.states[p]
     cells = m.cells
-    head = own.new
-    tail = own.pending_tail
+    head = state_lists.new
+    tail = state_lists.pending_tail
     if tail == 0:
-        own.pending = head
+        state_lists.pending = head
     else:
         cells[tail].next = head
         cells[head].previous = tail
-    own.pending_tail = own.new_tail
-    own.pending_count += own.new_count
-    own.new = 0
-    own.new_tail = 0
-    own.new_count = 0
+    state_lists.pending_tail = state_lists.new_tail
+    state_lists.pending_count += state_lists.new_count
+    state_lists.new = 0
+    state_lists.new_tail = 0
+    state_lists.new_count = 0
     if state.steady:
         reset_times(m, lp)
     if state.keys >= 0:
@@ -229,29 +229,29 @@ def splice_new(m: Machine, lp: int, p: int) -> None:
 @unit
 def notify_at(m: Machine, lp: int, p: int, time: int) -> int:
     """`Scheduler.notifyAt`: appends a time to the queue of this processor and instance."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     times, states = m.times, m.states
     c = m.free_time
     m.free_time = times[c].next
     m.times_left -= 1
     times[c].time = time
     times[c].next = 0
-    if own.queue == 0:
-        own.queue = c
-        own.queue_tail = c
+    if state_lists.queue == 0:
+        state_lists.queue = c
+        state_lists.queue_tail = c
         timer = states[p].timer
-        if own.turn == 0:
+        if state_lists.turn == 0:
             scheduler = m.schedulers[timer * m.scheduler_words]
             if scheduler.instances > scheduler.buckets * 3 // 4:
                 scheduler.buckets *= 2
             scheduler.instances += 1
             scheduler.turns += 1
-            own.turn = scheduler.turns
+            state_lists.turn = scheduler.turns
         if m.draining != lp + 1:
             push_heap(m, timer, time, lp // m.state_count)
     else:
-        times[own.queue_tail].next = c
-        own.queue_tail = c
+        times[state_lists.queue_tail].next = c
+        state_lists.queue_tail = c
     return 0
 
 

@@ -102,18 +102,18 @@ class StateLists:
     new_count: int
     reset: bool
     born: bool
-    changed: bool
+    has_changed: bool
     success: bool
-    copied: bool
+    has_copy: bool
     least_bound: float
     low: int
     high: int
     rising: bool
     last_start: int
-    initialized: bool
-    started: bool
+    is_initialized: bool
+    has_started: bool
     active: bool
-    scheduled: int
+    scheduled_time: int
     queue: int
     queue_tail: int
     turn: int
@@ -126,8 +126,8 @@ class Partial:
 
     time: int
     references: int
-    expired: bool
-    given: int
+    is_expired: bool
+    selection_mark: int
     events: Words
 
 
@@ -140,8 +140,8 @@ class Cell:
     partial: int
     next: int
     previous: int
-    up: int
-    down: int
+    previous_in_bucket: int
+    next_in_bucket: int
     owner: int
     bucket: int
     verdict: int
@@ -352,13 +352,13 @@ class Machine(Protocol):
     times: Annotated[Pool[ScheduledTime], WRITTEN]
     free_time: Register
     times_left: Register
-    returned: Memory
+    has_returned: Memory
     """Per state, whether it has emitted a match (`isEventReturned`)."""
 
     # The index.
     buckets: Annotated[Pool[Bucket], WRITTEN]
     bucket_count: int
-    indexed: Register
+    indexed_count: Register
     by_index: Flag
 
     # The event log: words, column after column of `log_capacity` each, and which are null (or `FAILURE`).
@@ -380,12 +380,12 @@ class Machine(Protocol):
     stage: Register
     ordinal: Register
     cell: Register
-    judged: Flag
-    failed: Flag
-    needed: Register
+    has_verdicts: Flag
+    has_failed: Flag
+    room_needed: Register
 
     # Partials that are given to the selector, and the matches that they become.
-    selected: Memory
+    selection: Memory
     selected_count: Register
     selected_capacity: int
     matches: Annotated[MatchColumns, WRITTEN, Columns("match_capacity")]
@@ -395,10 +395,10 @@ class Machine(Protocol):
     match_events: Memory
     match_event_count: Register
     match_event_capacity: int
-    emitted: Register
-    unsettled: Register
+    emitted_count: Register
+    unsettled_count: Register
     first_match: Register
-    marked: Register
+    marked_from: Register
     late: Register
 
     # Timers and the clock.
@@ -412,7 +412,7 @@ class Machine(Protocol):
     due_done: Register
     next_due: Register
     clock_times: Words
-    clock_moved: Octets
+    clock_may_fire: Octets
     first_step: int
     step: Register
     step_end: int
@@ -420,14 +420,14 @@ class Machine(Protocol):
     now: Register
     draining: Register
     limit: Register
-    clocked: Flag
+    is_clock_current: Flag
 
     # A filter's values, and which of them are null.
     stack: Memory
     stack_reals: Annotated[Reals, Same("stack")]
     stack_nulls: Annotated[Octets, WRITTEN]
 
-    def process_rows(self, whole: int, origin: int) -> int: ...
+    def process_rows(self, is_unpartitioned: int, origin: int) -> int: ...
     def begin_instance(self, l0: int, now: int) -> int: ...
     def process(self, l0: int, p: int, g: int, plain: int, c: int) -> int: ...
     def interpret_filter(self, p: int, e: int, g: int, cell: int, q: int) -> int: ...

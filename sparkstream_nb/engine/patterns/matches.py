@@ -45,12 +45,13 @@ class Partials:
         """The kept column of an attribute."""
         return attribute_key(self.layout, self.layout.slots[slot], attr)
 
-    def numbers(self, ref: Ref | EventRef, own: int = -1) -> Array:
-        """Log numbers of the event that a reference names, per partial. `own`: the slot of the filter that contains it.
+    def numbers(self, ref: Ref | EventRef, filter_slot: int = -1) -> Array:
+        """Log numbers of the event that a reference names, per partial. `filter_slot`: the slot of the filter that
+        contains it.
         """
         p = self.layout.slots[ref.slot]
         first, index = self.first[p], ref.index
-        back = int(own == ref.slot)
+        back = int(filter_slot == ref.slot)
         if not self.layout.processors[p].is_counted:
             absent = index is not None and (index.offset > 0 or (index.from_last and back))
             return np.zeros(len(first), np.int64) if absent else first
@@ -69,16 +70,16 @@ class Partials:
     def _rows(self, numbers: Array) -> Array:
         return numbers if self.row is None else self.row[numbers]
 
-    def resolve(self, ref: Ref | EventRef, own: int = -1) -> Column:
-        """The column that a reference of a select (or, with `own`, of a filter) names."""
+    def resolve(self, ref: Ref | EventRef, filter_slot: int = -1) -> Column:
+        """The column that a reference of a select (or, with `filter_slot`, of a filter) names."""
         if isinstance(ref, EventRef):
-            numbers = self.numbers(ref, own)
+            numbers = self.numbers(ref, filter_slot)
             return Column(Type.BOOL, np.zeros(len(numbers), np.bool_), numbers == NO_EVENT)
         p = self.layout.slots[ref.slot]
         column = self.columns[self.key(ref.slot, ref.attr)]
-        if own < 0 and ref.index is None and self.layout.processors[p].is_counted:
+        if filter_slot < 0 and ref.index is None and self.layout.processors[p].is_counted:
             return self._lists(column, p)
-        numbers = self.numbers(ref, own)
+        numbers = self.numbers(ref, filter_slot)
         out: Column = column.take(self._rows(numbers))
         return out
 
@@ -96,9 +97,9 @@ class Partials:
             out[i] = values[end - n : end]
         return Column(Type.OBJECT, out)
 
-    def event_time(self, ref: EventRef, own: int = -1) -> Column:
+    def event_time(self, ref: EventRef, filter_slot: int = -1) -> Column:
         """Timestamps (LONG, ms) of a whole event, null if it is absent."""
-        numbers = self.numbers(ref, own)
+        numbers = self.numbers(ref, filter_slot)
         null = numbers <= EMPTY_EVENT
         return Column(Type.LONG, np.where(null, 0, self.times[numbers]), null if null.any() else None)
 
@@ -120,8 +121,8 @@ class Matches:
 
     `kind` is EXPIRED for a match of a partial that had expired before in another state: Siddhi marks it and still
     continues with it. `group` int64[n] numbers the output chunks after the select: the matches that one event makes in
-    one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match is a chunk. `sent` is
-    None if nothing changed before they were sent.
+    one state of a stream that several states read (`MultiProcessStreamReceiver`); else each match is a chunk.
+    `sent_matches` is None if nothing changed before they were sent.
     """
 
     ts: Array
@@ -131,7 +132,7 @@ class Matches:
     instance: Array | None
     group: Array
     slots: Partials
-    sent: SentMatches | None
+    sent_matches: SentMatches | None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -154,15 +155,15 @@ class Matches:
             return rows
         match: Array | slice = slice(None) if len(rows) == len(self) else rows.chunk - self.chunk[0]
         group = self.group[match]
-        if self.sent is None:
+        if self.sent_matches is None:
             rows.chunk = group
             return rows
         match = np.arange(len(self))[match]
-        partial = self.sent.last[match]
+        partial = self.sent_matches.last[match]
         place = np.full(len(self), -1)
         place[match] = np.arange(len(match))
         values = place[partial]  # the final values of a partial are known if it passed the select then
-        rows.ts, rows.kind = self.sent.ts[match], self.sent.kind[match]
+        rows.ts, rows.kind = self.sent_matches.ts[match], self.sent_matches.kind[match]
         rows = rows.with_columns([c.take(np.where(values < 0, np.arange(len(match)), values)) for c in rows.columns])
         if (partial[1:] <= partial[:-1]).any():
             order, group = _link_matches(partial, group, rows.order_key)

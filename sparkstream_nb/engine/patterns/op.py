@@ -74,21 +74,21 @@ class StateOp(DeclaredState):
         self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
         # Attributes that a stream function appends are null in a pattern, as they are in Siddhi.
-        self._appended = [
+        self._appended_types = [
             [t for step in x.state.input.steps if isinstance(step, FunctionStep) for t in step.appends.types]
             for x in ps
         ]
-        self._derived = [compile_expr(d.expr, context) for d in filters.derived]
+        self._evaluators = [compile_expr(d.expr, context) for d in filters.derived_columns]
         self._reason = "a filter of the pattern failed"
-        asked = [*(i.expr for i in select.items), *select.group_by, *select.unselected]
-        asked += [e for x in filters.slow for e in x]
+        exprs = [*(i.expr for i in select.items), *select.group_by, *select.unselected]
+        exprs += [e for x in filters.slow for e in x]
         if select.having is not None:
-            asked.append(select.having)
-        kept = self._kept(e for x in asked for e in walk(x))
-        self.log = PatternLog(len(self.inputs), filters.derived, self._special(), kept)
+            exprs.append(select.having)
+        kept_types = self._kept(e for x in exprs for e in walk(x))
+        self.log = PatternLog(len(self.inputs), filters.derived_columns, self._special(), kept_types)
         self.pools = Pools(self.layout, filters, self.log)
         expressions = filters.all_expressions
-        self._clocked = any(isinstance(x, Call | ScriptCall | InTable) for d in expressions for x in walk(d))
+        self._reads_clock = any(isinstance(x, Call | ScriptCall | InTable) for d in expressions for x in walk(d))
         self._trim_at = TRIM_FROM
         self._rate = self._events_rate = 0.125  # matches, and events of counted states, a row to make room for
 
@@ -118,7 +118,7 @@ class StateOp(DeclaredState):
             return Column.all_null(Type.LONG, n)
 
         env = Env(n, self.services.strings, zeros, zeros, resolve, event_time=event_time)
-        return [evaluate(env) for evaluate in self._derived]
+        return [evaluate(env) for evaluate in self._evaluators]
 
     # ------------------------------------------------------------------------------------------------------- running
 
@@ -127,44 +127,45 @@ class StateOp(DeclaredState):
         of the clock's steps, and returns the matches. A partition instance begins with its first row here."""
         by_stream = {s: r for s, r in inputs if len(r)}
         rows = [by_stream.get(s) for s in self.inputs]
-        merged = _Merged(rows, [self.inputs.index(s) for s in self.tie])
+        merged_rows = _Merged(rows, [self.inputs.index(s) for s in self.tie])
         if self._whole is None:
             self._whole = not self.services.partitioned
         pools, x = self.pools, self.pools.machine
-        pools.need_instances(max(merged.instances, self.services.instances))
+        pools.need_instances(max(merged_rows.instances, self.services.instances))
         if self.schedulers:
             pools.hashes(self.services.hashes())
         x.is_partitioned = self.services.partitioned
         if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
-            fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged.instance)
+            fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged_rows.instance)
             pools.begin(fresh, self.services.born())
             self._begun = self.services.instances
-        if merged.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
+        if merged_rows.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
             return self._matches(np.empty((x.match_columns, 0), np.int64), np.empty(0, np.int64))
-        masks = self._append(rows, merged, clock)
-        out = np.empty((x.match_columns, 64 + int(merged.n * self._rate)), np.int64)
-        events = np.empty(64 + int(merged.n * self._events_rate) if x.counted_states else 1, np.int64)
+        masks = self._append(rows, merged_rows, clock)
+        out = np.empty((x.match_columns, 64 + int(merged_rows.n * self._rate)), np.int64)
+        events = np.empty(64 + int(merged_rows.n * self._events_rate) if x.counted_states else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
-        moved = np.ascontiguousarray(clock.moved).astype(np.uint8)
+        may_fire = np.ascontiguousarray(clock.moved).astype(np.uint8)
         for name, array in (
-            ("row_streams", merged.stream), ("row_instances", merged.instance), ("row_order_keys", merged.order_key),
-            ("row_masks", masks), ("clock_times", times), ("clock_moved", moved), ("row_continues", merged.more),
-            ("matches", out), ("match_events", events),
+            ("row_streams", merged_rows.stream), ("row_instances", merged_rows.instance),
+            ("row_order_keys", merged_rows.order_key), ("row_masks", masks), ("clock_times", times),
+            ("clock_may_fire", may_fire), ("row_continues", merged_rows.more), ("matches", out),
+            ("match_events", events),
         ):  # fmt: skip
             pools.hold(name, array)
         x.match_capacity, x.match_event_capacity, x.match_count, x.match_event_count = out.shape[1], len(events), 0, 0
-        x.row, x.row_count, x.log_base = 0, merged.n, merged.base
+        x.row, x.row_count, x.log_base = 0, merged_rows.n, merged_rows.base
         x.first_step, x.step, x.step_end = clock.base, clock.base + clock.first, clock.base + clock.last
-        x.timer = x.marked = x.late = 0
-        x.clocked = False
-        self._loop(rows, merged, clock)
+        x.timer = x.marked_from = x.late = 0
+        x.is_clock_current = False
+        self._loop(rows, merged_rows, clock)
         out = pools.array("matches")[:, : x.match_count]
         events = pools.array("match_events")[: x.match_event_count]
         matches = self._matches(out, events)
-        if merged.n:
-            self._rate = max(1.25 * len(matches) / merged.n, self._rate / 2)
-            self._events_rate = max(1.25 * len(events) / merged.n, self._events_rate / 2)
+        if merged_rows.n:
+            self._rate = max(1.25 * len(matches) / merged_rows.n, self._rate / 2)
+            self._events_rate = max(1.25 * len(events) / merged_rows.n, self._events_rate / 2)
         if self.log.n > self._trim_at:
             pools.trim()
             self._trim_at = max(TRIM_FROM, 2 * self.log.n)
@@ -180,7 +181,7 @@ class StateOp(DeclaredState):
             due.append(int(self.services.born()[self._begun :].min()))
         return min(due, default=None)
 
-    def _loop(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
+    def _loop(self, rows: Sequence[Rows | None], merged_rows: _Merged, clock: Clock) -> None:
         """Run the compiled loop to its end, serving each request that it returns with."""
         pools, x = self.pools, self.pools.machine
         address, n = pools.header.ctypes.data, len(self.layout.processors)
@@ -192,7 +193,7 @@ class StateOp(DeclaredState):
             if status == NEED_ROOM:
                 pools.reserve_records((4 * n + 8) * (FREE_TRIES * n + 1))
             elif status == NEED_MUCH:
-                pools.reserve_records(x.needed)
+                pools.reserve_records(x.room_needed)
             elif status == NEED_ROWS:
                 out = pools.array("matches")
                 more = np.empty((len(out), 2 * out.shape[1]), np.int64)
@@ -201,31 +202,31 @@ class StateOp(DeclaredState):
                 x.match_capacity = more.shape[1]
             elif status == NEED_EVENTS:
                 events = pools.array("match_events")
-                longer = np.empty(2 * len(events) + x.needed, np.int64)
+                longer = np.empty(2 * len(events) + x.room_needed, np.int64)
                 longer[: len(events)] = events
                 pools.hold("match_events", longer)
                 x.match_event_capacity = len(longer)
             elif status == NEED_REPORT:
-                self._report(rows, merged, clock)
+                self._report(rows, merged_rows, clock)
             else:
-                self._judge(merged, clock)
-                x.judged = True
+                self._judge(merged_rows, clock)
+                x.has_verdicts = True
 
-    def _append(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> Array:
+    def _append(self, rows: Sequence[Rows | None], merged_rows: _Merged, clock: Clock) -> Array:
         """Puts the rows into the log; returns which rows pass the filters that need no other event.
         uint8[rows, processors]."""
-        derived: dict[int, Column] = {}
-        failed: dict[int, Mask] = {}
-        kept: dict[Key, Column] = {}
+        derived_values: dict[int, Column] = {}
+        failed_masks: dict[int, Mask] = {}
+        kept_values: dict[Key, Column] = {}
         ps = self.layout.processors
-        masks = np.ones((merged.n, len(ps)), np.uint8)
+        masks = np.ones((merged_rows.n, len(ps)), np.uint8)
         for s, r in enumerate(rows):
             if r is None:
                 continue
-            now = clock.at(r.order_key) if self._clocked else r.ts
-            place = merged.places[s]
+            now = clock.at(r.order_key) if self._reads_clock else r.ts
+            place = merged_rows.places[s]
             for p in self.layout.receivers[s]:
-                columns = [*r.columns, *(Column.all_null(t, len(r)) for t in self._appended[p])]
+                columns = [*r.columns, *(Column.all_null(t, len(r)) for t in self._appended_types[p])]
                 env = self._row_env(r, now, columns)
                 if self._current[p]:
                     mask = _passing_rows(self._current[p], env)
@@ -235,17 +236,23 @@ class StateOp(DeclaredState):
                         masks[:, p] = mask
                     else:
                         masks[place, p] = mask
-                for i, d in enumerate(self.log.derived):
-                    if d.stream == s and (d.processor == p or (d.processor < 0 and i not in derived)):
+                for i, d in enumerate(self.log.derived_columns):
+                    if d.stream == s and (d.processor == p or (d.processor < 0 and i not in derived_values)):
                         env = self._row_env(r, now, columns)
-                        derived[i] = self._derived[i](env)
+                        derived_values[i] = self._evaluators[i](env)
                         if env.failed is not None:
-                            failed[i], self._reason = env.failed, env.reasons[-1][1]
+                            failed_masks[i], self._reason = env.failed, env.reasons[-1][1]
                 for key in self.log.columns:
-                    if key[0] == s and (key[1] == p or (key[1] < 0 and key not in kept)):
-                        kept[key] = columns[key[2]]
-        merged.base = self.log.append(
-            merged.ts, merged.stream, merged.places, [0 if r is None else len(r) for r in rows], derived, kept, failed
+                    if key[0] == s and (key[1] == p or (key[1] < 0 and key not in kept_values)):
+                        kept_values[key] = columns[key[2]]
+        merged_rows.base = self.log.append(
+            merged_rows.ts,
+            merged_rows.stream,
+            merged_rows.places,
+            [0 if r is None else len(r) for r in rows],
+            derived_values,
+            kept_values,
+            failed_masks,
         )
         self.pools.bind_log()
         return masks
@@ -264,11 +271,11 @@ class StateOp(DeclaredState):
             tables=self.services.in_table, event_time=event_time,
         )  # fmt: skip
 
-    def _report(self, rows: Sequence[Rows | None], merged: _Merged, clock: Clock) -> None:
+    def _report(self, rows: Sequence[Rows | None], merged_rows: _Merged, clock: Clock) -> None:
         """The event at hand failed in a filter: it goes where the errors of its stream go."""
         i = self.pools.machine.row
-        stream = int(merged.stream[i])
-        place, r = merged.places[stream], rows[stream]
+        stream = int(merged_rows.stream[i])
+        place, r = merged_rows.places[stream], rows[stream]
         assert r is not None
         one = np.array([i if place is None else int(np.searchsorted(place, i))])
         columns = [c.take(one) for c in r.columns]
@@ -276,23 +283,23 @@ class StateOp(DeclaredState):
         env.fail(np.ones(1, np.bool_), self._reason)
         self.services.route_failed(self.query, self.inputs[stream], env, columns, r.order_key[one])
 
-    def _judge(self, merged: _Merged, clock: Clock) -> None:
+    def _judge(self, merged_rows: _Merged, clock: Clock) -> None:
         """Evaluate filters that only Python can, for one event and all partials that it may meet, and leave the
         verdicts in their list entries.
         """
         pools, x = self.pools, self.pools.machine
         i = x.row
-        stream = int(merged.stream[i])
+        stream = int(merged_rows.stream[i])
         receivers = self.layout.receivers[stream]
         p = receivers[len(receivers) - 1 - x.ordinal]
-        instance, n = int(merged.instance[i]), len(self.layout.processors)
+        instance, n = int(merged_rows.instance[i]), len(self.layout.processors)
         lists = pools.array("lists").view(dtype_of(StateLists))
         cells = np.empty(int(lists["pending_count"][instance * n + p]), np.int64)
         cells = cells[: candidates(pools.header.ctypes.data, p, cells)]
         if len(cells) == 0:
             return
         entries, partials, links = pools.array("cells"), pools.array("partials"), pools.array("links")
-        g = merged.base + i
+        g = merged_rows.base + i
         places = entries[cells + Cell.partial]
         slots = partials[places[:, None] + EVENTS + np.arange(n)]
         first, count, events = slots.copy(), (slots != 0).astype(np.int64), np.empty(0, np.int64)
@@ -310,11 +317,12 @@ class StateOp(DeclaredState):
                     first[k, q], count[k, q] = len(events) + start, len(chains) - start
                 events = np.concatenate([events, np.array(chains, np.int64)])
         view = Partials.over(self.layout, self.services.strings, self.log, first.T, count.T, events)
-        own = self.layout.processors[p].state.slot
+        filter_slot = self.layout.processors[p].state.slot
         env = Env(
             len(cells), self.services.strings, partials[places + Partial.time],
-            np.full(len(cells), clock.at(merged.order_key[i : i + 1])[0]), lambda ref: view.resolve(ref, own),
-            tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, own),
+            np.full(len(cells), clock.at(merged_rows.order_key[i : i + 1])[0]),
+            lambda ref: view.resolve(ref, filter_slot),
+            tables=self.services.in_table, event_time=lambda ref: view.event_time(ref, filter_slot),
         )  # fmt: skip
         entries[cells + Cell.verdict] = _passing_rows(self._slow[p], env)
         pools.touch("cells", cells + Cell.verdict)
@@ -331,17 +339,17 @@ class StateOp(DeclaredState):
         group = columns.group + self._chunks
         self._chunks += out.shape[1]
         instance = None if self._whole else columns.instance.astype(np.int32)
-        if x.marked:
-            columns.kind[: x.marked - 1] = 0
-        kind = columns.kind.astype(np.int8) if x.marked else None
-        sent = None
+        if x.marked_from:
+            columns.kind[: x.marked_from - 1] = 0
+        kind = columns.kind.astype(np.int8) if x.marked_from else None
+        sent_matches = None
         if x.late:
             early = x.late - 1
             columns.partial[:early] = np.arange(early)
             columns.sent_time[:early] = columns.time[:early]
             columns.sent_kind[:early] = 0 if kind is None else kind[:early]
-            sent = SentMatches(columns.sent_time, columns.sent_kind.astype(np.int8), columns.partial)
-        return Matches(columns.time, columns.order_key, chunk, kind, instance, group, slots, sent)
+            sent_matches = SentMatches(columns.sent_time, columns.sent_kind.astype(np.int8), columns.partial)
+        return Matches(columns.time, columns.order_key, chunk, kind, instance, group, slots, sent_matches)
 
     # --------------------------------------------------------------------------------------------------------- state
 

@@ -35,8 +35,8 @@ def new_partial(m: Machine) -> int:
     partial.time = -1
     fresh = m.quiet_partials[e]
     fresh.references = 0
-    fresh.expired = False
-    fresh.given = 0
+    fresh.is_expired = False
+    fresh.selection_mark = 0
     events = fresh.events
     for k in range(EVENTS):  # a record is a multiple of these words
         events[k] = 0

@@ -13,7 +13,7 @@ from .process import NONE_LEFT, start_again
 from .processors import has_room, has_room_for_event, init, is_blank_start, keep_blank_start
 
 DONE, NEED_ROOM, NEED_MUCH, NEED_ROWS, NEED_EVENTS, NEED_VERDICTS, NEED_CLOCK, NEED_REPORT = range(8)
-"""Return codes of `run`: finished; or it needs memory for partials, for `Machine.needed` of them, for matches, for
+"""Return codes of `run`: finished; or it needs memory for partials, for `Machine.room_needed` of them, for matches, for
 their events; or verdicts on the cells of a list by a filter that only Python can evaluate; or timers up to
 `Machine.limit` (`timed.run_timed`); or a report of the event at `Machine.row`, which failed in a filter. After any but
 the first, call it again.
@@ -43,11 +43,11 @@ def begin_instance(m: Machine, l0: int, now: int) -> int:
 @compiled
 def _runs_out(m: Machine, lp: int, p: int, t: int) -> bool:
     """True if partials of a state may have expired by time `t`."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells = m.cells
-    if own.pending != 0 and is_expired(m, cells[own.pending].partial, t):
+    if state_lists.pending != 0 and is_expired(m, cells[state_lists.pending].partial, t):
         return True
-    return own.new != 0 and (not m.states[p].steady or t < own.low or own.high < t)
+    return state_lists.new != 0 and (not m.states[p].steady or t < state_lists.low or state_lists.high < t)
 
 
 @compiled
@@ -60,7 +60,7 @@ def _is_partner_new(m: Machine, l0: int, p: int) -> bool:
 @compiled
 def _is_idle(m: Machine, l0: int, stream: int, i: int, t: int) -> bool:
     """True if row `i` leaves everything as it is: most events of a pattern that waits for few."""
-    lists, states, returned, mask = m.lists, m.states, m.returned, i * m.state_count
+    lists, states, has_returned, mask = m.lists, m.states, m.has_returned, i * m.state_count
     if m.is_sequence:
         partials, cells = m.partials, m.cells
         for p in range(m.state_count):
@@ -70,8 +70,8 @@ def _is_idle(m: Machine, l0: int, stream: int, i: int, t: int) -> bool:
                     return False
             elif (
                 (states[p].stream == stream and m.row_masks[mask + p] != 0)
-                or lists[lp].copied
-                or returned[states[p].returns] != 0
+                or lists[lp].has_copy
+                or has_returned[states[p].returns] != 0
                 or not is_blank_start(m, l0, p)
                 or partials[cells[lists[lp].pending].partial].time != -1
             ):
@@ -85,10 +85,10 @@ def _is_idle(m: Machine, l0: int, stream: int, i: int, t: int) -> bool:
         if lists[lp].new != 0 or lists[lp].reset or _is_partner_new(m, l0, p):
             return False
         if lists[lp].pending != 0:
-            passed = m.row_masks[mask + p]
-            if returned[states[p].returns] != 0 or passed == FAILURE:
+            row_verdict = m.row_masks[mask + p]
+            if has_returned[states[p].returns] != 0 or row_verdict == FAILURE:
                 return False
-            if passed == 0:
+            if row_verdict == 0:
                 if not states[p].inert:
                     return False
             elif states[p].keys < 0 or m.first_candidate(lp, p, m.log_base + i) != 0:
@@ -136,10 +136,10 @@ def _stabilize(m: Machine, l0: int, stream: int, t: int) -> None:
 def _update(m: Machine, l0: int, p: int) -> None:
     """`updateState`, at once where one partial is new."""
     lp = l0 + p
-    own = m.lists[lp]
-    if own.reset or own.new_count > 1 or _is_partner_new(m, l0, p):
+    state_lists = m.lists[lp]
+    if state_lists.reset or state_lists.new_count > 1 or _is_partner_new(m, l0, p):
         m.update_state(l0, p)
-    elif own.new != 0:
+    elif state_lists.new != 0:
         splice_new(m, lp, p)
 
 
@@ -164,7 +164,7 @@ def write_chains(m: Machine, r: int, e: int) -> int:
         if states[k].is_counted and events[k] != 0:
             more += links[events[k]].count
     if m.match_event_count + more > m.match_event_capacity:
-        m.needed = more
+        m.room_needed = more
         return 0
     for k in range(n):
         v = events[k]
@@ -181,12 +181,12 @@ def write_chains(m: Machine, r: int, e: int) -> int:
 
 
 @compiled
-def _mark(m: Machine, r: int, expired: bool) -> None:
+def _mark(m: Machine, r: int, was_expired: bool) -> None:
     """Sets the kind of match `r`: kinds are kept from the first match on that is marked as expired."""
-    if (expired and m.marked == 0) or m.marked > r + 1:
-        m.marked = r + 1
-    if m.marked != 0:
-        m.matches.kind[r] = expired
+    if (was_expired and m.marked_from == 0) or m.marked_from > r + 1:
+        m.marked_from = r + 1
+    if m.marked_from != 0:
+        m.matches.kind[r] = was_expired
 
 
 @compiled
@@ -194,35 +194,35 @@ def emit(m: Machine, order_key: int, instance: int, hold: bool, several: bool) -
     """Writes the partials given to the selector as matches. `hold`: `_settle` comes later, if any of them may change
     until then; `several`: they continue as one chunk.
     """
-    selected, out = m.selected, m.matches
-    while m.emitted < m.selected_count:
+    selection, out = m.selection, m.matches
+    while m.emitted_count < m.selected_count:
         r = m.match_count
         if r >= m.match_capacity:
             return NEED_ROWS
-        e = selected[m.emitted]
+        e = selection[m.emitted_count]
         partial = m.partials[e]
         if not _write_slots(m, r, e):
             return NEED_EVENTS
-        time, expired = partial.time, partial.expired
+        time, was_expired = partial.time, partial.is_expired
         out.time[r] = time
         out.order_key[r] = order_key
         if m.is_partitioned:
             out.instance[r] = instance
-        out.group[r] = r - m.emitted if several else r
-        _mark(m, r, expired)
-        partial.given = 0
-        if hold and (m.unsettled > 0 or partial.references > 1):
+        out.group[r] = r - m.emitted_count if several else r
+        _mark(m, r, was_expired)
+        partial.selection_mark = 0
+        if hold and (m.unsettled_count > 0 or partial.references > 1):
             out.partial[r] = e
-            m.unsettled += 1
+            m.unsettled_count += 1
         else:
             if m.late != 0:
                 out.partial[r] = r
                 out.sent_time[r] = time
-                out.sent_kind[r] = expired
+                out.sent_kind[r] = was_expired
             drop_partial(m, e)
         m.match_count += 1
-        m.emitted += 1
-    m.emitted = 0
+        m.emitted_count += 1
+    m.emitted_count = 0
     m.selected_count = 0
     return DONE
 
@@ -230,10 +230,10 @@ def emit(m: Machine, order_key: int, instance: int, hold: bool, several: bool) -
 @called
 def _discard(m: Machine) -> None:
     """Drop the partials given to a selector that the stream's receiver does not know."""
-    selected, partials = m.selected, m.partials
+    selection, partials = m.selection, m.partials
     for i in range(m.selected_count):
-        partials[selected[i]].given = 0
-        drop_partial(m, selected[i])
+        partials[selection[i]].selection_mark = 0
+        drop_partial(m, selection[i])
     m.selected_count = 0
 
 
@@ -242,10 +242,10 @@ def _abandon(m: Machine) -> None:
     """An event that failed in a filter makes no matches: an error leaves Siddhi's receiver before it sends any."""
     _discard(m)
     out = m.matches
-    held = max(m.first_match, m.match_count - m.unsettled)
-    for r in range(held, m.match_count):
+    first_unsettled = max(m.first_match, m.match_count - m.unsettled_count)
+    for r in range(first_unsettled, m.match_count):
         drop_partial(m, out.partial[r])
-        m.unsettled -= 1
+        m.unsettled_count -= 1
     m.match_count = m.first_match
 
 
@@ -257,42 +257,42 @@ def _settle(m: Machine, several: bool) -> int:
     """
     partials, out = m.partials, m.matches
     if not several and m.counted_states > 0:  # room first, so that this can be done again
-        more = m.unsettled * m.row_count
+        more = m.unsettled_count * m.row_count
         if m.match_event_count + more > m.match_event_capacity:
-            m.needed = more
+            m.room_needed = more
             return NEED_EVENTS
-    first = m.match_count - m.unsettled
-    kept = first
+    first = m.match_count - m.unsettled_count
+    end = first
     for r in range(first, m.match_count):
         e = out.partial[r]
         if not several:
-            if partials[e].given != 0:
+            if partials[e].selection_mark != 0:
                 drop_partial(m, e)
                 continue
-            if kept != r:
+            if end != r:
                 for k in range(SETTLED_COLUMNS):
-                    out[k, kept] = out[k, r]
-            out.group[kept] = kept
-            out.time[kept] = partials[e].time
-            _mark(m, kept, partials[e].expired)
-            _write_slots(m, kept, e)
-        partials[e].given = kept + 1
-        kept += 1
-    for r in range(first, kept):
+                    out[k, end] = out[k, r]
+            out.group[end] = end
+            out.time[end] = partials[e].time
+            _mark(m, end, partials[e].is_expired)
+            _write_slots(m, end, e)
+        partials[e].selection_mark = end + 1
+        end += 1
+    for r in range(first, end):
         e = out.partial[r]
-        time, expired = partials[e].time, partials[e].expired
-        last = partials[e].given - 1
-        was = out.kind[r] if 0 < m.marked <= r + 1 else 0
-        if m.late == 0 and (time != out.time[r] or expired != was or last != r):
+        time, was_expired = partials[e].time, partials[e].is_expired
+        last = partials[e].selection_mark - 1
+        was = out.kind[r] if 0 < m.marked_from <= r + 1 else 0
+        if m.late == 0 and (time != out.time[r] or was_expired != was or last != r):
             m.late = first + 1
         out.sent_time[r] = time
-        out.sent_kind[r] = expired
+        out.sent_kind[r] = was_expired
         out.partial[r] = last
         if last == r:
-            partials[e].given = 0
+            partials[e].selection_mark = 0
         drop_partial(m, e)
-    m.match_count = kept
-    m.unsettled = 0
+    m.match_count = end
+    m.unsettled_count = 0
     return DONE
 
 
@@ -301,20 +301,20 @@ def _process(m: Machine, l0: int, p: int, i: int) -> int:
     """One processor and one event, from the beginning or from the cell where memory ran out."""
     state = m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     kind, g = state.kind, m.log_base + i
-    passed = int(m.row_masks[i * m.state_count + p])
+    row_verdict = int(m.row_masks[i * m.state_count + p])
     c = m.cell
     if c == 0:
-        c = own.pending
-        if c == 0 or (kind >= ABSENT and not own.active):
+        c = state_lists.pending
+        if c == 0 or (kind >= ABSENT and not state_lists.active):
             return DONE
-        if passed == FAILURE:
-            m.failed = True
+        if row_verdict == FAILURE:
+            m.has_failed = True
             return DONE
         m.by_index = False
-        if m.returned[state.returns] == 0:
-            if passed == 0:
+        if m.has_returned[state.returns] == 0:
+            if row_verdict == 0:
                 if state.inert or is_blank_start(m, l0, p):
                     return DONE  # nothing would change, or be again as it is before the next event
             elif state.program < 0 and not state.slow:
@@ -325,14 +325,14 @@ def _process(m: Machine, l0: int, p: int, i: int) -> int:
                 if c == 0:
                     return DONE
                 m.by_index = True
-        if passed != 0 and state.slow and not m.judged:
+        if row_verdict != 0 and state.slow and not m.has_verdicts:
             return NEED_VERDICTS
-    c = m.process(l0, p, g, passed, c)
+    c = m.process(l0, p, g, row_verdict, c)
     if c != NONE_LEFT:
         m.cell = c
         return NEED_ROOM
     m.cell = 0
-    m.judged = False
+    m.has_verdicts = False
     return DONE
 
 
@@ -370,14 +370,14 @@ def _ask_ahead(m: Machine, i: int) -> None:
 
 
 @unit
-def process_rows(m: Machine, whole: int, origin: int) -> int:
-    """Processes the rows from `Machine.row` on, and the timers up to the clock's end. `whole`: no partitions, so that
-    instance 0 exists from the start, which is at time `origin`."""
+def process_rows(m: Machine, is_unpartitioned: int, origin: int) -> int:
+    """Processes the rows from `Machine.row` on, and the timers up to the clock's end. `is_unpartitioned`: no
+    partitions, so that instance 0 exists from the start, which is at time `origin`."""
     more, selects, numbers = m.row_continues, m.selecting, m.receivers
     order_key_of, instance_of = m.row_order_keys, m.row_instances
     stream_of, clock = m.row_streams, m.clock_times
     lists, times = m.lists, m.event_times
-    if whole != 0 and not lists[0].born:
+    if is_unpartitioned != 0 and not lists[0].born:
         if not has_room(m):
             return NEED_ROOM
         m.begin_instance(0, origin)
@@ -389,17 +389,17 @@ def process_rows(m: Machine, whole: int, origin: int) -> int:
             if m.is_partitioned and i + AHEAD < m.row_count:
                 _ask_ahead(m, i)
             if m.timer_count > 0:
-                if not m.clocked and m.timers_wait(order_key) != 0:
+                if not m.is_clock_current and m.timers_wait(order_key) != 0:
                     m.limit = order_key
                     status = NEED_CLOCK
                     break
-                m.clocked = False
+                m.is_clock_current = False
             t = times[m.log_base + i]
-            if m.unsettled == 0 and lists[l0].born and _is_idle(m, l0, stream, i, t):
+            if m.unsettled_count == 0 and lists[l0].born and _is_idle(m, l0, stream, i, t):
                 i += 1
                 continue
             if not has_room_for_event(m):
-                m.clocked = True
+                m.is_clock_current = True
                 status = NEED_ROOM
                 break
             if not lists[l0].born:
@@ -416,9 +416,9 @@ def process_rows(m: Machine, whole: int, origin: int) -> int:
                     status = _process(m, l0, p, i)
                     if status != DONE:
                         break
-                    if m.failed:
+                    if m.has_failed:
                         _abandon(m)
-                        m.failed = False
+                        m.has_failed = False
                         ordinal, status = n, NEED_REPORT
                         break
                     stage = 2
@@ -433,14 +433,14 @@ def process_rows(m: Machine, whole: int, origin: int) -> int:
             ordinal += 1
         if status != DONE:
             break
-        if m.unsettled > 0 and more[i] == 0:
+        if m.unsettled_count > 0 and more[i] == 0:
             stage = 3
             status = _settle(m, n > 1)
             if status != DONE:
                 break
         stage = 0
         i += 1
-    if status == DONE and m.timer_count > 0 and not m.clocked:
+    if status == DONE and m.timer_count > 0 and not m.is_clock_current:
         m.limit = FAR
         status = NEED_CLOCK
     m.row, m.stage, m.ordinal = i, stage, ordinal
@@ -448,7 +448,7 @@ def process_rows(m: Machine, whole: int, origin: int) -> int:
 
 
 @entry
-def run(address: int, whole: int, origin: int) -> int:
+def run(address: int, is_unpartitioned: int, origin: int) -> int:
     """`process_rows` for the machine whose header is at `address`."""
     m = machine(address)
-    return m.process_rows(whole, origin)
+    return m.process_rows(is_unpartitioned, origin)

@@ -69,7 +69,7 @@ def functions(layout: PatternLayout, filters: Filters) -> dict[str, Unit]:
         "expire_events": (processors.expire_events, layout.input.within is not None),
         "reset_state": (processors.reset_state, layout.sequence),
     }
-    return {name: function for name, (function, needed) in has.items() if needed}
+    return {name: function for name, (function, is_needed) in has.items() if is_needed}
 
 
 class Pools:
@@ -89,7 +89,7 @@ class Pools:
             "times": words_of(memory.ScheduledTime),
         }
         # Constants of filters are words, as the log's are.
-        self._fixed = {
+        self._constants = {
             "states": filters.table, "codes": np.array([*filters.codes, 0], np.int64),
             "constants": np.array([*filters.constants, 0], np.int64), "stack": np.zeros(128, np.int64),
             "stack_nulls": np.zeros(128, np.uint8), "inits": end_list(layout.inits), "resets": end_list(layout.resets),
@@ -108,7 +108,7 @@ class Pools:
         self.header[:] = 0
         for blocks in self._blocks.values():
             blocks.forget()
-        for at, array in self._fixed.items():
+        for at, array in self._constants.items():
             self.hold(at, array)
         for name, address in self._functions.items():
             setattr(x, name, address)
@@ -119,7 +119,7 @@ class Pools:
         x.counted_states = sum(p.is_counted for p in self.layout.processors)
         x.next_due = FAR
         x.match_columns = memory.SETTLED_COLUMNS + self.n * (2 if x.counted_states else 1)
-        self.hold("returned", np.zeros(self.n, np.int64))
+        self.hold("has_returned", np.zeros(self.n, np.int64))
         for at, *_ in _FREE:
             self.hold(at, zeros(self._sizes[at]))
         self.instances = 0
@@ -127,7 +127,7 @@ class Pools:
         self.hold("schedulers", np.zeros(0, np.int64))
         for at, _, left, _ in _FREE:
             self.more(at, left, 1024)
-        self.hold("selected", np.zeros(1024, np.int64))
+        self.hold("selection", np.zeros(1024, np.int64))
         x.selected_capacity = 1024
         self.index(64)
         self.need_instances(1)
@@ -148,17 +148,17 @@ class Pools:
     def more(self, at: str, left: str, records: int) -> None:
         """Adds at least `records` free records to a pool."""
         free, link = next((f, w) for a, f, _, w in _FREE if a == at)
-        size, old = self._sizes[at], self._arrays[at]
-        have = len(old) // size
+        size, current = self._sizes[at], self._arrays[at]
+        have = len(current) // size
         total = max(have + records, 2 * have)
         pool = zeros(total * size)
-        pool[: len(old)] = old
-        added = np.arange(have, total, dtype=np.int64) * size
-        pool[added[:-1] + link] = added[1:]
+        pool[: len(current)] = current
+        new_records = np.arange(have, total, dtype=np.int64) * size
+        pool[new_records[:-1] + link] = new_records[1:]
         x = self.machine
-        pool[added[-1] + link] = getattr(x, free)
-        setattr(x, free, added[0])
-        setattr(x, left, getattr(x, left) + len(added))
+        pool[new_records[-1] + link] = getattr(x, free)
+        setattr(x, free, new_records[0])
+        setattr(x, left, getattr(x, left) + len(new_records))
         self.hold(at, pool)
 
     def reserve_records(self, records: int) -> None:
@@ -168,8 +168,8 @@ class Pools:
             if getattr(x, left) <= records:
                 self.more(at, left, records + 1)
         if x.selected_capacity - x.selected_count <= 2 * records:
-            self.hold("selected", grown(self._arrays["selected"], x.selected_count + 2 * records + 2))
-            x.selected_capacity = len(self._arrays["selected"])
+            self.hold("selection", grown(self._arrays["selection"], x.selected_count + 2 * records + 2))
+            x.selected_capacity = len(self._arrays["selection"])
 
     def need_instances(self, instances: int) -> None:
         """Makes room for `instances` partition instances."""
@@ -216,10 +216,10 @@ class Pools:
 
     def fit_index(self) -> None:
         """Keeps about two buckets per indexed partial."""
-        held, buckets = self.machine.indexed, self.machine.bucket_count
-        if held > buckets or (buckets > 1024 and held * 16 < buckets):
+        indexed_count, buckets = self.machine.indexed_count, self.machine.bucket_count
+        if indexed_count > buckets or (buckets > 1024 and indexed_count * 16 < buckets):
             size = 64
-            while size < 2 * held:
+            while size < 2 * indexed_count:
                 size *= 2
             if size != buckets:
                 self.index(size)
@@ -248,18 +248,18 @@ class Pools:
 
     def trim(self) -> None:
         """Trims the log to the events that partials refer to."""
-        used = np.zeros(self.log.n, np.uint8)
+        is_used = np.zeros(self.log.n, np.uint8)
         address, capacity = self.header.ctypes.data, len(self._arrays["partials"])
-        mark_events(address, capacity, used)
-        new = self.log.trim(used != 0)
+        mark_events(address, capacity, is_used)
+        new = self.log.trim(is_used != 0)
         renumber_events(address, capacity, new)
         self.bind_log()
 
     def state(self) -> dict[str, Any]:
         """The whole state, in an order that depends on the lists alone and not on the layout in memory."""
         self.trim()
-        found, _ = self.dump()
-        return {"log": self.log.state(), **found}
+        contents, _ = self.dump()
+        return {"log": self.log.state(), **contents}
 
     def dump(self) -> tuple[dict[str, Any], Array]:
         """The state without the events: lists, partials and timers, by the events' present numbers; and the records of
@@ -281,18 +281,18 @@ class Pools:
         )
         born = lists["born"][:: self.n]
         instances = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
-        found = {
+        contents = {
             "lists": lists[: instances * self.n].view(np.int64).reshape(-1, LISTS.itemsize // 8),
             "cells": out_cells,
             "partials": out_partials[:n],
             "chains": chains[:k],
             "events": events[: int(chains[k - 1]) if k else 0],
             "times": out_times,
-            "returned": self._arrays["returned"].copy(),
+            "returned": self._arrays["has_returned"].copy(),
             "maps": self.schedulers[:, Scheduler.buckets : _HEAP].copy() if self.layout.timers else None,
         }
         records = np.flatnonzero(seen)
-        return found, records[np.argsort(seen[records])]
+        return contents, records[np.argsort(seen[records])]
 
     def touch(self, at: str, words: Array) -> None:
         """These words of a pool were written otherwise than by compiled code."""
@@ -305,11 +305,11 @@ class Pools:
         pools: dict[str, Array | Tracked] = {at: self._arrays[at] for at in memory.STATE_POOLS}
         for at, blocks in self._blocks.items():
             marks = flags_of(self._arrays[at])
-            written = np.flatnonzero(marks)
-            if len(written):
+            dirty_blocks = np.flatnonzero(marks)
+            if len(dirty_blocks):
                 if (1 << memory.BLOCK_SHIFT) % self._sizes[at]:  # a record may go on in the next block
-                    written = np.union1d(written, (written + 1) % memory.BLOCK_MARKS)
-                blocks.touch_each(memory.BLOCK_MARKS, written, 1 << memory.BLOCK_SHIFT)
+                    dirty_blocks = np.union1d(dirty_blocks, (dirty_blocks + 1) % memory.BLOCK_MARKS)
+                blocks.touch_each(memory.BLOCK_MARKS, dirty_blocks, 1 << memory.BLOCK_SHIFT)
                 marks[:] = 0
             pools[at] = Tracked.of(blocks, 0, self._arrays[at])
         return {
@@ -318,7 +318,7 @@ class Pools:
             "parts": self.instances,
             "registers": self.header[_SAVED].copy(),
             "buckets": self.machine.bucket_count,
-            "returned": self._arrays["returned"].copy(),
+            "returned": self._arrays["has_returned"].copy(),
             "heaps": self._arrays["schedulers"].copy(),
         }
 
@@ -333,7 +333,7 @@ class Pools:
             pool[:] = words
             self.hold(at, pool)
         self.header[_SAVED] = state["registers"]
-        self._arrays["returned"][:] = state["returned"]
+        self._arrays["has_returned"][:] = state["returned"]
         self._arrays["schedulers"][:] = state["heaps"]
         self.index(state["buckets"])
 
@@ -353,7 +353,7 @@ class Pools:
             address, len(lists) // self.n, lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
             state["chains"].copy(), state["events"].copy(), state["times"].copy(),
         )  # fmt: skip
-        self._arrays["returned"][:] = state["returned"]
+        self._arrays["has_returned"][:] = state["returned"]
         if self.layout.timers:
             self.schedulers[:, Scheduler.buckets : _HEAP] = state["maps"]
         self.fit_index()
@@ -383,10 +383,10 @@ def zeros(words: int) -> Array:
 
 def flags_of(pool: Array) -> Array:
     """uint8[BLOCK_MARKS]: which blocks of a pool by `zeros` compiled code has written."""
-    whole = pool.base
-    assert whole is not None
-    start = pool.ctypes.data - whole.ctypes.data - memory.BLOCK_MARKS
-    out: Array = whole.view(np.uint8)[start : start + memory.BLOCK_MARKS]
+    base = pool.base
+    assert base is not None
+    start = pool.ctypes.data - base.ctypes.data - memory.BLOCK_MARKS
+    out: Array = base.view(np.uint8)[start : start + memory.BLOCK_MARKS]
     return out
 
 

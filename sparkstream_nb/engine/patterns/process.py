@@ -19,11 +19,11 @@ NONE_LEFT = -1
 @compiled
 def _take_returned(m: Machine, p: int) -> bool:
     """True if the processor's last state has emitted a match (`isEventReturned`), which this clears."""
-    returned = m.returned
+    has_returned = m.has_returned
     last = m.states[p].returns
-    if returned[last] == 0:
+    if has_returned[last] == 0:
         return False
-    returned[last] = 0
+    has_returned[last] = 0
     return True
 
 
@@ -60,15 +60,15 @@ def _goes(m: Machine, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
     state = m.states[p]
     e = m.cells[c].partial
     lp, events = l0 + p, m.partials[e].events
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     kind, other = state.kind, state.partner
     if kind == COUNT:
         if (p + 1 < m.state_count and events[p + 1] != 0) or (p + 2 < m.state_count and events[p + 2] != 0):
             return True  # the next state has its event, so that this one takes no more
     elif other >= 0 and state.is_or and events[other] != NO_EVENT:
         return True
-    own.changed = False
-    own.success = False
+    state_lists.has_changed = False
+    state_lists.success = False
     before = NO_EVENT
     if kind != COUNT:
         before = events[p]
@@ -95,7 +95,7 @@ def _goes(m: Machine, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
             _reach(m, l0, p, e, g)
         elif kind == COUNT:
             m.remove_last_event(e, p)
-        if m.failed:  # the partial stays as it was
+        if m.has_failed:  # the partial stays as it was
             if kind != COUNT:
                 events[p] = before
             return False
@@ -103,10 +103,10 @@ def _goes(m: Machine, l0: int, p: int, g: int, c: int, plain: bool) -> bool:
         return m.after_absent_logical(l0, p, c, e, before) != 0
     if _take_returned(m, p) and kind != ABSENT:
         give(m, e)
-    if own.changed:
+    if state_lists.has_changed:
         return True
     if kind == COUNT:
-        return m.is_sequence and not own.success
+        return m.is_sequence and not state_lists.success
     events[p] = NO_EVENT
     if m.is_sequence and kind != LOGICAL:
         start_reset(m, l0, p)
@@ -120,15 +120,15 @@ def after_absent_logical(m: Machine, l0: int, p: int, c: int, e: int, before: in
     state = m.states[p]
     partials = m.partials
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     keeps = state.wait != -1 or (m.is_sequence and not state.is_or and state.every >= 0)
-    if keeps or not own.changed:
+    if keeps or not state_lists.has_changed:
         partials[e].events[p] = before
     if _take_returned(m, p):
         if m.is_sequence:
             remove_from(m, l0 + state.partner, e)
         return 1
-    return 1 if not own.changed and m.is_sequence else 0
+    return 1 if not state_lists.has_changed and m.is_sequence else 0
 
 
 @unit
@@ -137,42 +137,42 @@ def process(m: Machine, l0: int, p: int, g: int, plain: int, c: int) -> int:
     can match (`index.first_candidate`), as the others would not change."""
     state = m.states[p]
     cells = m.cells
-    lp, indexed, b = l0 + p, m.by_index, -1
-    own = m.lists[lp]
-    bounded, keyed = indexed and state.bound >= 0, indexed and state.key_count > 0
+    lp, by_index, b = l0 + p, m.by_index, -1
+    state_lists = m.lists[lp]
+    has_bound, has_keys = by_index and state.bound >= 0, by_index and state.key_count > 0
     strict, renew = state.strict, False
     v, low = 0.0, np.inf
-    if bounded:
+    if has_bound:
         v = bound_value(m, p, g, NONE)
         b = cells[c].bucket
-        renew = (m.buckets[b].head if keyed else own.pending) == c
+        renew = (m.buckets[b].head if has_keys else state_lists.pending) == c
     tries = 0
     while c != 0:
-        gone = False
-        after = cells[c].down if keyed else cells[c].next
-        take = not keyed or cells[c].owner == lp
-        if take and bounded:
+        leaves = False
+        after = cells[c].next_in_bucket if has_keys else cells[c].next
+        take = not has_keys or cells[c].owner == lp
+        if take and has_bound:
             u = cells[c].bound
             take = v > u or (v == u and not strict)
         if take:
             tries += 1
             if tries > FREE_TRIES and not has_room(m):
                 return c
-            gone = _goes(m, l0, p, g, c, plain != 0)
-            if m.failed:
+            leaves = _goes(m, l0, p, g, c, plain != 0)
+            if m.has_failed:
                 return NONE_LEFT
-            if gone:
+            if leaves:
                 take_pending(m, lp, c)
-        if renew and not gone:
+        if renew and not leaves:
             u = cells[c].bound
             low = u if u < low else low
         c = after
     if renew:
-        if keyed:
+        if has_keys:
             if m.buckets[b].head != 0:
                 m.buckets[b].bound = low
         else:
-            own.least_bound = low
+            state_lists.least_bound = low
     return NONE_LEFT
 
 
@@ -183,12 +183,12 @@ def start_again(m: Machine, l0: int, p: int, g: int) -> bool:
     state = m.states[p]
     partials = m.partials
     lp = l0 + p
-    own = m.lists[lp]
-    if not state.starts_again or own.pending_count != 1 or own.new != 0:
+    state_lists = m.lists[lp]
+    if not state.starts_again or state_lists.pending_count != 1 or state_lists.new != 0:
         return False
     t = m.event_times[g]
-    partials[m.cells[own.pending].partial].time = t
-    own.copied = True
+    partials[m.cells[state_lists.pending].partial].time = t
+    state_lists.has_copy = True
     e = new_partial(m)
     fresh = m.quiet_partials[e]
     fresh.time = t

@@ -48,9 +48,9 @@ def has_room_for_event(m: Machine) -> bool:
 def give(m: Machine, e: int) -> None:
     """Adds a partial to the output for the selector (`returnEventChunk.add`), at most once."""
     partial = m.partials[e]
-    if partial.given == 0:
-        partial.given = 1
-        m.selected[m.selected_count] = e
+    if partial.selection_mark == 0:
+        partial.selection_mark = 1
+        m.selection[m.selected_count] = e
         m.selected_count += 1
         partial.references += 1
 
@@ -79,13 +79,13 @@ def _add_one(m: Machine, l0: int, p: int, e: int) -> None:
     """`addState` of one processor, without the partials that a count of zero passes on."""
     state, partial = m.states[p], m.partials[e]
     lp, kind = l0 + p, state.kind
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     if kind in (STREAM, COUNT):
-        if not m.is_sequence or own.new_count == 0:
+        if not m.is_sequence or state_lists.new_count == 0:
             append_new(m, lp, p, e)
     elif kind == LOGICAL:
         _add_logical(m, l0, p, e)
-    elif own.active:
+    elif state_lists.active:
         if kind == ABSENT:
             partial.references += 1
             if m.is_sequence:
@@ -93,8 +93,8 @@ def _add_one(m: Machine, l0: int, p: int, e: int) -> None:
             append_new(m, lp, p, e)
             partial.references -= 1
             if not state.start:
-                own.scheduled = partial.time + state.wait
-                m.notify_at(lp, p, own.scheduled)
+                state_lists.scheduled_time = partial.time + state.wait
+                m.notify_at(lp, p, state_lists.scheduled_time)
         else:
             _add_logical(m, l0, p, e)
             if not state.start and state.wait != -1:
@@ -111,7 +111,7 @@ def add_every(m: Machine, l0: int, p: int, e: int) -> int:
     state = m.states[p]
     partials = m.partials
     kind, other, lp = state.kind, state.partner, l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     f = copy_partial(m, e)
     if kind == ABSENT_LOGICAL:
         g = partials[f].events[p]
@@ -126,8 +126,8 @@ def add_every(m: Machine, l0: int, p: int, e: int) -> int:
         clear_slot(m, f, other)
         append_new(m, l0 + other, other, f)
     elif kind == ABSENT:
-        own.scheduled = partials[e].time + state.wait
-        m.notify_at(lp, p, own.scheduled)
+        state_lists.scheduled_time = partials[e].time + state.wait
+        m.notify_at(lp, p, state_lists.scheduled_time)
     return 0
 
 
@@ -142,8 +142,8 @@ def _skippable(m: Machine, p: int, e: int) -> bool:
 def _reach_min_count(m: Machine, l0: int, p: int) -> None:
     """The first half of `CountPostStateProcessor.processMinCountReached`: of a last state, a match."""
     if m.states[p].last:
-        m.lists[l0 + p].changed = True
-        m.returned[p] = 1
+        m.lists[l0 + p].has_changed = True
+        m.has_returned[p] = 1
 
 
 @unit
@@ -187,13 +187,13 @@ def init(m: Machine, l0: int, p: int) -> None:
     state = m.states[p]
     partials = m.partials
     lp = l0 + p
-    own = m.lists[lp]
-    if state.start and (not own.initialized or state.init_again):
+    state_lists = m.lists[lp]
+    if state.start and (not state_lists.is_initialized or state.init_again):
         e = new_partial(m)
         partials[e].references = 1
         add_state(m, l0, p, e)
         drop_partial(m, e)
-        own.initialized = True
+        state_lists.is_initialized = True
 
 
 @compiled
@@ -212,11 +212,11 @@ def update_state(m: Machine, l0: int, p: int) -> int:
     """`updateState`."""
     state = m.states[p]
     lp, kind = l0 + p, state.kind
-    own = m.lists[lp]
-    if kind == COUNT and own.reset:
-        own.reset = False
+    state_lists = m.lists[lp]
+    if kind == COUNT and state_lists.reset:
+        state_lists.reset = False
         init(m, l0, p)
-    if own.new != 0:
+    if state_lists.new != 0:
         move_new(m, lp, p)
     if kind in (LOGICAL, ABSENT_LOGICAL):
         other = state.partner
@@ -231,12 +231,12 @@ def is_blank_start(m: Machine, l0: int, p: int) -> bool:
     state = m.states[p]
     partials = m.partials
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     if state.kind != STREAM or not state.start or state.every < 0 or state.callback >= 0:
         return False
-    if own.pending_count != 1 or own.new != 0:
+    if state_lists.pending_count != 1 or state_lists.new != 0:
         return False
-    e = m.cells[own.pending].partial
+    e = m.cells[state_lists.pending].partial
     return partials[e].references == 1
 
 
@@ -246,9 +246,9 @@ def keep_blank_start(m: Machine, l0: int, p: int) -> bool:
     the copy that the last event left, which Siddhi still has among the new ones.
     """
     lists, blank = m.lists, is_blank_start(m, l0, p)
-    if blank and not lists[l0 + p].copied:
+    if blank and not lists[l0 + p].has_copy:
         m.partials[m.cells[lists[l0 + p].pending].partial].time = -1
-    lists[l0 + p].copied = False
+    lists[l0 + p].has_copy = False
     return blank
 
 
@@ -258,19 +258,19 @@ def reset_state(m: Machine, l0: int, p: int) -> int:
     state = m.states[p]
     lists = m.lists
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     kind = state.kind
     if kind in (LOGICAL, ABSENT_LOGICAL):
         lo = l0 + state.partner
-        if not state.is_or and own.pending_count != lists[lo].pending_count:
+        if not state.is_or and state_lists.pending_count != lists[lo].pending_count:
             return 0
         clear_pending(m, lp)
         clear_pending(m, lo)
-    elif own.pending != 0:
+    elif state_lists.pending != 0:
         if keep_blank_start(m, l0, p):
             return 0
         clear_pending(m, lp)
-    if state.start and (kind == ABSENT or own.new == 0):
+    if state.start and (kind == ABSENT or state_lists.new == 0):
         after = state.next
         if m.is_sequence and state.every < 0 and after >= 0 and lists[l0 + after].pending != 0:
             return 0
@@ -281,22 +281,22 @@ def reset_state(m: Machine, l0: int, p: int) -> int:
 @called
 def _expire_new(m: Machine, lp: int, p: int, t: int) -> int:
     """Drops expired partials of a new list; answers the last of them that was not known as expired, held, or 0."""
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     cells, states = m.cells, m.states
     steady = states[p].steady
-    if steady and own.low <= t and t <= own.high:
+    if steady and state_lists.low <= t and t <= state_lists.high:
         return 0
-    from_head = steady and own.rising and t >= own.low
+    from_head = steady and state_lists.rising and t >= state_lists.low
     last = 0
     low, high = -FAR, FAR
-    c = own.new
+    c = state_lists.new
     while c != 0:
         after = cells[c].next
         e = cells[c].partial
         partial = m.partials[e]
         if is_expired(m, e, t):
-            if not partial.expired:
-                partial.expired = True
+            if not partial.is_expired:
+                partial.is_expired = True
                 if last != 0:
                     drop_partial(m, last)
                 last = e
@@ -305,7 +305,7 @@ def _expire_new(m: Machine, lp: int, p: int, t: int) -> int:
         elif steady:
             starts, times = m.start_states, m.event_times
             if from_head:  # in order of their first events: no later one can have expired
-                own.high = times[first_event(m, e, starts[0])] + m.within
+                state_lists.high = times[first_event(m, e, starts[0])] + m.within
                 return last
             for i in range(m.start_count):
                 g = first_event(m, e, starts[i])
@@ -313,11 +313,11 @@ def _expire_new(m: Machine, lp: int, p: int, t: int) -> int:
                     low = max(low, times[g] - m.within)
                     high = min(high, times[g] + m.within)
         c = after
-    if own.new == 0:
+    if state_lists.new == 0:
         reset_times(m, lp)
     else:
-        own.low = low
-        own.high = high
+        state_lists.low = low
+        state_lists.high = high
     return last
 
 
@@ -326,24 +326,24 @@ def expire_events(m: Machine, l0: int, p: int, t: int) -> int:
     """`expireEvents`: from the head of the pending list, and anywhere in the new list."""
     cells, states = m.cells, m.states
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     last = 0
-    c = own.pending
+    c = state_lists.pending
     while c != 0:
         e = cells[c].partial
         partial = m.partials[e]
         if not is_expired(m, e, t):
             break
         after = cells[c].next
-        if not partial.expired:
-            partial.expired = True
+        if not partial.is_expired:
+            partial.is_expired = True
             if last != 0:
                 drop_partial(m, last)
             last = e
             partial.references += 1
         remove_pending(m, lp, c)
         c = after
-    if own.new != 0:
+    if state_lists.new != 0:
         later = _expire_new(m, lp, p, t)
         if later != 0:
             if last != 0:
@@ -366,10 +366,10 @@ def advance(m: Machine, l0: int, p: int, e: int, g: int) -> None:
     """`StreamPostStateProcessor.process`: the state is reached, so on to the next."""
     state = m.states[p]
     lists = m.lists
-    lists[l0 + p].changed = True
+    lists[l0 + p].has_changed = True
     m.partials[e].time = m.event_times[g]
     if state.last:
-        m.returned[p] = 1
+        m.has_returned[p] = 1
     if state.next >= 0:
         add_state(m, l0, state.next, e)
     if state.every >= 0:
@@ -382,23 +382,23 @@ def reach_count(m: Machine, l0: int, p: int, e: int, g: int) -> int:
     """`CountPostStateProcessor.process`."""
     partial, state = m.partials[e], m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     n, least, sequence = m.links[partial.events[p]].count, state.least, m.is_sequence
-    own.success = True
+    state_lists.success = True
     partial.time = m.event_times[g]
     # Below its least number Siddhi forgets the partial of a sequence, so that `x<2>` never matches; here it waits on.
     stays = sequence and (not state.last or least == 0)
-    reached = n == least and not stays
-    if reached:
+    is_reached = n == least and not stays
+    if is_reached:
         _reach_min_count(m, l0, p)
-    if state.next >= 0 and (reached or (stays and n >= least)):
+    if state.next >= 0 and (is_reached or (stays and n >= least)):
         add_state(m, l0, state.next, e)
-    if reached and state.every >= 0:
+    if is_reached and state.every >= 0:
         m.add_every(l0, state.every, e)
     if (stays and n != state.most) or (sequence and not stays and n < least):
         add_state(m, l0, p, e)
     if n == state.most and n >= least:
-        own.changed = True
+        state_lists.has_changed = True
     return 0
 
 
@@ -407,16 +407,16 @@ def _partner_can_proceed(m: Machine, l0: int, p: int, e: int) -> bool:
     """`AbsentLogicalPreStateProcessor.partnerCanProceed` of the absent side `p`."""
     state = m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     came = m.partials[e].events[p] != NO_EVENT
-    if m.is_sequence and state.every < 0 and own.scheduled > 0:
+    if m.is_sequence and state.every < 0 and state_lists.scheduled_time > 0:
         return False
     if state.wait != -1:
         return came
     if state.every < 0:
         return not came
-    if own.scheduled > 0:
-        own.scheduled = 0
+    if state_lists.scheduled_time > 0:
+        state_lists.scheduled_time = 0
         init(m, l0, p)
         return False
     return True
@@ -439,9 +439,9 @@ def reach_logical(m: Machine, l0: int, p: int, e: int, g: int) -> int:
     if ready:
         advance(m, l0, p, e, g)
     else:
-        m.lists[l0 + p].changed = True
+        m.lists[l0 + p].has_changed = True
     if ready and partner.last and state.returns == other:
-        m.returned[other] = 1
+        m.has_returned[other] = 1
     return 0
 
 
@@ -451,14 +451,14 @@ def reach_absent(m: Machine, l0: int, p: int, e: int, g: int) -> int:
     occurred."""
     state = m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     t = m.event_times[g]
-    own.changed = True
-    m.returned[p] = 1
+    state_lists.has_changed = True
+    m.has_returned[p] = 1
     if state.kind == ABSENT_LOGICAL:
-        own.scheduled = t
+        state_lists.scheduled_time = t
         if state.renews >= 0:
-            own.scheduled = 0
+            state_lists.scheduled_time = 0
             m.add_every(l0, state.renews, e)
             remove_from(m, l0 + state.partner, e)
         return 0
@@ -467,8 +467,8 @@ def reach_absent(m: Machine, l0: int, p: int, e: int, g: int) -> int:
         m.add_every(l0, p, e)
     elif state.renews >= 0:  # Siddhi forgets the group, which never matches again
         m.add_every(l0, state.renews, e)
-    own.scheduled = t + state.wait
-    m.notify_at(lp, p, own.scheduled)
+    state_lists.scheduled_time = t + state.wait
+    m.notify_at(lp, p, state_lists.scheduled_time)
     return 0
 
 
@@ -477,12 +477,12 @@ def partition_created(m: Machine, l0: int, p: int, now: int) -> int:
     """`partitionCreated`: an absent start state begins to wait."""
     state = m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
-    if own.started or state.kind < ABSENT:
+    state_lists = m.lists[lp]
+    if state_lists.has_started or state.kind < ABSENT:
         return 0
-    own.started = True
-    if state.start and state.wait != -1 and own.active:
+    state_lists.has_started = True
+    if state.start and state.wait != -1 and state_lists.active:
         if state.kind == ABSENT:
-            own.scheduled = now + state.wait
+            state_lists.scheduled_time = now + state.wait
         m.notify_at(lp, p, now + state.wait)
     return 0

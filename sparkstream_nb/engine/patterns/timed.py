@@ -13,17 +13,17 @@ from .processors import add_state, give, has_records, start_reset
 
 @called
 def has_room_for_timer(m: Machine, l0: int, p: int) -> bool:
-    """True if a timer of processor `p` can run; `Machine.needed` is the number of records that it may take."""
+    """True if a timer of processor `p` can run; `Machine.room_needed` is the number of records that it may take."""
     state = m.states[p]
     lp = l0 + p
-    own = m.lists[lp]
-    n = own.pending_count + own.new_count + 4
+    state_lists = m.lists[lp]
+    n = state_lists.pending_count + state_lists.new_count + 4
     if state.kind == ABSENT_LOGICAL:
         lo = l0 + state.partner
         theirs = m.lists[lo]
         n += theirs.pending_count + theirs.new_count
     n *= 4 * m.state_count + 8
-    m.needed = n
+    m.room_needed = n
     return has_records(m, n) and m.links_left > 4
 
 
@@ -49,17 +49,17 @@ def _send(m: Machine, l0: int, p: int, e: int) -> None:
 
 @called
 def _send_all(m: Machine, l0: int, p: int, first: int) -> None:
-    """Sends the partials that were collected behind the matches in `Machine.selected`, from place `first` on."""
-    selected = m.selected
+    """Sends the partials that were collected behind the matches in `Machine.selection`, from place `first` on."""
+    selection = m.selection
     n = m.selected_count - first
     # Matches are put there themselves, so the collected ones move out of their way first.
     cap = m.selected_capacity
     for i in range(n):
-        selected[cap - n + i] = selected[first + i]
+        selection[cap - n + i] = selection[first + i]
     m.selected_count = first
     for i in range(n):
-        e = selected[cap - n + i]
-        m.partials[e].given = 0
+        e = selection[cap - n + i]
+        m.partials[e].selection_mark = 0
         _send(m, l0, p, e)
         drop_partial(m, e)
 
@@ -70,26 +70,26 @@ def process_timer(m: Machine, l0: int, p: int, time: int) -> None:
     state = m.states[p]
     cells, partials = m.cells, m.partials
     lp = l0 + p
-    own = m.lists[lp]
-    if m.is_partitioned and not own.initialized and own.new_count == 0 and own.pending == 0:
+    state_lists = m.lists[lp]
+    if m.is_partitioned and not state_lists.is_initialized and state_lists.new_count == 0 and state_lists.pending == 0:
         # A partition forgets a state that holds nothing (`PartitionStateHolder.returnState`): a timer finds a new one.
-        own.scheduled = 0
-    if not own.active:
+        state_lists.scheduled_time = 0
+    if not state_lists.active:
         return
     wait, every = state.wait, state.every
-    begin = state.start and own.new_count == 0 and own.pending == 0
-    if begin and m.is_sequence and every < 0 and own.scheduled > 0:
+    begin = state.start and state_lists.new_count == 0 and state_lists.pending == 0
+    if begin and m.is_sequence and every < 0 and state_lists.scheduled_time > 0:
         begin = False
     if begin:
         e = new_partial(m)
         partials[e].references = 1
         add_state(m, l0, p, e)
         drop_partial(m, e)
-    elif m.is_sequence and own.new_count != 0:
+    elif m.is_sequence and state_lists.new_count != 0:
         m.reset_state(l0, p)
     m.update_state(l0, p)
     first = m.selected_count
-    c = own.pending
+    c = state_lists.pending
     while c != 0:
         after, e = cells[c].next, cells[c].partial
         t = partials[e].time
@@ -97,7 +97,7 @@ def process_timer(m: Machine, l0: int, p: int, time: int) -> None:
             if state.within_every >= 0 and every >= 0 and every != p:
                 m.add_every(l0, every, e)
             remove_pending(m, lp, c)
-        elif (t == -1 and time >= own.scheduled) or (t != -1 and time >= t + wait):
+        elif (t == -1 and time >= state_lists.scheduled_time) or (t != -1 and time >= t + wait):
             partials[e].time = time
             give(m, e)
             remove_pending(m, lp, c)
@@ -107,42 +107,42 @@ def process_timer(m: Machine, l0: int, p: int, time: int) -> None:
     nothing = m.selected_count == first
     _send_all(m, l0, p, first)
     if m.now > wait + time:
-        own.scheduled = m.now + wait
-    if nothing and own.scheduled < time:
-        own.scheduled = time + wait
+        state_lists.scheduled_time = m.now + wait
+    if nothing and state_lists.scheduled_time < time:
+        state_lists.scheduled_time = time + wait
         m.notify_at(lp, p, time + wait)
 
 
 @called
 def process_timer_logical(m: Machine, l0: int, p: int, time: int) -> None:
-    """`AbsentLogicalPreStateProcessor.process`; `scheduled` holds its `lastArrivalTime`."""
+    """`AbsentLogicalPreStateProcessor.process`; `scheduled_time` holds its `lastArrivalTime`."""
     state = m.states[p]
     cells, partials = m.cells, m.partials
     lp = l0 + p
-    own = m.lists[lp]
-    if not own.active:
+    state_lists = m.lists[lp]
+    if not state_lists.active:
         return
     wait, other = state.wait, state.partner
     nothing = True
-    if time >= own.scheduled + wait:
-        if state.start and m.is_sequence and own.new_count == 0 and own.pending == 0:
+    if time >= state_lists.scheduled_time + wait:
+        if state.start and m.is_sequence and state_lists.new_count == 0 and state_lists.pending == 0:
             e = new_partial(m)
             partials[e].references = 1
             add_state(m, l0, p, e)
             drop_partial(m, e)
-        elif m.is_sequence and own.new_count != 0:
+        elif m.is_sequence and state_lists.new_count != 0:
             m.reset_state(l0, p)
         m.update_state(l0, p)
-        first, expired = m.selected_count, 0
-        c = own.pending
+        first, last_expired = m.selected_count, 0
+        c = state_lists.pending
         while c != 0:
             after, e = cells[c].next, cells[c].partial
             g = partials[e].events[p]
             since = partials[e].time if g == NO_EVENT else m.event_times[g]
             if is_expired(m, e, time):
-                if expired != 0:
-                    drop_partial(m, expired)
-                expired = e
+                if last_expired != 0:
+                    drop_partial(m, last_expired)
+                last_expired = e
                 partials[e].references += 1
                 remove_pending(m, lp, c)
             elif time >= since + wait:
@@ -157,19 +157,19 @@ def process_timer_logical(m: Machine, l0: int, p: int, time: int) -> None:
                     partials[e].events[p] = EMPTY_EVENT if g == NO_EVENT else g
                 remove_pending(m, lp, c)
             c = after
-        if expired != 0:
+        if last_expired != 0:
             if state.within_every >= 0:
-                m.add_every(l0, state.within_every, expired)
+                m.add_every(l0, state.within_every, last_expired)
                 m.update_state(l0, state.within_every)
-            drop_partial(m, expired)
+            drop_partial(m, last_expired)
         nothing = m.selected_count == first
-        selected = m.selected
+        selection = m.selection
         for i in range(first, m.selected_count):
-            partials[selected[i]].time = time
+            partials[selection[i]].time = time
         _send_all(m, l0, p, first)
-        own.scheduled = 0
+        state_lists.scheduled_time = 0
     if state.every >= 0 or (nothing and state.start):
-        since = m.now if own.scheduled == 0 else own.scheduled
+        since = m.now if state_lists.scheduled_time == 0 else state_lists.scheduled_time
         m.notify_at(lp, p, since + wait)
 
 
@@ -197,11 +197,11 @@ def _collect_due(m: Machine, k: int, now: int) -> None:
             if nearer < 0 or (nearer == 0 and turn > 0):
                 best = j
             j += 1
-        chosen = due[best].instance
+        first_instance = due[best].instance
         for other in range(i, j):
             if other != best:
                 push_heap(m, k, time, due[other].instance)
-        due[runs].instance = chosen
+        due[runs].instance = first_instance
         runs += 1
         i = j
     m.due_count = runs
@@ -214,7 +214,7 @@ def _drain(m: Machine, p: int, instance: int, now: int, order_key: int) -> int:
     times, states = m.times, m.states
     l0 = instance * m.state_count
     lp = l0 + p
-    own = m.lists[lp]
+    state_lists = m.lists[lp]
     m.now = now
     m.draining = lp + 1
     while True:
@@ -222,13 +222,13 @@ def _drain(m: Machine, p: int, instance: int, now: int, order_key: int) -> int:
             status = emit(m, order_key, instance, FALSE, FALSE)
             if status != DONE:
                 return status
-        c = own.queue
+        c = state_lists.queue
         if c == 0 or times[c].time > now:
             break
         if not has_room_for_timer(m, l0, p):
             return NEED_MUCH
         time = times[c].time
-        own.queue = times[c].next
+        state_lists.queue = times[c].next
         times[c].next = m.free_time
         m.free_time = c
         m.times_left += 1
@@ -237,8 +237,8 @@ def _drain(m: Machine, p: int, instance: int, now: int, order_key: int) -> int:
         else:
             process_timer_logical(m, l0, p, time)
     m.draining = 0
-    if own.queue != 0:
-        push_heap(m, m.timer, times[own.queue].time, instance)
+    if state_lists.queue != 0:
+        push_heap(m, m.timer, times[state_lists.queue].time, instance)
     else:
         leave_map(m, lp, p)
     return DONE
@@ -248,13 +248,13 @@ def _drain(m: Machine, p: int, instance: int, now: int, order_key: int) -> int:
 def _advance_clock(m: Machine, limit: int) -> int:
     """Fires the timers whose order key is before `limit`."""
     states, numbers, schedulers = m.states, m.timer_states, m.schedulers
-    times, moved = m.clock_times, m.clock_moved
+    times, may_fire = m.clock_times, m.clock_may_fire
     while m.step < m.step_end:
         step = m.step
         key = step << ORDER_KEY_BITS
         if key > limit:
             return DONE
-        if moved[step - m.first_step] != 0:
+        if may_fire[step - m.first_step] != 0:
             now = times[step - m.first_step]
             while m.timer < m.timer_count:
                 k = m.timer
@@ -280,11 +280,11 @@ def _advance_clock(m: Machine, limit: int) -> int:
 
 
 @entry
-def run_timed(address: int, whole: int, origin: int) -> int:
+def run_timed(address: int, is_unpartitioned: int, origin: int) -> int:
     """`run` for a pattern with absent states, whose timers fire between the rows."""
     m = machine(address)
     while True:
-        status = m.process_rows(whole, origin)
+        status = m.process_rows(is_unpartitioned, origin)
         if status != NEED_CLOCK:
             return status
         status = _advance_clock(m, m.limit)
@@ -297,4 +297,4 @@ def run_timed(address: int, whole: int, origin: int) -> int:
             if scheduler.size > 0:
                 due = min(due, scheduler.heap[0].time)
         m.next_due = due
-        m.clocked = True
+        m.is_clock_current = True

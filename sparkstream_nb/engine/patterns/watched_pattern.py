@@ -63,8 +63,8 @@ class WatchedPattern(StateOp):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._reached: list[PatternEvent] = []
-        self._found: list[FullMatch] = []
+        self._new_events: list[PatternEvent] = []
+        self._new_matches: list[FullMatch] = []
 
     def run(self, inputs: Sequence[tuple[str, Rows]], clock: Clock) -> Matches:
         self._trim_at = np.iinfo(np.int64).max  # numbers of events stay
@@ -73,30 +73,30 @@ class WatchedPattern(StateOp):
         if self.log.n > before:
             self._record(before, inputs)
         if len(matches):
-            self._found += _full_matches(matches)
+            self._new_matches += _full_matches(matches)
         return matches
 
     def take(self) -> tuple[list[PatternEvent], list[FullMatch]]:
         """The events that reached the pattern, and its matches, since the last call."""
-        out = self._reached, self._found
-        self._reached, self._found = [], []
+        out = self._new_events, self._new_matches
+        self._new_events, self._new_matches = [], []
         return out
 
     def _record(self, first: int, inputs: Sequence[tuple[str, Rows]]) -> None:
         """Keeps the rows of a run, whose log numbers begin with `first`, in the order in which they were taken."""
         by_stream = {s: r for s, r in inputs if len(r)}
-        found = []
+        events = []
         for s in self.tie:
             if (rows := by_stream.get(s)) is None:
                 continue
             values = zip(*(c.to_list(self.services.strings) for c in rows.columns), strict=True)
             keys, instances = rows.order_key.tolist(), rows.instances().tolist()
-            found += [
+            events += [
                 (key, s, instance, ts, tuple(row))
                 for key, instance, ts, row in zip(keys, instances, rows.ts.tolist(), values, strict=True)
             ]
-        found.sort(key=lambda event: event[0])
-        self._reached += [PatternEvent(first + i, *event[1:]) for i, event in enumerate(found)]
+        events.sort(key=lambda event: event[0])
+        self._new_events += [PatternEvent(first + i, *event[1:]) for i, event in enumerate(events)]
 
     def partial_matches(self) -> list[PartialMatch]:
         """The partial matches that the machine holds, in the order of its lists. One that has no event yet, and waits
@@ -122,16 +122,16 @@ class WatchedPattern(StateOp):
             at += pending + new
         out = []
         for partial, (instance, states) in where.items():
-            captured = []
+            captures = []
             for p, word in enumerate(dump["partials"][partial, EVENTS : EVENTS + n].tolist()):
                 if self.layout.processors[p].is_counted:
-                    captured.append(tuple(events[chains[word - 1] : chains[word]]) if word else ())
+                    captures.append(tuple(events[chains[word - 1] : chains[word]]) if word else ())
                 else:
-                    captured.append((word,) if word else ())
+                    captures.append((word,) if word else ())
             goes_on = not self.layout.sequence or partial in fresh
-            due = max((int(lists["scheduled"][instance * n + q]) for q in states), default=0)
-            record, reached = int(records[partial]), tuple(sorted(states))
-            out.append(PartialMatch(record, instance, tuple(captured), reached, due, goes_on))
+            due = max((int(lists["scheduled_time"][instance * n + q]) for q in states), default=0)
+            record, waiting_at = int(records[partial]), tuple(sorted(states))
+            out.append(PartialMatch(record, instance, tuple(captures), waiting_at, due, goes_on))
         return out
 
 

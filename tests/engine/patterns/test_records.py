@@ -36,7 +36,7 @@ def test_python_reads_and_writes_a_header() -> None:
     words = np.zeros(words_of(Machine), np.int64)
     m = view_of(Machine, words)
     m.within, m.is_sequence = -1, True
-    assert (m.within, m.is_sequence, m.clocked) == (-1, True, False)
+    assert (m.within, m.is_sequence, m.is_clock_current) == (-1, True, False)
     assert words.tolist().count(0) == len(words) - 2
 
 
@@ -51,7 +51,7 @@ def _append(m: Machine, c: int, e: int) -> int:
     cell = m.cells[c]
     cell.partial = e
     cell.bound = 0.5
-    m.partials[e].expired = not m.partials[e].expired
+    m.partials[e].is_expired = not m.partials[e].is_expired
     m.partials[e].events[1] = m.states[2].kind
     m.matches.group[1] = c
     m.matches.events[1, 0] = e
