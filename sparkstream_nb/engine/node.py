@@ -106,27 +106,27 @@ class NodeEngine:
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
         self.parts = Assembly(plan, self.services, stored)
         self.operators = self.parts.operators
-        keyed = frozenset(t for t, how in self.parts.buffered.items() if how.key)
-        self.graph = build([op.node for op in self.operators], two_pass_tables(plan), keyed)
+        keyed_tables = frozenset(t for t, how in self.parts.buffered_tables.items() if how.key)
+        self.graph = build([op.node for op in self.operators], two_pass_tables(plan), keyed_tables)
         self.splitter = make_batch_splitter(self.operators, two_pass_tables(plan)) if self.graph.order is None else None
-        self._ordered = self.graph if self.splitter is None else self.splitter.graph
+        self._run_graph = self.graph if self.splitter is None else self.splitter.graph
         for i, op in enumerate(self.operators):
-            if isinstance(op, QueryOperator) and self._ordered.order is not None:
-                op.place(self._ordered.ranks[i], self._ordered.ties.get(i))
-            if isinstance(op, AggregationOperator) and self._ordered.order is not None:
-                op.rank = self._ordered.ranks[i]
-        self._published: frozenset[str] = published_streams(plan) if publishes else frozenset()
-        self._shown = {s for op in self.operators for s in _shown(op)} | self._published
+            if isinstance(op, QueryOperator) and self._run_graph.order is not None:
+                op.place(self._run_graph.ranks[i], self._run_graph.ties.get(i))
+            if isinstance(op, AggregationOperator) and self._run_graph.order is not None:
+                op.rank = self._run_graph.ranks[i]
+        self._published_streams: frozenset[str] = published_streams(plan) if publishes else frozenset()
+        self._output_streams = {s for op in self.operators for s in _shown(op)} | self._published_streams
         self._labels: Mapping[str, str] = labels or {}
-        self._shown -= set(map(stream_of, self._labels.values()))
-        self._by_operator = self._ordered.order is not None and not by_chunk
-        self._slice, self._passes, self._rests = _LEAST if self._ordered.fixpoints else SLICE, 0, 0
+        self._output_streams -= set(map(stream_of, self._labels.values()))
+        self._by_operator = self._run_graph.order is not None and not by_chunk
+        self._slice, self._passes, self._rests = _LEAST if self._run_graph.fixpoints else SLICE, 0, 0
         self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
         self._empty = self._empties()
         self.passed = StepCount()
         self._waiting: dict[int, Clock] = {}
         """By operator, the last movement of the clock that it left out (`_may_wait`)."""
-        self._ticked: set[int] = set()
+        self._idle_operators: set[int] = set()
         """Operators that may leave out movements: the first one makes those begin that wait for nothing else."""
 
     def _is_labelled(self, op: Operator) -> bool:
@@ -142,7 +142,7 @@ class NodeEngine:
         for w in self.parts.windows.values():
             columns = [Column.empty(t) for t in w.types]
             out[entry(w.id)] = Rows(columns, none, none, none)
-            out[w.id] = Rows([*columns, *[Column.empty(Type.LONG)] * (1 + w.ordered)], none, none, none)
+            out[w.id] = Rows([*columns, *[Column.empty(Type.LONG)] * (1 + w.is_ordered)], none, none, none)
         for op in self.operators:
             if isinstance(op, EntryOperator):
                 rows = out[op.entry.stream]
@@ -159,28 +159,29 @@ class NodeEngine:
 
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
-        collected = _StepOutputs(self.trace)
+        step_outputs = _StepOutputs(self.trace)
         if not self.started and (self._start_known or len(batch.clock)):
-            self._start(collected, self.now if self._start_known else int(batch.clock[0]))
+            self._start(step_outputs, self.now if self._start_known else int(batch.clock[0]))
         clock = self._clock(batch.clock)
         if self.services.clock.first is None and len(clock.now):
             self.services.clock.first = int(clock.now[0])
         inputs = {s: self._rows(s, r.step, r.ts, r.columns) for s, r in batch.rows.items() if len(r.ts)}
-        at_once = self._ordered.events_only and any(map(_sent_at_once, inputs.values()))
-        by_operator = self._by_operator and not at_once and all(t.can_buffer(len(clock.now)) for t in self.parts.logged)
+        at_once = self._run_graph.events_only and any(map(_sent_at_once, inputs.values()))
+        tables = self.parts.logged_tables
+        by_operator = self._by_operator and not at_once and all(t.can_buffer(len(clock.now)) for t in tables)
         for a, b in self._slices(len(clock.now), sum(map(len, inputs.values()))):
-            given, part = self._between(inputs, a, b), clock.part(a, b)
+            slice_inputs, part = self._between(inputs, a, b), clock.part(a, b)
             if not by_operator or self._rests:
-                self._run_by_chunk(given, part, collected)
+                self._run_by_chunk(slice_inputs, part, step_outputs)
             elif self.splitter is None:
-                self._run_by_operator(given, part, collected)
+                self._run_by_operator(slice_inputs, part, step_outputs)
                 self.passed.count += len(part.now)
             else:
-                for x, y, calm in self.splitter.cut(given, part):
-                    run = self._run_by_operator if calm else self._run_by_chunk
-                    run(self._between(given, a + x, a + y), part.part(x, y), collected)
-                    self.passed.count += y - x if calm else 0
-        outputs = self._outputs(collected)
+                for x, y, in_one_run in self.splitter.cut(slice_inputs, part):
+                    run = self._run_by_operator if in_one_run else self._run_by_chunk
+                    run(self._between(slice_inputs, a + x, a + y), part.part(x, y), step_outputs)
+                    self.passed.count += y - x if in_one_run else 0
+        outputs = self._outputs(step_outputs)
         for instances in self.parts.instances.values():
             instances.release()
         self.steps += len(batch.clock)
@@ -204,7 +205,7 @@ class NodeEngine:
                 self._rests = _MANY
             elif self._passes > _MANY:
                 self._slice = max(self._slice // 2, _LEAST)
-            elif self._ordered.fixpoints and self._passes < _MANY // 2 and b - a == self._slice:
+            elif self._run_graph.fixpoints and self._passes < _MANY // 2 and b - a == self._slice:
                 self._slice = min(2 * self._slice, SLICE)
             a = max(b, a + 1)
 
@@ -228,7 +229,7 @@ class NodeEngine:
         make up for them by one: its output is the same. It differs if timers are in a partition:
         of equal times of its instances one fires with each movement (`timers`).
         """
-        return self.started and not any(op.node.timed for op in self.operators if _in_partition(op))
+        return self.started and not any(op.node.has_timers for op in self.operators if _in_partition(op))
 
     def skip(self, steps: int, first: int, last: int) -> None:
         """Advances by `steps` steps, from clock `first` to `last` (ms), whose events no operator of the plan reads."""
@@ -282,55 +283,55 @@ class NodeEngine:
         return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
     def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
-        assert self._ordered.order is not None
-        for table in self.parts.logged:
+        assert self._run_graph.order is not None
+        for table in self.parts.logged_tables:
             table.begin()
-        written: dict[str, list[tuple[int, Rows]]] = {}
+        outputs: dict[str, list[tuple[int, Rows]]] = {}
         ready: dict[str, Rows] = {}
-        for stage in self._ordered.order:
-            if stage[0] in self._ordered.cycles:
-                results = self._in_circle(stage, inputs, written, ready, clock)
+        for stage in self._run_graph.order:
+            if stage[0] in self._run_graph.cycles:
+                results = self._in_circle(stage, inputs, outputs, ready, clock)
             else:
-                results = self._through(stage, inputs, written, ready, clock)
+                results = self._through(stage, inputs, outputs, ready, clock)
             for op, rows in results:
                 op.apply(rows, clock)
                 out.query(op, rows)
                 if self._is_labelled(op):
                     out.note(self._labels[op.name], _as_read(op, rows))
-        for stream in self._shown & (written.keys() | (self._published & inputs.keys())):
-            sent = [(-1, inputs[stream])] if stream in self._published and stream in inputs else []
-            out.note(stream, in_order(sent + written.get(stream, [])))
-        for table in self.parts.logged:
+        for stream in self._output_streams & (outputs.keys() | (self._published_streams & inputs.keys())):
+            parts = [(-1, inputs[stream])] if stream in self._published_streams and stream in inputs else []
+            out.note(stream, in_order(parts + outputs.get(stream, [])))
+        for table in self.parts.logged_tables:
             table.settle()
 
     def _through(
-        self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
+        self, stage: Sequence[int], inputs: Mapping[str, Rows], outputs: dict[str, list[tuple[int, Rows]]],
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
-        """Run operators; their outputs go into `written`, and are still to be applied. `ready` are the streams
+        """Run operators; their outputs go into `outputs`, and are still to be applied. `ready` are the streams
         that are complete.
         """
         out = []
         for i in stage:
             op = self.operators[i]
             for s in op.node.inputs:
-                if s not in ready and (s in written or s in inputs):
-                    given = [(-1, inputs[s])] if s in inputs else []
-                    ready[s] = in_order(given + written.get(s, []))
-            if not op.node.timed and not any(s in ready for s in op.node.inputs):
+                if s not in ready and (s in outputs or s in inputs):
+                    parts = [(-1, inputs[s])] if s in inputs else []
+                    ready[s] = in_order(parts + outputs.get(s, []))
+            if not op.node.has_timers and not any(s in ready for s in op.node.inputs):
                 continue
             rows = op.run({s: ready.get(s, self._empty[s]) for s in op.node.inputs}, clock)
             for stream, fault in self._faults():
-                written.setdefault(stream, []).append((self._ordered.ranks[i], fault))
+                outputs.setdefault(stream, []).append((self._run_graph.ranks[i], fault))
             if rows is None or len(rows) == 0:
                 continue
             out.append((op, rows))
             if op.node.target is not None:
-                written.setdefault(op.node.target, []).append((self._ordered.ranks[i], _as_read(op, rows)))
+                outputs.setdefault(op.node.target, []).append((self._run_graph.ranks[i], _as_read(op, rows)))
         return out
 
     def _in_circle(
-        self, stage: Sequence[int], inputs: Mapping[str, Rows], written: dict[str, list[tuple[int, Rows]]],
+        self, stage: Sequence[int], inputs: Mapping[str, Rows], outputs: dict[str, list[tuple[int, Rows]]],
         ready: dict[str, Rows], clock: Clock,
     ) -> list[tuple[Operator, Rows]]:  # fmt: skip
         """`_through` for operators that read tables which they change: once to learn their writes, and once with these
@@ -338,46 +339,46 @@ class NodeEngine:
         """
         tables = [self.parts.tables[t] for t in {t for i in stage for t in self.operators[i].node.logged_writes}]
         marks = [t.mark() for t in tables]
-        told = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
-        passes, before, until_same = 0, None, stage[0] in self._ordered.fixpoints
+        lengths_before = [(x, len(x)) for x in (self.services.errors, self.services.logs, self.services.faults)]
+        passes, before, until_same = 0, None, stage[0] in self._run_graph.fixpoints
         while True:
-            out, done = {s: [*w] for s, w in written.items()}, dict(ready)
-            results = self._through(stage, inputs, out, done, clock)
+            out, complete = {s: [*w] for s, w in outputs.items()}, dict(ready)
+            results = self._through(stage, inputs, out, complete, clock)
             for table, mark in zip(tables, marks, strict=True):
                 table.rewind(mark)
             if before is not None and (not until_same or passes > len(clock.now) or _same(results, before)):
                 break
             for op, rows in results:
                 op.apply(rows, clock)
-            for x, n in told:
+            for x, n in lengths_before:
                 del x[n:]
             passes, before = passes + 1, results
         self._passes = max(self._passes, passes)
-        written.update(out)
-        ready.update(done)
+        outputs.update(out)
+        ready.update(complete)
         return results
 
     def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
         chunks: dict[int, list[tuple[str, Rows, list[int]]]] = {}
-        quiet = Clock(clock.base, clock.now, clock.moved, 0, 0)
+        quiet = Clock(clock.base, clock.now, clock.may_fire, 0, 0)
         for stream, rows in inputs.items():
             for chunk, takers in self._taken(stream, rows, quiet):
                 chunks.setdefault(int(chunk.order_key[0]) >> ORDER_KEY_BITS, []).append((stream, chunk, takers))
-        timed = [(k, op) for k, op in enumerate(self.operators) if op.node.timed]
+        timer_ops = [(k, op) for k, op in enumerate(self.operators) if op.node.has_timers]
         for i in range(len(clock.now)):
-            if clock.moved[i]:
-                at = Clock(clock.base, clock.now, clock.moved, i, i + 1)
-                for k, op in timed:
-                    if k in self._ticked and not _is_due(op, int(clock.now[i])):
+            if clock.may_fire[i]:
+                at = Clock(clock.base, clock.now, clock.may_fire, i, i + 1)
+                for k, op in timer_ops:
+                    if k in self._idle_operators and not _is_due(op, int(clock.now[i])):
                         self._waiting[k] = at
                         continue
                     self._waiting.pop(k, None)
                     if self._may_wait(op):
-                        self._ticked.add(k)
+                        self._idle_operators.add(k)
                     self._emit(op, self._run_timers(op, at), quiet, out)
             for stream, chunk, takers in chunks.get(clock.base + i, []):
                 self._push(stream, chunk, quiet, out, takers)
-                if stream in self._published:
+                if stream in self._published_streams:
                     out.note(stream, chunk)
             self.passed.count += 1
         for k in list(self._waiting):
@@ -412,7 +413,7 @@ class NodeEngine:
             if isinstance(op, QueryOperator):
                 sees[k] = np.logical_or.reduceat(op.query.passing_rows(stream, rows, clock), starts)
         ends = np.append(starts[1:], len(rows))
-        for c in np.flatnonzero(sees.any(axis=0) | (stream in self._published)).tolist():
+        for c in np.flatnonzero(sees.any(axis=0) | (stream in self._published_streams)).tolist():
             takers = [i for k, i in enumerate(receivers) if sees[k, c]]
             yield rows.slice(int(starts[c]), int(ends[c])), takers
 
@@ -449,28 +450,28 @@ class NodeEngine:
                 self._push(target, chunk, clock, out)
                 if self._is_labelled(op):
                     out.note(self._labels[op.name], chunk)
-                elif target in self._shown:  # the listener of a stream is its last reader
+                elif target in self._output_streams:  # the listener of a stream is its last reader
                     out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results
 
-    def _outputs(self, collected: _StepOutputs) -> Outputs:
+    def _outputs(self, step_outputs: _StepOutputs) -> Outputs:
         outputs = Outputs(errors=list(self.services.errors), logs=list(self.services.logs))
         self.services.errors.clear()
         self.services.logs.clear()
-        for stream, parts in collected.streams.items():
+        for stream, parts in step_outputs.streams.items():
             outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream_of(stream)].names)
         for name, op in self._queries.items() if self.trace else ():
             if op.query.named:
-                schema, seen = op.query.select.schema, collected.queries.get(name)
+                schema, seen = op.query.select.schema, step_outputs.queries.get(name)
                 empty = no_rows(schema.types)
                 rows = concat_rows(seen) if seen else empty
-                current, expired = split_kinds(rows)
+                current, expired_rows = split_kinds(rows)
                 if self.services.watching is not None:
                     self.services.watching.kinds[name] = rows.kinds().tolist()
                 outputs.queries[name] = (
                     self._collect_outputs([current], schema.names),
-                    self._collect_outputs([expired], schema.names),
+                    self._collect_outputs([expired_rows], schema.names),
                 )
         for id, aggregation in self.parts.aggregations.items():
             table = aggregation.partials()
@@ -480,8 +481,8 @@ class NodeEngine:
 
     def _collect_outputs(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
-        whole = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
-        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in whole]
+        joined_columns = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
+        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in joined_columns]
         ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
         chunks = chunks_of(parts) if self.tells_chunks else None
         return Emitted(names, steps_of([p.order_key for p in parts], self.steps), ts, columns, chunks)
@@ -498,16 +499,16 @@ class NodeEngine:
 
     def read_tables_from(self, source: RowSource) -> None:
         """Set the source of rows of tables in a database, until `take_table_changes`."""
-        for table in self.parts.stored.values():
+        for table in self.parts.stored_tables.values():
             table.source = source
 
     def take_table_changes(self) -> list[TableChanges]:
         """Changes of tables in a database since their rows were read; their rows are then dropped."""
-        found = [t.changes() for t in self.parts.stored.values()]
-        for table in self.parts.stored.values():
+        changes = [t.changes() for t in self.parts.stored_tables.values()]
+        for table in self.parts.stored_tables.values():
             table.forget()
             table.source = None
-        return [c for c in found if c is not None]
+        return [c for c in changes if c is not None]
 
     # -------------------------------------------------------------------------------------------------------- state
 
@@ -556,10 +557,10 @@ class NodeEngine:
         if self._tokens is not None and "tokens" in state:
             tokens = {key: "" if t in without else t for key, t in self._tokens.items()}
             names = state_names(self.operators, self.parts, tokens)
-            anew = carry_over(state, names)
-            for i in anew if self.started else ():
+            fresh_operators = carry_over(state, names)
+            for i in fresh_operators if self.started else ():
                 op = self.operators[i]
-                if isinstance(op, QueryOperator) and not op.query.services.partitioned:
+                if isinstance(op, QueryOperator) and not op.query.services.is_partitioned:
                     op.query.begin_at(self.now)
         for i, s in state["instances"].items():
             self.parts.instances[i].load(s)
@@ -573,7 +574,7 @@ class NodeEngine:
 
     def stats(self) -> dict[str, Any]:
         """Clock, steps taken, how the app runs, and the bytes and rows that every query, window and table holds."""
-        held = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
+        state_bytes = {op.name: op.bytes for op in self.operators} | {i: t.bytes for i, t in self.parts.tables.items()}
         rows = {op.name: op.rows for op in self.operators} | {i: t.rows for i, t in self.parts.tables.items()}
         runs = "by operator" if self._by_operator else f"by chunk: {self.graph.reason or 'asked for'}"
         if self._by_operator and self.splitter is not None:
@@ -582,7 +583,7 @@ class NodeEngine:
             "clock": self.now,
             "steps": self.steps - 1,
             "runs": runs,
-            "state_bytes": held,
+            "state_bytes": state_bytes,
             "state_rows": {name: n for name, n in rows.items() if n is not None},
         }
 
@@ -644,7 +645,7 @@ def _is_due(op: Operator, now: int) -> bool:
 
 
 def _in_partition(op: Operator) -> bool:
-    return isinstance(op, EntryOperator) or (isinstance(op, QueryOperator) and op.query.services.partitioned)
+    return isinstance(op, EntryOperator) or (isinstance(op, QueryOperator) and op.query.services.is_partitioned)
 
 
 def _shown(op: Operator) -> Iterator[str]:

@@ -69,17 +69,17 @@ class Scripts:
 
     def __init__(self, functions: Mapping[str, nodes.FunctionDef]) -> None:
         self._functions = functions
-        self._own = threading.local()
+        self._per_thread = threading.local()
         try:
             self._interpreter()
         except quickjs.JSException as e:
             raise SiddhiBindError(f"a script of the app does not compile: {str(e).splitlines()[0]}") from e
 
     def _interpreter(self) -> _Interpreter:
-        found: _Interpreter | None = getattr(self._own, "interpreter", None)
-        if found is None:
-            found = self._own.interpreter = _Interpreter(self._functions)
-        return found
+        interpreter: _Interpreter | None = getattr(self._per_thread, "interpreter", None)
+        if interpreter is None:
+            interpreter = self._per_thread.interpreter = _Interpreter(self._functions)
+        return interpreter
 
     def functions(self) -> dict[str, Script]:
         """The functions that expressions call."""
@@ -118,8 +118,8 @@ def _narrow_number(value: float, type: Type) -> int | float:
     if isinstance(value, float) and math.isnan(value):
         return 0
     end = 1 << (_WIDTH[type] - 1)
-    whole = int(value) if math.isfinite(value) else end if value > 0 else -end
-    return min(end - 1, whole) if whole > 0 else max(-end, whole)
+    integer = int(value) if math.isfinite(value) else end if value > 0 else -end
+    return min(end - 1, integer) if integer > 0 else max(-end, integer)
 
 
 def _text(value: Any) -> str:

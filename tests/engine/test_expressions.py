@@ -209,10 +209,10 @@ def test_columns_answer_as_rows_do(given: tuple[Expr, list[list[Any]]]) -> None:
         try:
             want = naive(e, row)
         except Failed:
-            assert env.failed is not None
-            assert env.failed[i]
+            assert env.failed_rows is not None
+            assert env.failed_rows[i]
             continue
-        assert env.failed is None or not env.failed[i], (row, env.reason(i))
+        assert env.failed_rows is None or not env.failed_rows[i], (row, env.reason(i))
         assert equal(want, have[i]), (e, row, want, have[i])
     # What is null has the value that columns promise for a null.
     if column.null is not None and column.null.any():
@@ -370,7 +370,7 @@ def test_times_of_a_step_are_asked_once_and_told_as_each(values: list[int | None
         ("time:dateFormat", Type.STRING, pattern, lambda v: format_instant(v, pattern)),
         ("time:extract", Type.INT, unit, lambda v: field(v, unit.upper(), SUNDAY)),
     ):
-        env.failed, env.reasons = None, []
+        env.failed_rows, env.reasons = None, []
         call = Call(kind, name, (ref("long1"), Const(Type.STRING, constant)))
         told = compile_expr(call)(env).to_list(env.strings)
         assert [env.reason(i) for i in range(len(values))] == [
@@ -384,8 +384,8 @@ def test_the_first_error_of_a_row_is_kept_and_skipped_rows_have_none() -> None:
     length = Compare(Type.BOOL, ">", Call(Type.INT, "str:length", (ref("string1"),)), Const(Type.INT, 0))
     column = compile_expr(Logic(Type.BOOL, "and", ref("bool1"), length))(env)
     assert column.to_list(env.strings) == [False, True, False]
-    assert env.failed is not None
-    assert env.failed.tolist() == [True, False, False]
+    assert env.failed_rows is not None
+    assert env.failed_rows.tolist() == [True, False, False]
     assert env.reason(0) == "argument 1 of str:length() is null"
     assert env.reason(2) is None
 
@@ -394,8 +394,8 @@ def test_a_pattern_without_end_fails_its_row_in_time() -> None:
     env = environment(rows_of(2, string1=["a" * 40 + "b", "aaa"]))
     pattern = Const(Type.STRING, "(a|aa)+$")
     column = compile_expr(Call(Type.BOOL, "regex:find", (pattern, ref("string1"))))(env)
-    assert env.failed is not None
-    assert env.failed.tolist() == [True, False]
+    assert env.failed_rows is not None
+    assert env.failed_rows.tolist() == [True, False]
     assert column.to_list(env.strings)[1] is True
     assert "backtracks" in (env.reason(0) or "")
 

@@ -109,8 +109,8 @@ def test_large_patterns_stay_compiled_only_as_far_as_there_is_room() -> None:
     for i in range(30):
         kept.of(f"a{{{90_000 + i}}}")
     assert kept._weight <= javaregex._KEPT
-    assert kept._weight == sum(weight for _, weight in kept._kept.values())
-    assert len(kept._kept) < 10
+    assert kept._weight == sum(weight for _, weight in kept._entries.values())
+    assert len(kept._entries) < 10
     assert kept.of("first") is not first
 
 

@@ -158,7 +158,7 @@ def test_a_snapshot_holds_plain_data_only() -> None:
         ([OpNode(("S",), "A"), OpNode(("A", "S"), "B")], ""),
         ([OpNode(("S",), "A", single=True), OpNode(("A",), "B"), OpNode(("A",), "B")], ""),
         ([OpNode(("S",), "A"), OpNode(("A",), "B"), OpNode(("A",), "B")], "paths after A fork"),
-        ([OpNode((), "A", timed=True), OpNode(("A",), "B"), OpNode(("A",), "B")], "paths after A fork"),
+        ([OpNode((), "A", has_timers=True), OpNode(("A",), "B"), OpNode(("A",), "B")], "paths after A fork"),
         ([OpNode(("S",), "B"), OpNode(("S",), "A"), OpNode(("S",), "B"), OpNode(("A", "B"), "C")], "the paths to C"),
         ([OpNode(("A",), "B"), OpNode(("B",), "A")], "streams form a cycle"),
         ([OpNode(("S",), None, writes=("T",)), OpNode(("S",), "B", reads=("T",))], "read and changed by queries: T"),

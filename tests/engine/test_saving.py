@@ -72,7 +72,7 @@ class _Model:
     """A log with numbers, and a list that has the same."""
 
     def __init__(self) -> None:
-        self.log = EventLog((Type.LONG, Type.STRING), partitioned=False)
+        self.log = EventLog((Type.LONG, Type.STRING), is_partitioned=False)
         self.want: list[tuple[int, int | None]] = []
 
     def append(self, n: int, at: int) -> None:
@@ -113,7 +113,7 @@ class _Model:
         strings.encode([str(i) for i in range(100)])
         parts = save_parts(self.log.save_state(low, self.log.end), strings)
         assert parts is not None
-        again = EventLog((Type.LONG, Type.STRING), partitioned=False)
+        again = EventLog((Type.LONG, Type.STRING), is_partitioned=False)
         again.load(unpack(whole(parts), strings))
         columns = again.between(0, again.end)
         found = zip(columns[0].to_list(strings), columns[1].to_list(strings), strict=True)

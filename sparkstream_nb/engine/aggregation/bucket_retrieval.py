@@ -38,7 +38,7 @@ def _value(expr: Expr, services: Services, now: int) -> int | str:
     at = np.array([now], np.int64)
     env = Env(1, services.strings, at, at, resolve)
     value = compile_expr(expr, services.context)(env).to_list(services.strings)[0]
-    if env.failed is not None or value is None:
+    if env.failed_rows is not None or value is None:
         raise SiddhiRuntimeError(f"'within' or 'per' has no value: {env.reason(0) or 'it is null'}.")
     assert isinstance(value, int | str)
     return value
@@ -46,9 +46,9 @@ def _value(expr: Expr, services: Services, now: int) -> int | str:
 
 def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Services, now: int) -> RetrievalAnswer:
     """Finish a retrieval over `columns` (its source's schema): apply `on`, then the select."""
-    selected = select_rows(retrieval, columns, len(columns[0]), services, now)
+    output_columns = select_rows(retrieval, columns, len(columns[0]), services, now)
     names = [(a.name, str(a.type)) for a in retrieval.columns]
-    lists = [c.to_list(services.strings) for c in selected]
+    lists = [c.to_list(services.strings) for c in output_columns]
     return RetrievalAnswer(names, [list(v) for v in zip(*lists, strict=True)])
 
 
@@ -57,23 +57,25 @@ def select_rows(
 ) -> Sequence[Column]:
     """The columns that a retrieval's select gives over `n` rows (one row without columns where it has no source)."""
     # The rows of tables and windows are found without their timestamps (`eventTimestamp()` is Siddhi's -1 here).
-    untimed = retrieval.source is not None and retrieval.source.kind != "aggregation"
+    lacks_times = retrieval.source is not None and retrieval.source.kind != "aggregation"
     at = np.full(n, now, np.int64)
     zeros = np.zeros(n, np.int64)
-    rows = Rows(columns, np.full(n, -1, np.int64) if untimed else at, zeros, zeros)
+    rows = Rows(columns, np.full(n, -1, np.int64) if lacks_times else at, zeros, zeros)
     clock = Clock(0, np.array([now], np.int64), np.ones(1, np.bool_), 0, 0)
-    kept = len(services.errors)
+    error_count = len(services.errors)
     if retrieval.on is not None and n:
         env = Env(n, services.strings, rows.ts, at, frame_of(rows).resolve, tables=services.in_table)
         passes = compile_expr(retrieval.on, services.context)(env)
-        if env.failed is not None:
-            raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed)[0]))}.")
+        if env.failed_rows is not None:
+            raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed_rows)[0]))}.")
         mask = passes.values if passes.null is None else passes.values & ~passes.null
         rows = rows.where(mask)
-    selector = Selector(retrieval.select, services, name="on-demand query", current=True, expired=False, sliding=False)
-    selected = selector.run(frame_of(rows), clock).rows
-    if len(services.errors) > kept:
-        message = services.errors[kept].message
-        del services.errors[kept:]
+    selector = Selector(
+        retrieval.select, services, name="on-demand query", current=True, wants_expired=False, sliding=False
+    )
+    output_rows = selector.run(frame_of(rows), clock).rows
+    if len(services.errors) > error_count:
+        message = services.errors[error_count].message
+        del services.errors[error_count:]
         raise SiddhiRuntimeError(f"The select failed: {message}.")
-    return selected.columns
+    return output_rows.columns

@@ -75,7 +75,7 @@ class AggregationOp:
         self._keys = Keys(types, services.strings, null_is_text=False) if types else None
         self._times = np.empty(0, np.int64)  # of texts, by code; where `aggregate by` is a text
         self._fresh: dict[AggDuration, list[PartialRows]] = {d: [] for d in definition.durations}
-        self._kept: dict[AggDuration, _DurationRows] = {
+        self._rows_by_duration: dict[AggDuration, _DurationRows] = {
             d: _DurationRows(definition, self._lasts) for d in definition.durations
         }
 
@@ -93,11 +93,11 @@ class AggregationOp:
         if self._running:
             env.aggs = self._run_aggregators(env)
         values = {e: arg(env) for e, arg in self._args.items()}
-        if env.failed is not None:
+        if env.failed_rows is not None:
             source = self.definition.input.source
             columns = list(rows.columns[: len(source.schema)])
             self.services.route_failed(self.definition.id, source.id, env, columns, rows.order_key)
-            keep = np.flatnonzero(~env.failed)
+            keep = np.flatnonzero(~env.failed_rows)
             if len(keep) == 0:
                 return
             times, keys = times[keep], [k.take(keep) for k in keys]
@@ -114,7 +114,7 @@ class AggregationOp:
     def _add(self, duration: AggDuration, part: PartialRows) -> None:
         self._fresh[duration].append(part)
         if self.keep:
-            self._kept[duration].add(part)
+            self._rows_by_duration[duration].add(part)
 
     def _event_times(self, env: Env) -> Array:
         """int64[n] ms; rows without a usable time are marked as failed."""
@@ -138,8 +138,8 @@ class AggregationOp:
             unread = np.full(len(strings), np.iinfo(np.int64).max)
             unread[: len(self._times)] = self._times
             self._times = unread
-        known = np.where(codes < 0, _NO_TIME, self._times[codes])
-        for code in np.unique(codes[known == np.iinfo(np.int64).max]).tolist():
+        code_times = np.where(codes < 0, _NO_TIME, self._times[codes])
+        for code in np.unique(codes[code_times == np.iinfo(np.int64).max]).tolist():
             try:
                 self._times[code] = parse_time(strings.texts[code])
             except SiddhiRuntimeError:
@@ -156,7 +156,7 @@ class AggregationOp:
 
     def _run_aggregators(self, env: Env) -> dict[Agg, Column]:
         args = [[a(env) for a in arg_list] for _, _, arg_list in self._running]
-        ok = None if env.failed is None else np.flatnonzero(~env.failed)
+        ok = None if env.failed_rows is None else np.flatnonzero(~env.failed_rows)
         out = {}
         for (node, aggregator, _), columns in zip(self._running, args, strict=True):
             if ok is None:
@@ -211,7 +211,7 @@ class AggregationOp:
         """The rows of `per` whose buckets begin in start ≤ t < end (ms), by time. Needs `keep`."""
         if not self.keep:
             raise ValueError(f"aggregation '{self.definition.id}' keeps nothing in the node: read its store")
-        part = self._kept[per].merge_rows()
+        part = self._rows_by_duration[per].merge_rows()
         inside = np.flatnonzero((part.bucket >= start) & (part.bucket < end))
         order = inside[np.argsort(part.bucket[inside], kind="stable")]
         return self._to_stored(part.take(order))
@@ -219,24 +219,24 @@ class AggregationOp:
     def purge(self, due: int) -> None:
         """Deletes the buckets that the purge of time `due` (ms) does not keep."""
         assert self.definition.retention is not None
-        for d, kept in self._kept.items():
+        for d, rows in self._rows_by_duration.items():
             begins = self.definition.retention.begins(d, due)
             if begins is not None:
-                part = kept.merge_rows()
+                part = rows.merge_rows()
                 keep = np.flatnonzero(part.bucket >= begins)
                 if len(keep) < len(part):
-                    kept.leave(keep)
+                    rows.leave(keep)
 
     def forget_until(self, per: AggDuration, end: int) -> None:
         """Deletes the buckets of `per` that begin before `end` (ms)."""
-        part = self._kept[per].merge_rows()
+        part = self._rows_by_duration[per].merge_rows()
         keep = np.flatnonzero(part.bucket >= end)
         if len(keep) < len(part):
-            self._kept[per].leave(keep)
+            self._rows_by_duration[per].leave(keep)
 
     def first_bucket(self, per: AggDuration) -> int | None:
         """The time (ms) at which the first bucket of `per` begins that the node holds; None if it holds none."""
-        part = self._kept[per].merge_rows()
+        part = self._rows_by_duration[per].merge_rows()
         return int(part.bucket.min()) if len(part.bucket) else None
 
     def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
@@ -252,7 +252,9 @@ class AggregationOp:
     @property
     def bytes(self) -> int:
         """Bytes of the buckets that the node holds."""
-        parts = [p for k in self._kept.values() for p in k.parts] + [p for ps in self._fresh.values() for p in ps]
+        parts = [p for k in self._rows_by_duration.values() for p in k.parts] + [
+            p for ps in self._fresh.values() for p in ps
+        ]
         return sum(part_bytes(p) for p in parts)
 
     def state(self) -> dict[str, Any]:
@@ -260,7 +262,7 @@ class AggregationOp:
         return {
             "keys": None if self._keys is None else self._keys.state(),
             "running": [a.state() for _, a, _ in self._running],
-            "kept": {d: _plain(k.merge_rows()) for d, k in self._kept.items()} if self.keep else {},
+            "kept": {d: _plain(k.merge_rows()) for d, k in self._rows_by_duration.items()} if self.keep else {},
             "fresh": {d: [_plain(p) for p in parts] for d, parts in self._fresh.items()},
         }
 
@@ -270,8 +272,8 @@ class AggregationOp:
         for (_, aggregator, _), s in zip(self._running, state["running"], strict=True):
             aggregator.load(s)
         for d, p in state["kept"].items():
-            self._kept[d] = _DurationRows(self.definition, self._lasts)
-            self._kept[d].add(_part(p))
+            self._rows_by_duration[d] = _DurationRows(self.definition, self._lasts)
+            self._rows_by_duration[d].add(_part(p))
         self._fresh = {d: [_part(p) for p in parts] for d, parts in state["fresh"].items()}
 
 

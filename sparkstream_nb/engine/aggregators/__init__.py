@@ -41,13 +41,13 @@ AGGREGATORS: WithExtensions[_Factory] = WithExtensions(_BUILT_IN, "aggregator", 
 """Aggregator by its key in `plan.functions.AGGREGATORS`."""
 
 
-def make_aggregator(node: Agg, sliding: bool, strings: StringPool, *, grouped: bool = False) -> Aggregator:
-    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired rows are output. `grouped`:
-    it has a state per group or partition instance, which Siddhi drops when it is empty.
+def make_aggregator(node: Agg, sliding: bool, strings: StringPool, *, has_groups: bool = False) -> Aggregator:
+    """The aggregator of `node`. `sliding`: rows of its query expire one by one, or expired rows are output.
+    `has_groups`: it has a state per group or partition instance, which Siddhi drops when it is empty.
     """
     types = tuple(a.type for a in node.args)
     if node.function == "unionSet":
-        return UnionSet(types, sliding, strings, grouped)
+        return UnionSet(types, sliding, strings, has_groups)
     if node.function in COLLECTED:
         return COLLECTED[node.function](types, sliding, strings)
     if node.function not in AGGREGATORS:

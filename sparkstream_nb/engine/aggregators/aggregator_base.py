@@ -37,8 +37,8 @@ class AggregateInput:
     `instance`; None: op i is on event i. `group` are ids (int32) below `groups`, empty: there is one group.
     `instance` are partition instances below `instances`, None outside: a RESET op clears the groups of its instance.
 
-    The value after an op is output if the op's type is in the bit mask `shown`. `slot` (int64) is the output row of
-    each such op; None: consecutive rows. The last value of an output row wins. `size` is the number of output rows.
+    The value after an op is output if the op's type is in the bit mask `shown_kinds`. `slot` (int64) is the output row
+    of each such op; None: consecutive rows. The last value of an output row wins. `size` is the number of output rows.
 
     `fixed_lag`: defines the ops instead of `kind` and `pos`, until `lay_out` computes these; CURRENT ops are shown.
     """
@@ -50,7 +50,7 @@ class AggregateInput:
     instance: Array | None
     instances: int
     pos: Array | None = None
-    shown: int = EVERY
+    shown_kinds: int = EVERY
     slot: Array | None = None
     size: int = -1
     fixed_lag: FixedLagOps | None = None
@@ -72,25 +72,25 @@ class AggregateInput:
         """True if all ops are CURRENT or EXPIRED."""
         return self.kind is None or len(self.kind) == 0 or int(self.kind.max()) <= EXPIRED
 
-    def ahead(self, words: int) -> int:
+    def group_distance(self, words: int) -> int:
         """The prefetch distance in ops for group states of `words` words each; 0 if they fit the cache."""
-        return AHEAD if self.groups * words >= FAR or self.reach else 0
+        return AHEAD if self.groups * words >= FAR or self.event_distance else 0
 
     @property
-    def reach(self) -> int:
+    def event_distance(self) -> int:
         """The prefetch distance in ops for events; 0 if they are few, or in the order of the ops."""
         return 2 * AHEAD if self.instances > 1 << 8 and len(self.group) > 1 << 16 else 0
 
     @property
     def shown_ops(self) -> Array:
         """int64[size]: the op whose value each output row gets."""
-        shown = np.arange(self.n)
+        ops = np.arange(self.n)
         if self.kind is not None:
-            shown = np.flatnonzero((self.shown >> self.kind.astype(np.int64)) & 1)
+            ops = np.flatnonzero((self.shown_kinds >> self.kind.astype(np.int64)) & 1)
         if self.slot is None:
-            return shown
+            return ops
         last = np.empty(self.size, np.int64)
-        last[self.slot] = shown
+        last[self.slot] = ops
         return last
 
 
@@ -98,7 +98,7 @@ class AggregateInput:
 @dataclass(slots=True)
 class Ops:
     """The ops of an `AggregateInput` as the compiled loops take them: arrays are empty for None. `eras` and `epoch`:
-    see `Grouped`; `ahead` and `reach`: see `AggregateInput`.
+    see `Grouped`; `group_distance` and `event_distance`: see `AggregateInput`.
     """
 
     n: int
@@ -107,17 +107,17 @@ class Ops:
     group: Array
     instance: Array
     slot: Array
-    shown: int
+    shown_kinds: int
     eras: Array
     epoch: Array
-    ahead: int
-    reach: int
+    group_distance: int
+    event_distance: int
 
     @inlined
     def ask(self, soon: Any, later: Any, by_pos: bool, values: Array, cells: Array, shift: int) -> None:
-        """Prefetches the group of op `soon` and, with `reach`, the event of op `later`. `by_pos`: whether there is a
-        `pos`."""
-        if self.reach > 0 and by_pos:
+        """Prefetches the group of op `soon` and, with `event_distance`, the event of op `later`. `by_pos`: whether
+        there is a `pos`."""
+        if self.event_distance > 0 and by_pos:
             event = self.pos[later]
             prefetch(self.group, event)
             prefetch(values, event)
@@ -125,9 +125,10 @@ class Ops:
 
     @inlined
     def look_ahead(self, j: int, values: Array, cells: Array, shift: int) -> None:
-        """Prefetches the event of the op `reach` ops ahead, and the group of the op `ahead` ops ahead."""
-        if self.ahead > 0:
-            soon, later = np.uint64(min(j + self.ahead, self.n - 1)), min(j + self.reach, self.n - 1)
+        """Prefetches the event of the op `event_distance` ops ahead, and the group of the op `group_distance` ops
+        ahead."""
+        if self.group_distance > 0:
+            soon, later = np.uint64(min(j + self.group_distance, self.n - 1)), min(j + self.event_distance, self.n - 1)
             self.ask(soon, later, len(self.pos) > 0, values, cells, shift)
 
     @inlined
@@ -140,10 +141,10 @@ class Ops:
     def begins(self, g: Any, p: Any) -> Any:
         """True if this is the first op of group `g` in the current epoch of its instance `p`; updates the group's
         epoch."""
-        anew = len(self.epoch) > 0 and self.epoch[g] != self.eras[p]
-        if anew:
+        is_first = len(self.epoch) > 0 and self.epoch[g] != self.eras[p]
+        if is_first:
             self.epoch[g] = self.eras[p]
-        return anew
+        return is_first
 
 
 @struct
@@ -249,8 +250,8 @@ class Base:
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         args, group, instance = by_op(args, feed)
-        out, shown = self.run(args, feed.kind, group, feed.groups, instance), feed.shown_ops
-        return out if len(shown) == feed.n else out.take(shown)
+        out, shown_ops = self.run(args, feed.kind, group, feed.groups, instance), feed.shown_ops
+        return out if len(shown_ops) == feed.n else out.take(shown_ops)
 
     def fold(self, args: tuple[Column, ...], group: Array, groups: int) -> Column:
         n = len(group)
@@ -279,7 +280,7 @@ class Grouped(DeclaredState, Base):
     """Approximate size of a group's state in words."""
     constants: tuple[str, ...] = ()
     """Fields that are constants in the loops, which are compiled for each of their values."""
-    specialized = False
+    has_all_versions = False
     """True if its loop is compiled in all versions (`GENERAL`, ...)."""
 
     def _begin(self) -> None:
@@ -301,7 +302,7 @@ class Grouped(DeclaredState, Base):
             feed.group,
             NO_INSTANCE if instance is None else instance,
             NO_PLACE if feed.slot is None else feed.slot,
-            feed.shown, self.eras, self.epoch, feed.ahead(self.words), feed.reach,
+            feed.shown_kinds, self.eras, self.epoch, feed.group_distance(self.words), feed.event_distance,
         )  # fmt: skip
 
     @inlined
@@ -350,8 +351,10 @@ class Grouped(DeclaredState, Base):
         self, source: Callable[..., int], ops: Ops, feed: AggregateInput, null: Mask | None
     ) -> Callable[..., int]:
         """The version of a loop over ops for this feed, whose arguments have the mask `null`."""
-        plain = self.specialized and null is None and feed.slot is None and not len(self.epoch) and feed.comes_and_goes
-        way = GENERAL if not plain else FAR_APART if ops.ahead else NEARBY
+        plain = (
+            self.has_all_versions and null is None and feed.slot is None and not len(self.epoch) and feed.comes_and_goes
+        )
+        way = GENERAL if not plain else FAR_APART if ops.group_distance else NEARBY
         cls: Any = type(self)
         return _loop(source, cls, way, *(getattr(self, name) for name in self.constants))
 
@@ -367,7 +370,7 @@ def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, outpu
         aggregator.look_ahead(j, values, ops)
         i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
         k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
-        shows = (ops.shown >> k) & 1
+        shows = (ops.shown_kinds >> k) & 1
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         if not plain:
             p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
@@ -376,8 +379,8 @@ def _one_by_one(aggregator: Grouped, values: Array, null: Array, ops: Ops, outpu
                 if shows:
                     aggregator.show_reset(ops, outputs)
                 continue
-            anew = ops.begins(g, p)
-            if anew:
+            is_first = ops.begins(g, p)
+            if is_first:
                 aggregator.clear(g)
         if plain or not (len(null) and null[i]):
             aggregator.take(g, values[i], k)
@@ -395,10 +398,10 @@ def _loop(source: Callable[..., int], cls: Any, way: int, *constants: Any) -> Ca
     """A version of a loop for the aggregators of a class with these constants; a class that is only another one with
     other constants has its loops."""
     owner = next(c for c in cls.__mro__ if any(map(is_inlined, vars(c).values())))
-    fixed = {f"aggregator.{name}": value for name, value in zip(cls.constants, constants, strict=True)}
+    constant_fields = {f"aggregator.{name}": value for name, value in zip(cls.constants, constants, strict=True)}
     if way == NEARBY:
-        fixed |= {"ops.ahead": 0, "ops.reach": 0}
-    return kernel(source, {"aggregator": owner}, plain=way != GENERAL, **fixed)
+        constant_fields |= {"ops.group_distance": 0, "ops.event_distance": 0}
+    return kernel(source, {"aggregator": owner}, plain=way != GENERAL, **constant_fields)
 
 
 def as_numbers(values: Array, dtype: Any) -> Array:

@@ -27,7 +27,7 @@ class ObjectAggregate(Base):
 
     def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool) -> None:
         self.types, self.sliding, self.strings = args, sliding, strings
-        self.held: dict[int, dict[int, Any]] = {}
+        self.states: dict[int, dict[int, Any]] = {}
         """Partition instance → group → state."""
 
     def empty(self) -> Any:
@@ -47,38 +47,38 @@ class ObjectAggregate(Base):
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         args, group, instance = by_op(args, feed)
         kinds = [CURRENT] * feed.n if feed.kind is None else feed.kind.tolist()
-        shown = feed.shown_ops
-        asked = np.zeros(feed.n, np.bool_)
-        asked[shown] = True
+        shown_ops = feed.shown_ops
+        is_op_shown = np.zeros(feed.n, np.bool_)
+        is_op_shown[shown_ops] = True
         values: list[Any] = [None] * feed.n
         rows = zip(*(boxes(c.type, c.to_list(self.strings)) for c in args), strict=True)
         instances = [0] * feed.n if instance is None else instance.tolist()
-        ops = zip(group.tolist(), instances, kinds, asked.tolist(), rows, strict=True)
-        for i, (g, p, k, wanted, row) in enumerate(ops):
+        ops = zip(group.tolist(), instances, kinds, is_op_shown.tolist(), rows, strict=True)
+        for i, (g, p, k, is_shown, row) in enumerate(ops):
             if k == RESET:
-                self.held.pop(p, None)
+                self.states.pop(p, None)
                 continue
-            held = self.held.setdefault(p, {})
-            state = held.get(g)
+            states = self.states.setdefault(p, {})
+            state = states.get(g)
             if state is None:
-                state = held[g] = self.empty()
+                state = states[g] = self.empty()
             if k == CURRENT:
                 self.add(state, row)
             elif k == EXPIRED:
                 self.remove(state, row)
-            if wanted:
+            if is_shown:
                 values[i] = self.value(state, row)
-        return Column.of(self.result, [values[i] for i in shown.tolist()], self.strings)
+        return Column.of(self.result, [values[i] for i in shown_ops.tolist()], self.strings)
 
     def forget(self, groups: Array, instances: Array) -> None:
         for p in instances.tolist():
-            self.held.pop(p, None)
+            self.states.pop(p, None)
 
     def state(self) -> dict[str, Any]:
-        return {"held": {p: dict(sorted(held.items())) for p, held in sorted(self.held.items())}}
+        return {"held": {p: dict(sorted(states.items())) for p, states in sorted(self.states.items())}}
 
     def load(self, state: dict[str, Any]) -> None:
-        self.held = state["held"]
+        self.states = state["held"]
 
 
 def not_of(column: Column, kind: type, why: str) -> tuple[Mask, str] | None:
@@ -99,9 +99,9 @@ class UnionSet(ObjectAggregate):
     stays
     at one (`UnionSetAttributeAggregatorExecutor.processRemove`), until a group's set is empty."""
 
-    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool, grouped: bool) -> None:
+    def __init__(self, args: tuple[Type, ...], sliding: bool, strings: StringPool, has_groups: bool) -> None:
         super().__init__(args, sliding, strings)
-        self.grouped = grouped
+        self.has_groups = has_groups
 
     def find_refused(self, args: tuple[Column, ...]) -> tuple[Mask, str] | None:
         return not_of(args[0], set, "unionSet takes sets")
@@ -119,13 +119,13 @@ class UnionSet(ObjectAggregate):
 
     def remove(self, state: list[Any], args: tuple[Any, ...]) -> None:
         members, counts = state
-        gone = {item for item in args[0] if not self.sliding or counts.get(item) == 1}
-        for item in args[0] - gone:
+        leaving_items = {item for item in args[0] if not self.sliding or counts.get(item) == 1}
+        for item in args[0] - leaving_items:
             if item in counts:
                 counts[item] -= 1
-        if not gone.isdisjoint(members):
-            state[0] = members - gone
-        if self.grouped and not state[0]:
+        if not leaving_items.isdisjoint(members):
+            state[0] = members - leaving_items
+        if self.has_groups and not state[0]:
             counts.clear()
 
     def value(self, state: list[Any], args: tuple[Any, ...]) -> Any:
@@ -185,7 +185,7 @@ class MapCollect(ObjectAggregate):
         return HashMap(state)
 
     def load(self, state: dict[str, Any]) -> None:
-        self.held = {p: {g: HashMap(m) for g, m in held.items()} for p, held in state["held"].items()}
+        self.states = {p: {g: HashMap(m) for g, m in states.items()} for p, states in state["held"].items()}
 
 
 class MapMerge(MapCollect):
@@ -285,9 +285,9 @@ class JsonGroup(ObjectAggregate):
     def whole(self, state: dict[str, Any], args: tuple[Any, ...]) -> Any:
         """The array, or the object around it."""
         distinct = any(a is True for a in args[1:])
-        around = next((a for a in args[1:] if isinstance(a, str)), None)
+        element_name = next((a for a in args[1:] if isinstance(a, str)), None)
         items = [first for count, first in state.values() for _ in range(1 if distinct else count)]
-        return items if around is None else {around: items}
+        return items if element_name is None else {element_name: items}
 
 
 class JsonGroupAsObject(JsonGroup):

@@ -65,21 +65,21 @@ class StdDev(Grouped):
 
     words = 1 << SHIFT
     constants = ("leaves",)
-    specialized = True
+    has_all_versions = True
     type, dtype = Type.DOUBLE, np.float64
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.cells = np.zeros(0, np.float64)
         self.leaves = sliding
         self._begin()
-        self.used = np.ones(1, np.int64)
+        self.values_end = np.ones(1, np.int64)
         self.values, self.after = np.zeros(1), np.zeros(1, np.int64)
-        """The cells of values that may leave, linked by `after`, of which `used[0]` were given away, number 0 among
-        them."""
+        """The cells of values that may leave, linked by `after`, of which `values_end[0]` were given away, number 0
+        among them."""
 
     def over(self, args: tuple[Column, ...], feed: AggregateInput) -> Column:
         self._grow(feed.groups)
-        if self.leaves and int(self.used[0]) + feed.n > len(self.values):
+        if self.leaves and int(self.values_end[0]) + feed.n > len(self.values):
             self._keep(*self._kept(), feed.n)
         squares = super().over(args, feed)
         np.sqrt(squares.values, out=squares.values)
@@ -148,13 +148,13 @@ class StdDev(Grouped):
         d = v - self.cells[a + BASE]
         total, rest = self.cells[a + TOTAL], self.cells[a + REST]
         before = (total + rest) / had
-        moved = total + sign * d
-        back = moved - total
-        rest += (total - (moved - back)) + (sign * d - back)
-        mean = (moved + rest) / (had + sign)
+        new_total = total + sign * d
+        back = new_total - total
+        rest += (total - (new_total - back)) + (sign * d - back)
+        mean = (new_total + rest) / (had + sign)
         far = (d - before) * (d - mean)
         squares = self.cells[a + SQUARES] + sign * far
-        self.cells[a + TOTAL] = moved
+        self.cells[a + TOTAL] = new_total
         self.cells[a + REST] = rest
         self.cells[a + SQUARES] = squares
         self.cells[a + ERROR] += (abs(squares) + 16 * (d * d + mean * mean)) * ROUNDING
@@ -185,10 +185,10 @@ class StdDev(Grouped):
             if np.isfinite(self.values[c]):
                 d: Any = self.values[c] - mean
                 squares += d * d
-                moved: Any = total + d
-                back: Any = moved - total
-                rest += (total - (moved - back)) + (d - back)
-                total = moved
+                new_total: Any = total + d
+                back: Any = new_total - total
+                rest += (total - (new_total - back)) + (d - back)
+                total = new_total
             c = self.after[c]
         self.cells[a + BASE] = mean
         self.cells[a + TOTAL] = total
@@ -201,8 +201,8 @@ class StdDev(Grouped):
         """Append a value to the values of the group."""
         last = self.ends[2 * a + LAST]
         if last != UNKNOWN:
-            c = self.used[0]
-            self.used[0] = c + 1
+            c = self.values_end[0]
+            self.values_end[0] = c + 1
             self.values[c] = v
             self.after[c] = 0
             if last == 0:
@@ -246,22 +246,22 @@ class StdDev(Grouped):
     def _kept(self) -> tuple[Array, Array]:
         """The values that may leave, group after group, and how many of each group these are: `UNKNOWN` as there."""
         first = self.cells.view(np.int32)[FIRST :: 2 << SHIFT].astype(np.int64)
-        values, size = np.empty(int(self.used[0])), np.minimum(first, 0)
+        values, size = np.empty(int(self.values_end[0])), np.minimum(first, 0)
         n = _gather_by_group(first, self.values, self.after, values, size)
         return values[:n], size
 
     def _keep(self, values: Array, size: Array, room: int = 0) -> None:
         """Holds just these values, as `_kept` gives them, with room for `room` more."""
         n = len(values)
-        self.used[0] = n + 1
+        self.values_end[0] = n + 1
         self.values = np.zeros(2 * n + 1 + room)
         self.values[1 : n + 1] = values
         self.after = np.arange(1, len(self.values) + 1)
-        held = np.maximum(size, 0)
-        last = np.cumsum(held)
+        lengths = np.maximum(size, 0)
+        last = np.cumsum(lengths)
         self.after[last[size > 0]] = 0
         ends = self.cells.view(np.int32).reshape(-1, 2 << SHIFT)
-        ends[: len(size), FIRST] = np.where(size > 0, last - held + 1, size)
+        ends[: len(size), FIRST] = np.where(size > 0, last - lengths + 1, size)
         ends[: len(size), LAST] = np.where(size > 0, last, size)
 
     def forget(self, groups: Array, instances: Array) -> None:

@@ -38,24 +38,24 @@ _LIVES = 1 << 29
 
 
 @inlined
-def _home(number: Any, life: Any, mask: Any) -> Any:
+def _home(number: Any, generation: Any, mask: Any) -> Any:
     """Home position of a pair in the table."""
     h = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
-    h = ((h ^ (h >> np.uint64(32))) + np.uint64(life)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    h = ((h ^ (h >> np.uint64(32))) + np.uint64(generation)) * np.uint64(0xC2B2AE3D27D4EB4F)
     return (h >> np.uint64(32)) & mask
 
 
 @kernel
-def _enter(numbers: Array, held: Array, table: Array) -> None:
+def _enter(numbers: Array, entries: Array, table: Array) -> None:
     """Enters pairs into an empty table."""
     one = np.uint64(1)
     mask = np.uint64(len(table) // 2 - 1)
     for i in range(len(numbers)):
-        at = _home(numbers[i], held[i] >> 32, mask)
+        at = _home(numbers[i], entries[i] >> 32, mask)
         while table[(at << one) + one] != 0:
             at = (at + one) & mask
         table[at << one] = numbers[i]
-        table[(at << one) + one] = held[i]
+        table[(at << one) + one] = entries[i]
 
 
 @struct
@@ -77,11 +77,11 @@ class DistinctCount(Grouped):
         values = as_numbers(column.values, np.float64).view(np.int64) if self.real else column.values
         self.cells = grown(self.cells, 2 * feed.groups, -1)
         out = np.empty(feed.size, np.int64)
-        ops, null, done = self.ops(feed), NO_MASK if column.null is None else column.null, 0
+        ops, null, next_op = self.ops(feed), NO_MASK if column.null is None else column.null, 0
         self.counts[MADE] = 0
-        while done < feed.n:
-            done = self._count(done, values, null, ops, out)
-            if done < feed.n or self.counts[LIVES] > _LIVES:
+        while next_op < feed.n:
+            next_op = self._count(next_op, values, null, ops, out)
+            if next_op < feed.n or self.counts[LIVES] > _LIVES:
                 self._keep(*self._live())
         return Column(Type.LONG, out)
 
@@ -95,7 +95,7 @@ class DistinctCount(Grouped):
         Stops when the table has `most` pairs. Returns how many ops are done.
         """
         m: Any = self.counts[MADE]
-        size, lives = self.counts[SIZE], self.counts[LIVES]
+        size, generations = self.counts[SIZE], self.counts[LIVES]
         one = np.uint64(1)
         mask = np.uint64(len(self.table) // 2 - 1)
         for j in range(begin, ops.n):
@@ -104,7 +104,7 @@ class DistinctCount(Grouped):
             k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
             p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
             if size >= self.most:
-                self.counts[SIZE], self.counts[LIVES], self.counts[MADE] = size, lives, m
+                self.counts[SIZE], self.counts[LIVES], self.counts[MADE] = size, generations, m
                 return j
             different: Any = np.int64(0)
             if k <= EXPIRED:
@@ -117,50 +117,50 @@ class DistinctCount(Grouped):
                     if len(ops.epoch):
                         ops.epoch[g] = ops.eras[p]
                     self.cells[cell] = 0
-                    self.cells[cell + one] = lives
-                    lives += 1
-                life = self.cells[cell + one]
+                    self.cells[cell + one] = generations
+                    generations += 1
+                generation = self.cells[cell + one]
                 if len(null) and null[i]:
                     v = np.int64(0)
-                    life += _NULL
-                at = _home(v, life, mask)
-                held = self.table[(at << one) + one]
-                while held != 0 and (held >> 32 != life or self.table[at << one] != v):
+                    generation += _NULL
+                at = _home(v, generation, mask)
+                entry = self.table[(at << one) + one]
+                while entry != 0 and (entry >> 32 != generation or self.table[at << one] != v):
                     at = (at + one) & mask
-                    held = self.table[(at << one) + one]
+                    entry = self.table[(at << one) + one]
                 if k == CURRENT:
-                    if held == 0:
+                    if entry == 0:
                         self.table[at << one] = v
-                        held = life << 32
+                        entry = generation << 32
                         size += 1
                         self.cells[cell] += 1
-                    self.table[(at << one) + one] = held + 1
-                elif held != 0:
-                    if held & _TIMES > 1:
-                        self.table[(at << one) + one] = held - 1
+                    self.table[(at << one) + one] = entry + 1
+                elif entry != 0:
+                    if entry & _TIMES > 1:
+                        self.table[(at << one) + one] = entry - 1
                     else:
                         self.table[(at << one) + one] = 0
                         self.cells[cell] -= 1
                         size -= 1
                         free: Any = at  # what stands behind it and is looked for from before moves up
                         at = (at + one) & mask
-                        moved = self.table[(at << one) + one]
-                        while moved != 0:
-                            home = _home(self.table[at << one], moved >> 32, mask)
+                        next_entry = self.table[(at << one) + one]
+                        while next_entry != 0:
+                            home = _home(self.table[at << one], next_entry >> 32, mask)
                             if ((at - home) & mask) >= ((at - free) & mask):
                                 self.table[free << one] = self.table[at << one]
-                                self.table[(free << one) + one] = moved
+                                self.table[(free << one) + one] = next_entry
                                 self.table[(at << one) + one] = 0
                                 free = at
                             at = (at + one) & mask
-                            moved = self.table[(at << one) + one]
+                            next_entry = self.table[(at << one) + one]
                 different = self.cells[cell]
             elif k == RESET:
                 ops.eras[p] += 1
-            if (ops.shown >> k) & 1:
+            if (ops.shown_kinds >> k) & 1:
                 out[ops.slot[m] if len(ops.slot) else m] = different
                 m += 1
-        self.counts[SIZE], self.counts[LIVES] = size, lives
+        self.counts[SIZE], self.counts[LIVES] = size, generations
         return ops.n
 
     def _live(self) -> tuple[Array, Array, Array, Array]:
@@ -168,26 +168,26 @@ class DistinctCount(Grouped):
         order."""
         pairs = self.table.reshape(-1, 2)
         pairs = pairs[np.flatnonzero(pairs[:, 1])]
-        lives = self.cells[1::2]
+        generations = self.cells[1::2]
         group_of = np.full(int(self.counts[LIVES]), -1, np.int64)
-        group_of[lives[lives >= 0]] = np.flatnonzero(lives >= 0)
-        life = pairs[:, 1] >> 32
-        group = group_of[life & ~_NULL]
+        group_of[generations[generations >= 0]] = np.flatnonzero(generations >= 0)
+        generation = pairs[:, 1] >> 32
+        group = group_of[generation & ~_NULL]
         alive = np.flatnonzero(group >= 0)
-        return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES, life[alive] >= _NULL
+        return pairs[alive, 0], group[alive], pairs[alive, 1] & _TIMES, generation[alive] >= _NULL
 
-    def _keep(self, numbers: Array, group: Array, held: Array, null: Array) -> None:
+    def _keep(self, numbers: Array, group: Array, times: Array, null: Array) -> None:
         """Rebuilds the table with these pairs and room for more; renumbers the groups' epochs."""
-        lives = self.cells[1::2]
-        lives[lives >= 0] = np.arange(np.count_nonzero(lives >= 0))
-        self.counts[LIVES] = np.count_nonzero(lives >= 0)
+        generations = self.cells[1::2]
+        generations[generations >= 0] = np.arange(np.count_nonzero(generations >= 0))
+        self.counts[LIVES] = np.count_nonzero(generations >= 0)
         places, self.most = 128, 8
         while self.most < 2 * len(numbers):
             places *= 2
             self.most = places // (16 if places <= _SPARSE else 4)
         self.counts[SIZE] = len(numbers)
         self.table: Array = np.zeros(2 * places, np.int64)
-        _enter(numbers, ((lives[group] + np.where(null, _NULL, 0)) << 32) + held, self.table)
+        _enter(numbers, ((generations[group] + np.where(null, _NULL, 0)) << 32) + times, self.table)
 
     def forget(self, groups: Array, instances: Array) -> None:
         fill_at(self.cells[::2], groups, 0)
@@ -196,12 +196,12 @@ class DistinctCount(Grouped):
     def _state(self, form: Form) -> dict[str, Any]:
         live = self._live()
         order = np.lexsort((live[0], live[3], live[1]))  # equal states are equal bytes
-        numbers, group, held, null = (x[order] for x in live)
+        numbers, group, times, null = (x[order] for x in live)
         values: Any = numbers
         if self.type is Type.STRING:
             values = Column(Type.STRING, np.where(null, -1, numbers).astype(np.int32))
         return {
-            "values": values, "group": group, "held": held, "null": null,
+            "values": values, "group": group, "held": times, "null": null,
             "count": self.cells[::2], "alive": self.cells[1::2] >= 0, **super()._state(form),
         }  # fmt: skip
 

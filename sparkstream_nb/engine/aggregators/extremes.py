@@ -102,12 +102,12 @@ class SlidingMin(_Extreme):
     """`min` and `max` where events expire one by one: a monotonic queue of candidates for each group."""
 
     words = 4 + _ROOM
-    pushes = specialized = True
+    pushes = has_all_versions = True
 
     def _begin(self) -> None:
         super()._begin()
         self.queue, self.pool = np.zeros(0, np.int64), np.zeros(2 * _NEAR, self.dtype)
-        self.used, self.made = np.array([_NEAR]), np.zeros(1, np.int64)
+        self.pool_end, self.output_count = np.array([_NEAR]), np.zeros(1, np.int64)
 
     def _room(self) -> None:
         """More room in the pool: queues lie side by side again, each in a piece that is twice as long."""
@@ -115,7 +115,7 @@ class SlidingMin(_Extreme):
         length = end - first
         size = np.minimum(self.queue[3::4], np.maximum(4 * length, _ROOM))
         limit = _NEAR + np.cumsum(size)
-        self.used[0] = limit[-1]
+        self.pool_end[0] = limit[-1]
         pool = np.empty(3 * int(limit[-1]) + 4 * len(size) + 64, self.dtype)
         start = limit - size
         within = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
@@ -127,24 +127,24 @@ class SlidingMin(_Extreme):
         """Makes room in a queue that has none, at the front of its piece of the pool or in a new one of twice the size;
         False if the pool has no such piece.
         """
-        begun = self.queue[q]
+        first = self.queue[q]
         size = self.queue[q + np.uint64(3)]
-        held = self.queue[q + np.uint64(1)] - begun
+        length = self.queue[q + np.uint64(1)] - first
         to = self.queue[q + np.uint64(2)] - size
-        used = self.used[0]
-        if 2 * held > size or size < _ROOM:
+        pool_end = self.pool_end[0]
+        if 2 * length > size or size < _ROOM:
             size = max(2 * size, 4)
-            to = used
-            used += size
-        fits = used + _NEAR <= len(self.pool)
+            to = pool_end
+            pool_end += size
+        fits = pool_end + _NEAR <= len(self.pool)
         if fits:
-            self.used[0] = used
+            self.pool_end[0] = pool_end
             self.queue[q + np.uint64(2)] = to + size
             self.queue[q + np.uint64(3)] = size
-            for x in range(held):
-                self.pool[to + x] = self.pool[begun + x]
+            for x in range(length):
+                self.pool[to + x] = self.pool[first + x]
             self.queue[q] = to
-            self.queue[q + np.uint64(1)] = to + held
+            self.queue[q + np.uint64(1)] = to + length
         return fits
 
     @inlined
@@ -161,9 +161,9 @@ class SlidingMin(_Extreme):
         return end
 
     @inlined
-    def _count_worse(self, v: Any, end: Any, have: Any, known: Any) -> Any:
-        """The number of the `have` candidates before `end` that are worse than `v`, as the last `known` ones are."""
-        goes = known
+    def _count_worse(self, v: Any, end: Any, have: Any, least: Any) -> Any:
+        """The number of the `have` candidates before `end` that are worse than `v`, as the last `least` ones are."""
+        goes = least
         one = np.uint64(1)
         while goes < have and (self.pool[end - goes - one] > v if self.sign > 0 else self.pool[end - goes - one] < v):
             goes += one
@@ -179,27 +179,27 @@ class SlidingMin(_Extreme):
                 return self._run_pushed(values, feed.fixed_lag, feed)
             feed.lay_out()
         ops, null = self.ops(feed), NO_MASK if column.null is None else column.null
-        loop, done = self._version(_slide, ops, feed, column.null), 0
-        self.made[0] = 0
-        while done < feed.n:
-            done = loop(self, done, values, null, ops, outputs)
-            if done < feed.n:
+        loop, next_op = self._version(_slide, ops, feed, column.null), 0
+        self.output_count[0] = 0
+        while next_op < feed.n:
+            next_op = loop(self, next_op, values, null, ops, outputs)
+            if next_op < feed.n:
                 self._room()
         return outputs.column(self.type)
 
     def _run_pushed(self, values: Array, ops: FixedLagOps, feed: AggregateInput) -> Column:
-        out, ahead, done = np.empty(ops.n, self.dtype), feed.ahead(self.words), 0
-        loop = _pushed_loop(self.sign, len(feed.group) > 0, ahead > 0)
-        while done < ops.n:
-            done = loop(self, done, values, ops, feed.group, *((ahead,) if ahead else ()), out)
-            if done < ops.n:
+        out, group_distance, next_op = np.empty(ops.n, self.dtype), feed.group_distance(self.words), 0
+        loop = _pushed_loop(self.sign, len(feed.group) > 0, group_distance > 0)
+        while next_op < ops.n:
+            next_op = loop(self, next_op, values, ops, feed.group, *((group_distance,) if group_distance else ()), out)
+            if next_op < ops.n:
                 self._room()
         return Column(self.type, out.astype(DTYPES[self.type], copy=False))
 
     def forget(self, groups: Array, instances: Array) -> None:
         queues = self.queue.reshape(-1, 4)
-        known = groups[groups < len(queues)]
-        queues[known, 1] = queues[known, 0]
+        stored_groups = groups[groups < len(queues)]
+        queues[stored_groups, 1] = queues[stored_groups, 0]
 
     def _state(self, form: Form) -> dict[str, Any]:
         """The concatenated queues, independent of their layout in memory."""
@@ -233,32 +233,32 @@ def make_max(args: tuple[Type, ...], sliding: bool) -> Aggregator:
 def _slide(
     aggregator: SlidingMin, begin: int, values: Array, null: Array, ops: Ops, outputs: Outputs, plain: bool
 ) -> int:
-    """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after `made[0]`
-    values were output. `plain`: see `GENERAL`.
+    """A monotonic queue per group, whose front is the minimum of sign * value; from the op `begin` on, after
+    `output_count[0]` values were output. `plain`: see `GENERAL`.
 
     Values that a newer, smaller one makes irrelevant leave from the back; an expired value leaves from its position,
     which is the front for windows that expire in order (`MinAttributeAggregatorExecutor`, its deque). Which of this
     happens is no branch where the queue is short, as no processor could guess it.
 
-    A queue lies in one piece of the `pool`, of which `used` is taken, and which has `_NEAR` places before the first and
-    behind the last; `queue` has four words a group: its first candidate, its end, the end of its piece and the size of
-    that. One without room moves to the front of its piece, or to a new piece of twice the size. Stops where the pool
+    A queue lies in one piece of the `pool`, of which `pool_end` is taken, and which has `_NEAR` places before the first
+    and behind the last; `queue` has four words a group: its first candidate, its end, the end of its piece and the size
+    of that. One without room moves to the front of its piece, or to a new piece of twice the size. Stops where the pool
     has none; returns how many ops are done.
     """
     holes = False
-    outputs.count = aggregator.made[0]
+    outputs.count = aggregator.output_count[0]
     two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, ops.n):
         ops.look_ahead(j, values, aggregator.queue, 2)
-        if ops.ahead > 0:
-            soon = np.uint64(min(j + (ops.ahead >> 1), ops.n - 1))
+        if ops.group_distance > 0:
+            soon = np.uint64(min(j + (ops.group_distance >> 1), ops.n - 1))
             soon = np.uint64(ops.group[np.uint64(ops.pos[soon]) if len(ops.pos) else soon]) << two
             ends = aggregator.queue[soon + np.uint64(1)]
             prefetch(aggregator.pool, ends)
             prefetch(aggregator.pool, ends - _NEAR)
         i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
         k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
-        shows = (ops.shown >> k) & 1
+        shows = (ops.shown_kinds >> k) & 1
         p = np.uint64(0)
         if not plain:
             p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
@@ -273,13 +273,13 @@ def _slide(
             fits = aggregator._move_up(q)
             if not fits:
                 outputs.holes[0] |= holes
-                aggregator.made[0] = outputs.count
+                aggregator.output_count[0] = outputs.count
                 return j
         first = np.uint64(aggregator.queue[q])
         end = np.uint64(aggregator.queue[q + np.uint64(1)])
         if not plain:
-            anew = ops.begins(g, p)
-            if anew:
+            is_first = ops.begins(g, p)
+            if is_first:
                 end = first
         if plain or not (len(null) and null[i]):
             v = values[i]
@@ -305,10 +305,12 @@ def _slide(
             first += front
         none = first == end
         best = either(none, values.dtype.type(0), aggregator.pool[first])
-        if ops.ahead > 0:  # many queues, mostly of few: one that is empty begins again, so it never needs more room
-            begun = np.uint64(aggregator.queue[q + two] - aggregator.queue[q + np.uint64(3)])
-            first = either(none, begun, first)
-            end = either(none, begun, end)
+        if (
+            ops.group_distance > 0
+        ):  # many queues, mostly of few: one that is empty begins again, so it never needs more room
+            piece_start = np.uint64(aggregator.queue[q + two] - aggregator.queue[q + np.uint64(3)])
+            first = either(none, piece_start, first)
+            end = either(none, piece_start, end)
         aggregator.queue[q] = np.int64(first)
         aggregator.queue[q + np.uint64(1)] = np.int64(end)
         if plain or len(ops.slot) == 0:
@@ -326,8 +328,8 @@ def _slide(
 
 
 def _push(
-    aggregator: SlidingMin, begin: int, values: Array, lag: FixedLagOps, group: Array, ahead: int, out: Array,
-    grouped: bool,
+    aggregator: SlidingMin, begin: int, values: Array, lag: FixedLagOps, group: Array, group_distance: int, out: Array,
+    has_groups: bool,
 ) -> int:  # fmt: skip
     """`_slide` over the ops of `rows.FixedLagOps`, from its event `begin` on: values after CURRENT rows, none of them
     null. Adds and removes are separate loops, as their order is known. Returns how many events are done.
@@ -335,12 +337,12 @@ def _push(
     one, two, near, zero = np.uint64(1), np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, lag.n):
         i = np.uint64(lag.first + j)
-        q = np.uint64(group[i]) << two if grouped else zero
-        if ahead > 0:
-            soon = lag.first + min(j + ahead, lag.n - 1)
+        q = np.uint64(group[i]) << two if has_groups else zero
+        if group_distance > 0:
+            soon = lag.first + min(j + group_distance, lag.n - 1)
             for later in (soon, max(soon - lag.lag, 0)):
                 prefetch(aggregator.queue, np.uint64(group[np.uint64(later)]) << two)
-            soon = lag.first + min(j + (ahead >> 1), lag.n - 1)
+            soon = lag.first + min(j + (group_distance >> 1), lag.n - 1)
             for later in (soon, max(soon - lag.lag, 0)):
                 ends = aggregator.queue[(np.uint64(group[np.uint64(later)]) << two) + one]
                 prefetch(aggregator.pool, ends)
@@ -350,18 +352,18 @@ def _push(
             if not fits:
                 return j
         if j >= lag.free:
-            old = i - np.uint64(lag.lag)
-            v = values[old]
-            left = np.uint64(group[old]) << two if grouped else zero
+            leaver = i - np.uint64(lag.lag)
+            v = values[leaver]
+            left = np.uint64(group[leaver]) << two if has_groups else zero
             first = np.uint64(aggregator.queue[left])
             have = np.uint64(aggregator.queue[left + one]) - first
             same = eight_equal(aggregator.pool, first, v) & ((one << min(have, near)) - one)
             front = same & one
             aggregator.queue[left] = np.int64(first + front)
-            if ahead > 0:  # one that is empty begins again, as in `_extremes`
-                begun = aggregator.queue[left + two] - aggregator.queue[left + np.uint64(3)]
-                aggregator.queue[left] = either(have == front, begun, np.int64(first + front))
-                aggregator.queue[left + one] = either(have == front, begun, np.int64(first + have))
+            if group_distance > 0:  # one that is empty begins again, as in `_extremes`
+                piece_start = aggregator.queue[left + two] - aggregator.queue[left + np.uint64(3)]
+                aggregator.queue[left] = either(have == front, piece_start, np.int64(first + front))
+                aggregator.queue[left + one] = either(have == front, piece_start, np.int64(first + have))
             if (max(have, near) - near | same) * (one - front) != zero:
                 end = aggregator._without(v, first, first + have)
                 aggregator.queue[left + one] = np.int64(end)
@@ -384,6 +386,6 @@ def _push(
 
 
 @cache
-def _pushed_loop(sign: int, grouped: bool, asks: bool) -> Callable[..., int]:
-    """`_push`; if it does not ask for anything ahead, `ahead` is not given."""
-    return kernel(_push, grouped=grouped, **{"aggregator.sign": sign}, **({} if asks else {"ahead": 0}))
+def _pushed_loop(sign: int, has_groups: bool, asks: bool) -> Callable[..., int]:
+    """`_push`; if it does not ask for anything ahead, `group_distance` is not given."""
+    return kernel(_push, has_groups=has_groups, **{"aggregator.sign": sign}, **({} if asks else {"group_distance": 0}))

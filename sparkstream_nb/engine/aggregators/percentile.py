@@ -22,15 +22,15 @@ processor cannot predict.
 
 
 @inlined
-def _place(held: Array, first: Any, n: Any, value: Any, after: bool) -> Any:
-    """Insertion position of `value` among the `n` sorted values of `held` from `first` on: before equal ones, or
+def _place(values: Array, first: Any, n: Any, value: Any, after: bool) -> Any:
+    """Insertion position of `value` among the `n` sorted `values` from `first` on: before equal ones, or
     `after` them.
     """
     low: Any = np.uint64(first)
     size: Any = np.uint64(n)
     while size > _AT_ONCE:
         half = size >> np.uint64(1)
-        there = held[low + half]
+        there = values[low + half]
         if there < value or (after and not value < there):
             low += half
             size -= half
@@ -38,21 +38,21 @@ def _place(held: Array, first: Any, n: Any, value: Any, after: bool) -> Any:
             size = half
     end = low + size
     for j in range(low, end):
-        there = held[np.uint64(j)]
+        there = values[np.uint64(j)]
         low += np.uint64(not value < there if after else there < value)
     return low
 
 
 @inlined
-def _share_of(held: Array, first: Any, n: Any, share: float) -> Any:
+def _share_of(values: Array, first: Any, n: Any, share: float) -> Any:
     """The value at `share` percent of the `n` sorted values from `first` on."""
     place = share * n / 100
-    whole = int(place)
-    value = held[first + max(int(np.floor(place + 0.5)) - 1, 0)]
-    if place == whole:
-        value = held[first + n - 1]
-        if whole != n:
-            value = (held[first + whole - 1] + held[first + whole]) / 2
+    rank = int(place)
+    value = values[first + max(int(np.floor(place + 0.5)) - 1, 0)]
+    if place == rank:
+        value = values[first + n - 1]
+        if rank != n:
+            value = (values[first + rank - 1] + values[first + rank]) / 2
     return value
 
 
@@ -66,16 +66,16 @@ class Percentile(Grouped):
     """
 
     type, dtype = Type.DOUBLE, np.float64
-    start = per_group(saved=False)
-    room = per_group(saved=False)
-    size = per_group(saved=False)
+    start = per_group(is_saved=False)
+    room = per_group(is_saved=False)
+    size = per_group(is_saved=False)
     """The values of a group are sorted, in `values` from its `start` on, with room for all that come."""
     over = Base.over
 
     def __init__(self, args: tuple[Type, ...], sliding: bool) -> None:
         self.narrow = args[0] in (Type.INT, Type.LONG)
         self.values, self.share = np.zeros(0, np.float64), 0.0
-        self.used = 0
+        self.values_end = 0
         """Length of the part of `values` that groups use, or used before they needed more room."""
         self._begin()
 
@@ -133,14 +133,14 @@ class Percentile(Grouped):
         if not len(moves):
             return
         more = 2 * need[moves]
-        if self.used + int(more.sum()) > 2 * int(self.room.sum() + more.sum()):
+        if self.values_end + int(more.sum()) > 2 * int(self.room.sum() + more.sum()):
             self._lay(self._in_order(), self.size)  # more than half of it was left behind
-        self.values = grown(self.values, self.used + int(more.sum()))
+        self.values = grown(self.values, self.values_end + int(more.sum()))
         for g, room in zip(moves.tolist(), more.tolist(), strict=True):
             first, size = int(self.start[g]), int(self.size[g])
-            self.values[self.used : self.used + size] = self.values[first : first + size]
-            self.start[g], self.room[g] = self.used, room
-            self.used += room
+            self.values[self.values_end : self.values_end + size] = self.values[first : first + size]
+            self.start[g], self.room[g] = self.values_end, room
+            self.values_end += room
 
     def _in_order(self) -> Array:
         """All values, group after group."""
@@ -150,7 +150,7 @@ class Percentile(Grouped):
 
     def _lay(self, values: Array, size: Array) -> None:
         """Holds just these values, as `_in_order` gives them."""
-        self.values, self.used = values.copy(), len(values)
+        self.values, self.values_end = values.copy(), len(values)
         self.size, self.room = size.copy(), size.copy()
         self.start = np.cumsum(size) - size
 

@@ -98,9 +98,9 @@ class Cells:
     def clear(self, at: int, groups: Array) -> None:
         """Reset aggregate `at` for these groups. The other aggregates that share the cells must be reset too."""
         totals, counts = self.by_group(at)
-        known = groups[groups < len(counts)]
-        totals[known], counts[known] = 0, 0
-        self._touch(known)
+        stored_groups = groups[groups < len(counts)]
+        totals[stored_groups], counts[stored_groups] = 0, 0
+        self._touch(stored_groups)
 
     def touch(self, feed: AggregateInput) -> None:
         """The groups of the ops of `feed` are written."""
@@ -111,8 +111,8 @@ class Cells:
             group = np.zeros(1, np.int64)
         elif feed.fixed_lag is not None:
             first, end = feed.fixed_lag.first, feed.fixed_lag.first + feed.fixed_lag.n
-            gone = slice(first + feed.fixed_lag.free - feed.fixed_lag.lag, end - feed.fixed_lag.lag)
-            group = np.concatenate([group[gone], group[first:end]])
+            leavers = slice(first + feed.fixed_lag.free - feed.fixed_lag.lag, end - feed.fixed_lag.lag)
+            group = np.concatenate([group[leavers], group[first:end]])
         elif feed.pos is not None:
             group = group[feed.pos]
         self._touch(group)
@@ -216,11 +216,11 @@ def settle(aggregates: Sequence[Any]) -> None:
 
 def _by_cells(aggregates: Sequence[Any]) -> dict[Cells, list[tuple[int, RunningAggregate]]]:
     """The running ones, with their places, by where they hold their states."""
-    found: dict[Cells, list[tuple[int, RunningAggregate]]] = {}
+    by_cells: dict[Cells, list[tuple[int, RunningAggregate]]] = {}
     for i, a in enumerate(aggregates):
         if isinstance(a, RunningAggregate):
-            found.setdefault(a.cells, []).append((i, a))
-    return found
+            by_cells.setdefault(a.cells, []).append((i, a))
+    return by_cells
 
 
 def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed: AggregateInput) -> list[Column]:
@@ -229,9 +229,9 @@ def over_all(aggregates: Sequence[Any], args: Sequence[tuple[Column, ...]], feed
     for cells, members in _by_cells(aggregates).items():
         cells.grow(max(feed.groups, 1))
         cells.touch(feed)
-        masked = [any(column.null is not None for column in args[i]) for i, _ in members]
+        has_nulls = [any(column.null is not None for column in args[i]) for i, _ in members]
         plain = feed.comes_and_goes and not len(members[0][1].epoch)
-        easy = [m for m, null in zip(members, masked, strict=True) if plain and m[1].exact and not null]
+        easy = [m for m, null in zip(members, has_nulls, strict=True) if plain and m[1].exact and not null]
         if len(easy) < len(members):
             cells.split()
         for some in [easy] if easy and cells.even else [[m] for m in easy]:
@@ -291,21 +291,21 @@ def _by_group(
 ) -> int:  # fmt: skip
     """Fills `outs`, and `none` where ops are laid out; returns as the loops do."""
     first = members[0].at
-    what, given, out = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
+    what, inputs, out = [NOTHING] * _MOST, [_NO_VALUES] * _MOST, [_NO_VALUES] * _MOST
     for a, v, o in zip(members, values, outs, strict=True):
-        what[a.at - first], given[a.at - first], out[a.at - first] = a.what, v, o
+        what[a.at - first], inputs[a.at - first], out[a.at - first] = a.what, v, o
     words = cells.counts(first), cells.totals(first, np.float64), cells.totals(first, np.int64)
-    totals = Totals(what, given, out, words)
+    totals = Totals(what, inputs, out, words)
     if feed.fixed_lag is not None:
-        ahead = feed.ahead(1 << cells.shift)
-        push = compile_push(cells.shift, ahead > 0, ahead > 0 and feed.fixed_lag.lag <= NEAR, *what)
-        return push(totals, feed.fixed_lag, feed.group, *((ahead,) if ahead else ()))
+        group_distance = feed.group_distance(1 << cells.shift)
+        push = compile_push(cells.shift, group_distance > 0, group_distance > 0 and feed.fixed_lag.lag <= NEAR, *what)
+        return push(totals, feed.fixed_lag, feed.group, *((group_distance,) if group_distance else ()))
     ops = members[0].ops(feed)
-    ops.ahead = feed.ahead(1 << cells.shift)
+    ops.group_distance = feed.group_distance(1 << cells.shift)
     if feed.slot is not None:
         ops.slot = np.append(ops.slot, feed.size)
     has = (len(a) > 0 for a in (ops.kind, ops.pos, ops.group))
-    loop = together(cells.shift, feed.slot is not None, *has, ops.ahead > 0, ops.reach > 0, *what)
+    loop = together(cells.shift, feed.slot is not None, *has, ops.group_distance > 0, ops.event_distance > 0, *what)
     return loop(totals, ops, none)
 
 

@@ -32,7 +32,7 @@ def _sums(
         ops.look_ahead(j, values, count, shift)
         i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
         k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
-        shows = (ops.shown >> k) & 1
+        shows = (ops.shown_kinds >> k) & 1
         p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
         if k > EXPIRED:
             ops.reset(k, p)
@@ -41,8 +41,8 @@ def _sums(
             continue
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
-        anew = ops.begins(g, p)
-        if anew:
+        is_first = ops.begins(g, p)
+        if is_first:
             cells[at] = 0
             count[at] = 0
         none = len(null) > 0 and null[i]
@@ -58,20 +58,20 @@ def _sums(
         cells[at] = t
         count[at] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
-        gone = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
+        is_null = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
         if len(ops.slot) == 0:
             if what == MEAN:
                 outputs.values[outputs.count] = t / c
             else:
                 outputs.values[outputs.count] = t
-            outputs.null[outputs.count] = gone
+            outputs.null[outputs.count] = is_null
             outputs.count += shows
         elif shows:
             if what == MEAN:
                 outputs.values[ops.slot[outputs.count]] = t / c
             else:
                 outputs.values[ops.slot[outputs.count]] = t
-            outputs.null[ops.slot[outputs.count]] = gone
+            outputs.null[ops.slot[outputs.count]] = is_null
             outputs.count += 1
     return far
 
@@ -87,7 +87,7 @@ def _counts(ops: Ops, count: Array, outputs: Outputs, shift: int) -> None:
         ops.look_ahead(j, ops.group, count, shift)
         i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
         k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
-        shows = (ops.shown >> k) & 1
+        shows = (ops.shown_kinds >> k) & 1
         p = np.uint64(ops.instance[i]) if len(ops.instance) else np.uint64(0)
         if k > EXPIRED:
             ops.reset(k, p)
@@ -97,8 +97,8 @@ def _counts(ops: Ops, count: Array, outputs: Outputs, shift: int) -> None:
             continue
         g = np.uint64(ops.group[i]) if len(ops.group) else np.uint64(0)
         at = g << np.uint64(shift)
-        anew = ops.begins(g, p)
-        if anew:
+        is_first = ops.begins(g, p)
+        if is_first:
             count[at] = 0
         c = count[at] + 1 - 2 * k
         count[at] = c

@@ -283,11 +283,11 @@ class SelectionView(Sequence[Column]):
     The values at these positions must not be moved.
     """
 
-    __slots__ = ("_known", "events", "pos")
+    __slots__ = ("_cache", "events", "pos")
 
     def __init__(self, events: Sequence[Column], pos: Array) -> None:
         self.events, self.pos = events, pos
-        self._known: dict[int, Column] = {}
+        self._cache: dict[int, Column] = {}
 
     def __len__(self) -> int:
         return len(self.events)
@@ -302,12 +302,12 @@ class SelectionView(Sequence[Column]):
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
         i = range(len(self))[i]
-        if i not in self._known:
+        if i not in self._cache:
             c = self.events[i].take(self.pos)
             if c.null is not None and not c.null.any():
                 c.null = None
-            self._known[i] = c
-        return self._known[i]
+            self._cache[i] = c
+        return self._cache[i]
 
     def take(self, index: Array) -> SelectionView:
         """The rows at `index`."""
@@ -316,7 +316,7 @@ class SelectionView(Sequence[Column]):
     def pick(self, places: Sequence[int]) -> SelectionView:
         """The columns at `places`."""
         out = SelectionView([self.events[p] for p in places], self.pos)
-        out._known = {i: self._known[p] for i, p in enumerate(places) if p in self._known}
+        out._cache = {i: self._cache[p] for i, p in enumerate(places) if p in self._cache}
         return out
 
 
@@ -349,9 +349,9 @@ def concat(parts: Sequence[Column]) -> Column:
         return parts[0]
     if any(isinstance(p, UnreadColumn) for p in parts):
         return UnreadColumn(parts[0].type, sum(map(len, parts)))
-    joined = parts[0].try_concat(parts[1:])
-    if joined is not None:
-        return joined
+    column = parts[0].try_concat(parts[1:])
+    if column is not None:
+        return column
     null = None
     if any(p.null is not None for p in parts):
         null = np.concatenate([p.nulls() for p in parts])

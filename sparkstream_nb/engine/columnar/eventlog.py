@@ -38,12 +38,12 @@ class EventLog:
     """Rows `start` ≤ i < `end` are held; positions index the buffers and change only in `compact`.
 
     Buffers grow in proportion, so appending costs the same per event regardless of the number held. Without
-    `partitioned`, the events are all of one instance, and `instance` is empty; without `timed`, their timestamps are
-    never read, and `ts` is empty.
+    `is_partitioned`, the events are all of one instance, and `instance` is empty; without `has_times`, their timestamps
+    are never read, and `ts` is empty.
     """
 
-    def __init__(self, types: Sequence[Type], *, partitioned: bool = True, timed: bool = True) -> None:
-        self.types, self.partitioned, self.timed = tuple(types), partitioned, timed
+    def __init__(self, types: Sequence[Type], *, is_partitioned: bool = True, has_times: bool = True) -> None:
+        self.types, self.is_partitioned, self.has_times = tuple(types), is_partitioned, has_times
         self.end = 0
         self.capacity = 0
         """Number of rows that the buffers have room for."""
@@ -91,17 +91,17 @@ class EventLog:
             self.end = end - low
             return
         self.capacity = size
-        if self.timed:
+        if self.has_times:
             self.ts = _widen_array(self.ts, low, end, size)
-        if self.partitioned:
+        if self.is_partitioned:
             self.instance = _widen_array(self.instance, low, end, size)
         self._values = [_widen_array(v, low, end, size) for v in self._values]
         self._null = [None if m is None else _widen_array(m, low, end, size) for m in self._null]
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
-        own = [a for a, there in ((self.ts, self.timed), (self.instance, self.partitioned)) if there]
-        return [*own, *self._values, *(m for m in self._null if m is not None)]
+        row_arrays = [a for a, there in ((self.ts, self.has_times), (self.instance, self.is_partitioned)) if there]
+        return [*row_arrays, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
         """True if nothing else refers to the buffers or to views of them, by Python's reference counts."""
@@ -115,9 +115,9 @@ class EventLog:
             self._forget(at)
         if end > self.capacity:
             self.move(0, max(end, wider(at), 16))
-        if self.timed:
+        if self.has_times:
             self.ts[at:end] = rows.ts
-        if self.partitioned:
+        if self.is_partitioned:
             self.instance[at:end] = 0 if rows.instance is None else rows.instance
         for i, c in enumerate(rows.columns):
             self._values[i][at:end] = c.values
@@ -188,15 +188,15 @@ class EventLog:
         size = len(keep) + len(keep) // 3 if size is None else size
         if self._blocks:
             low = int(keep[0]) if len(keep) else self.end
-            moved = np.flatnonzero(keep - np.arange(low, low + len(keep)))
+            moves = np.flatnonzero(keep - np.arange(low, low + len(keep)))
             self.base += low
-            self._forget(int(moved[0]) if len(moved) else len(keep))
+            self._forget(int(moves[0]) if len(moves) else len(keep))
         self._values = [_kept(v, keep, size) for v in self._values]
         self._null = [None if m is None else _kept(m, keep, size) for m in self._null]
         self.end, self.capacity = len(keep), size
-        if self.timed:
+        if self.has_times:
             self.ts = _kept(self.ts, keep, size)
-        if self.partitioned:
+        if self.is_partitioned:
             self.instance = _kept(self.instance, keep, size)
 
     @property
@@ -212,12 +212,12 @@ class EventLog:
     def row_bytes(self) -> int:
         """Bytes of one event."""
         per = sum(v.itemsize for v in self._values) + sum(1 for m in self._null if m is not None)
-        return per + self.ts.itemsize * self.timed + self.instance.itemsize * self.partitioned
+        return per + self.ts.itemsize * self.has_times + self.instance.itemsize * self.is_partitioned
 
     def state(self, index: Array) -> dict[str, Any]:
         """The events at `index` as plain data."""
-        instance = self.instance[index] if self.partitioned else np.zeros(len(index), np.int32)
-        ts = self.ts[index] if self.timed else np.zeros(len(index), np.int64)
+        instance = self.instance[index] if self.is_partitioned else np.zeros(len(index), np.int32)
+        ts = self.ts[index] if self.has_times else np.zeros(len(index), np.int64)
         return {"columns": self.columns(index), "ts": ts, "part": instance}
 
     def save_state(self, a: int, b: int) -> dict[str, Any]:
@@ -242,8 +242,8 @@ class EventLog:
             columns.append(Column(t, track_array(blocks_[2 * i], v), null))  # type: ignore[arg-type]
         return {
             "columns": columns, "n": b - a, "first": self.base + a,
-            "ts": track_array(ts, self.ts) if self.timed else None,
-            "part": track_array(instance, self.instance) if self.partitioned else None,
+            "ts": track_array(ts, self.ts) if self.has_times else None,
+            "part": track_array(instance, self.instance) if self.is_partitioned else None,
         }  # fmt: skip
 
     def touch_ts(self, positions: Array) -> None:
@@ -258,7 +258,7 @@ class EventLog:
             blocks.forget(self.base + at)
 
     def load(self, state: dict[str, Any]) -> None:
-        self.__init__(self.types, partitioned=self.partitioned, timed=self.timed)  # type: ignore[misc]
+        self.__init__(self.types, is_partitioned=self.is_partitioned, has_times=self.has_times)  # type: ignore[misc]
         self.append(rows_of(state))
         self.base = state.get("first", 0)
 

@@ -52,20 +52,21 @@ _LATE = 64
 
 
 @kernel
-def _in_turn(codes: Array, known: int, first: Array) -> int:
-    """Number of codes that are not below `known`, if new codes appear in order: `known`, `known + 1` and so on; else
-    -1. The row of each one's first occurrence goes into `first`. A block of rows is searched only if it has a new code.
+def _in_turn(codes: Array, first_new: int, first: Array) -> int:
+    """Number of codes that are not below `first_new`, if new codes appear in order: `first_new`, `first_new + 1` and so
+    on; else -1. The row of each one's first occurrence goes into `first`. A block of rows is searched only if it has a
+    new code.
     """
     fresh = 0
     for begin in range(0, len(codes), _LATE):
         end = min(begin + _LATE, len(codes))
         late = 0
         for i in range(np.uint64(begin), np.uint64(end)):
-            late += codes[i] >= known + fresh
+            late += codes[i] >= first_new + fresh
         for i in range(begin, end if late else begin):
-            if codes[i] > known + fresh:
+            if codes[i] > first_new + fresh:
                 return -1
-            if codes[i] == known + fresh:
+            if codes[i] == first_new + fresh:
                 first[fresh] = i
                 fresh += 1
     return fresh
@@ -108,32 +109,32 @@ class IdTable:
     def _assign(self, values: Array) -> tuple[Array, Array]:
         n = len(values)
         out, first, words = np.empty(n, np.int32), np.empty(n, np.int64), values.view(np.uint64)
-        known, done = self.size, 0
+        size_before, next_row = self.size, 0
         while True:
-            done, self.size = self._look_up(done, words, known, out, first)
-            if done == n:
-                return out, first[: self.size - known]
+            next_row, self.size = self._look_up(next_row, words, size_before, out, first)
+            if next_row == n:
+                return out, first[: self.size - size_before]
             self.table = self.table.grown(4)
 
     @compiled
-    def _look_up(self, begin: int, values: Array, known: int, out: Array, first: Array) -> tuple[int, int]:
-        """Ids of values from `begin` on; numbers of the table are ids with `_ID`. The row of id `known + k` goes into
-        `first[k]`. Stops when the table has to grow. Works by blocks, as `StringDictionary`; half of `lines` has room
-        for one. Returns (values done, ids so far).
+    def _look_up(self, begin: int, values: Array, size_before: int, out: Array, first: Array) -> tuple[int, int]:
+        """Ids of values from `begin` on; numbers of the table are ids with `_ID`. The row of id `size_before + k` goes
+        into `first[k]`. Stops when the table has to grow. Works by blocks, as `StringDictionary`; half of `lines` has
+        room for one. Returns (values done, ids so far).
         """
         end = len(values)
         side: Any = np.uint64(0)
         other: Any = np.uint64(BLOCK)
-        for begun in range(begin, end + BLOCK, BLOCK):
-            for later in range(np.uint64(begun), np.uint64(min(begun + BLOCK, end))):
+        for block_start in range(begin, end + BLOCK, BLOCK):
+            for later in range(np.uint64(block_start), np.uint64(min(block_start + BLOCK, end))):
                 soon = self.table.line_of(values[later])
                 prefetch(self.table.slots, soon)
-                self.lines[later - np.uint64(begun) + side] = soon
+                self.lines[later - np.uint64(block_start) + side] = soon
             side, other = other, side
-            if begun == begin:
+            if block_start == begin:
                 continue
-            i: Any = np.uint64(begun - BLOCK)
-            stop = np.uint64(min(begun, end))
+            i: Any = np.uint64(block_start - BLOCK)
+            stop = np.uint64(min(block_start, end))
             shift = side - i
             while True:
                 while i < stop:  # rows with known groups
@@ -145,11 +146,11 @@ class IdTable:
                 if i == stop:
                     break
                 if self.size >= self.table.most:
-                    done: Any = np.int64(i)
-                    return done, self.size
+                    next_row: Any = np.int64(i)
+                    return next_row, self.size
                 self.table.enter(self.lines[i + shift], values[i], np.uint64(self.size) | _ID)
                 out[i] = self.size
-                first[self.size - known] = np.int64(i)
+                first[self.size - size_before] = np.int64(i)
                 self.size += 1
                 i += np.uint64(1)
         return end, self.size
@@ -217,7 +218,7 @@ class Keys:
         """The id of each text's code, -1 where it has none; None while ids are codes, as where all texts are keys."""
         self._singles = [IdTable() for _ in self.types]
         self._pairs = [IdTable() for _ in self.types[1:]]
-        self._log = EventLog(self.types, partitioned=False, timed=False)
+        self._log = EventLog(self.types, is_partitioned=False, has_times=False)
 
     @property
     def _direct(self) -> bool:
@@ -250,8 +251,8 @@ class Keys:
         if self._first_code == 0:
             if column.null is None or not column.null.any():
                 return column.values
-            known = np.arange(self.size, dtype=np.int32) if self._lut is None else self._lut
-            self._lut, self._first_code = np.append(np.int32(-1), known), 1
+            ids = np.arange(self.size, dtype=np.int32) if self._lut is None else self._lut
+            self._lut, self._first_code = np.append(np.int32(-1), ids), 1
         return column.values + np.int32(1)  # null is -1
 
     def _of_codes(self, codes: Array) -> tuple[Array, Array]:

@@ -126,12 +126,12 @@ class Rows:
 
     def pick(self, places: Sequence[int]) -> Rows:
         """The same rows with only the columns at `places`."""
-        held, passing = self.columns, self.window_ops
-        columns = held.pick(places) if isinstance(held, SelectionView) else [held[p] for p in places]
+        source, passing = self.columns, self.window_ops
+        columns = source.pick(places) if isinstance(source, SelectionView) else [source[p] for p in places]
         if passing is not None:
-            whole = columns if not passing.ops_only else passing.columns.pick(places)
-            assert isinstance(whole, SelectionView)
-            passing = WindowOps(whole, passing.kind, passing.instance, passing.ops_only, passing.fixed_lag)
+            op_columns = columns if not passing.ops_only else passing.columns.pick(places)
+            assert isinstance(op_columns, SelectionView)
+            passing = WindowOps(op_columns, passing.kind, passing.instance, passing.ops_only, passing.fixed_lag)
         return Rows(
             columns, self.ts, self.order_key, self.chunk, self.kind, self.instance, passing, self.resets_per_chunk
         )
@@ -213,9 +213,9 @@ def each_alone(rows: Rows, clock: Clock) -> Iterator[tuple[Rows, Clock]]:
     first, start = clock.first, 0
     for cut, step in zip(cuts.tolist(), steps.tolist(), strict=True):
         last = max(first, min(step, clock.last))
-        yield rows.slice(start, cut), Clock(clock.base, clock.now, clock.moved, first, last)
+        yield rows.slice(start, cut), Clock(clock.base, clock.now, clock.may_fire, first, last)
         first, start = last, cut
-    yield rows.slice(start, len(rows)), Clock(clock.base, clock.now, clock.moved, first, clock.last)
+    yield rows.slice(start, len(rows)), Clock(clock.base, clock.now, clock.may_fire, first, clock.last)
 
 
 def in_order(parts: Sequence[tuple[int, Rows]]) -> Rows:
@@ -277,9 +277,9 @@ def _write_clock_times(order_key: Array, base: int, now: Array, out: Array) -> N
 
 
 @kernel
-def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
+def _ticks(times: Array, clock: int, now: Array, may_fire: Array) -> int:
     for i in range(len(times)):
-        moved[i] = times[i] >= clock
+        may_fire[i] = times[i] >= clock
         clock = max(clock, times[i])
         now[i] = clock
     return clock
@@ -290,14 +290,14 @@ def _ticks(times: Array, clock: int, now: Array, moved: Array) -> int:
 class Clock:
     """The app's clock over the steps of one `step` call.
 
-    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `moved[i]`: the step may fire
+    `now[i]` is the clock (ms) after step `base + i`: the highest timestamp so far. `may_fire[i]`: the step may fire
     timers: Siddhi's `setCurrentTimestamp` does so when the step's time is not older than the clock. An operator run may
     fire timers at the steps `first` ≤ i < `last` (empty while an event is being pushed).
     """
 
     base: int
     now: Array
-    moved: Array
+    may_fire: Array
     first: int
     last: int
 
@@ -319,8 +319,8 @@ class Clock:
         if len(times) and times[0] >= now and not np.any(times[1:] < times[:-1]):
             return Clock(base, times, np.ones(len(times), np.bool_), 0, len(times)), int(times[-1])
         clock = Clock(base, np.empty(len(times), np.int64), np.empty(len(times), np.bool_), 0, len(times))
-        return clock, int(_ticks(times, now, clock.now, clock.moved))
+        return clock, int(_ticks(times, now, clock.now, clock.may_fire))
 
     def part(self, a: int, b: int) -> Clock:
         """The clock over the steps a ≤ i < b only."""
-        return Clock(self.base + a, self.now[a:b], self.moved[a:b], 0, b - a)
+        return Clock(self.base + a, self.now[a:b], self.may_fire[a:b], 0, b - a)

@@ -112,9 +112,9 @@ class StringDictionary:
         self.size = 0
         self.table = BucketTable(_SLOTS)
         self.arena = np.zeros(512, np.uint64)
-        self.used = 0
+        self.arena_end = 0
         """The words of the arena that are in use."""
-        self.asked = np.empty(6 * BLOCK, np.uint64)
+        self.lookups = np.empty(6 * BLOCK, np.uint64)
         """The tags and lines of two blocks of texts; their keys `_KEYS` behind; their codes, once looked up, `_FOUND`
         behind."""
 
@@ -122,13 +122,13 @@ class StringDictionary:
         """int32 codes of a binary or string array (of its `rows` only, where given; -1 for null); of the new texts, in
         the order of their codes, where each begins in the array's bytes and how long it is; and those bytes.
         """
-        codes, done = _Codes(len(array) if rows is None else len(rows)), 0
+        codes, next_text = _Codes(len(array) if rows is None else len(rows)), 0
         if len(codes.out) == 0:
             return codes.out, _NO_TEXTS, _NO_BYTES
         texts = _ArrayTexts(array, rows)
         while True:
-            done, self.size, self.used, codes.new = self._encode(done, texts, codes)
-            if done == len(codes.out):
+            next_text, self.size, self.arena_end, codes.new = self._encode(next_text, texts, codes)
+            if next_text == len(codes.out):
                 return codes.out, codes.fresh[: codes.new].copy(), texts.data
             self._grow(2 + int((np.diff(texts.offsets).max() + 7) >> 3))
 
@@ -138,36 +138,36 @@ class StringDictionary:
             if keys_for(2 * len(self.table.slots)) > _CODES:
                 raise OverflowError("a node cannot hold more than 268,435,456 different texts")
             self.table = self.table.grown(2)
-        self.arena = grown(self.arena, self.used + most)
+        self.arena = grown(self.arena, self.arena_end + most)
 
     @compiled
     def _encode(self, begin: int, texts: _ArrayTexts, codes: _Codes) -> tuple[int, int, int, int]:
         """Codes of the texts from `begin` on; new texts get the next codes.
 
-        Texts go by blocks: first all lines of one block are prefetched and its keys go into half of `asked`, then the
+        Texts go by blocks: first all lines of one block are prefetched and its keys go into half of `lookups`, then the
         texts of the block before are looked up. A processor overlaps rounds of such short loops. If longer texts are
         among them, a loop before looks up the codes (`_settle`).
 
         Stops where the tables have no room. Returns (texts done, texts known, words of the arena used, new texts).
         """
         end = len(codes.out)
-        picked = len(texts.rows) > 0 or len(texts.null) > 0
+        is_sparse = len(texts.rows) > 0 or len(texts.null) > 0
         side: Any = np.uint64(0)
         other: Any = np.uint64(BLOCK)
         longer = False
-        for begun in range(begin, end + BLOCK, BLOCK):
-            behind = min(begun + BLOCK, end)
+        for block_start in range(begin, end + BLOCK, BLOCK):
+            block_end = min(block_start + BLOCK, end)
             settles = longer
-            short = texts.fit_words(begun, behind)
-            if picked or not short:
-                longer = self._ask(False, begun, behind, side, texts)
+            short = texts.fit_words(block_start, block_end)
+            if is_sparse or not short:
+                longer = self._ask(False, block_start, block_end, side, texts)
             else:
-                longer = self._ask(True, begun, behind, side, texts)
+                longer = self._ask(True, block_start, block_end, side, texts)
             side, other = other, side
-            if begun == begin:
+            if block_start == begin:
                 continue
-            i: Any = np.uint64(begun - BLOCK)
-            stop = np.uint64(min(begun, end))
+            i: Any = np.uint64(block_start - BLOCK)
+            stop = np.uint64(min(block_start, end))
             shift = side - i
             if settles:
                 self._settle(i, stop, shift, texts)
@@ -182,15 +182,15 @@ class StringDictionary:
                     continue
                 code = self._code_of(i + shift, row, texts, codes)
                 if code < 0:
-                    done: Any = np.int64(i)
-                    return done, self.size, self.used, codes.new
+                    next_text: Any = np.int64(i)
+                    return next_text, self.size, self.arena_end, codes.new
                 codes.out[i] = code
                 i += np.uint64(1)
-        return end, self.size, self.used, codes.new
+        return end, self.size, self.arena_end, codes.new
 
     @inlined
     def _ask(self, short: bool, begin: int, end: int, side: Any, texts: _ArrayTexts) -> Any:
-        """Asks for the lines of a block of texts; what is known of them goes into `asked` from `side` on. `short`:
+        """Asks for the lines of a block of texts; what is known of them goes into `lookups` from `side` on. `short`:
         there are no nulls, and no text has more than a word. Returns whether one has."""
         longer = False
         for later in range(np.uint64(begin), np.uint64(end)):
@@ -211,35 +211,35 @@ class StringDictionary:
             line = self.table.line_of(key)
             prefetch(self.table.slots, line)
             spot = later - np.uint64(begin) + side
-            self.asked[spot] = tag | line
-            self.asked[spot + _KEYS] = key
+            self.lookups[spot] = tag | line
+            self.lookups[spot + _KEYS] = key
         return longer
 
     @inlined
     def _settle(self, begin: Any, end: Any, shift: Any, texts: _ArrayTexts) -> None:
-        """Puts the codes of a block of texts into `asked`; `_CODES` or more if the text is not found at once. The
+        """Puts the codes of a block of texts into `lookups`; `_CODES` or more if the text is not found at once. The
         arena's words of the longer texts are prefetched before the first of them is compared.
         """
         for i in range(begin, end):
-            line = self.asked[i + shift]
+            line = self.lookups[i + shift]
             tag = line >> np.uint64(32)
             limit = _WORDS if tag == _LONG else _CODES
-            known = self.table.find(line & _LOW, self.asked[i + shift + _KEYS], tag, limit)
-            self.asked[i + shift + _FOUND] = known
+            number = self.table.find(line & _LOW, self.lookups[i + shift + _KEYS], tag, limit)
+            self.lookups[i + shift + _FOUND] = number
             if tag == _LONG:
-                prefetch(self.arena, known)
-                prefetch(self.arena, known + np.uint64(7))
+                prefetch(self.arena, number)
+                prefetch(self.arena, number + np.uint64(7))
         for i in range(begin, end):
-            known = self.asked[i + shift + _FOUND]
-            if self.asked[i + shift] >> np.uint64(32) == _LONG:
+            number = self.lookups[i + shift + _FOUND]
+            if self.lookups[i + shift] >> np.uint64(32) == _LONG:
                 code = _CODES
-                if known < _WORDS:
+                if number < _WORDS:
                     row = texts.row(i)
-                    text = np.int64(known)
+                    text = np.int64(number)
                     same = self._is_same(text, row, texts)
                     if same:
                         code = self.arena[text]
-                self.asked[i + shift + _FOUND] = code
+                self.lookups[i + shift + _FOUND] = code
 
     @inlined
     def _is_same(self, text: Any, row: Any, texts: _ArrayTexts) -> Any:
@@ -254,30 +254,30 @@ class StringDictionary:
         return same
 
     @inlined
-    def _skip_known(self, begin: Any, end: Any, shift: Any, settled: bool, codes: _Codes) -> Any:
+    def _skip_known(self, begin: Any, end: Any, shift: Any, is_settled: bool, codes: _Codes) -> Any:
         """Puts out the codes of the texts from `begin` on that are found at once; returns the first that is not."""
         i: Any = begin
-        if settled:
-            while i < end and self.asked[i + shift + _FOUND] < _CODES:
-                codes.out[i] = np.int64(self.asked[i + shift + _FOUND])
+        if is_settled:
+            while i < end and self.lookups[i + shift + _FOUND] < _CODES:
+                codes.out[i] = np.int64(self.lookups[i + shift + _FOUND])
                 i += np.uint64(1)
         else:
             while i < end:
-                line = self.asked[i + shift]
-                known = self.table.find(line & _LOW, self.asked[i + shift + _KEYS], line >> np.uint64(32), _CODES)
-                if known >= _CODES:
+                line = self.lookups[i + shift]
+                number = self.table.find(line & _LOW, self.lookups[i + shift + _KEYS], line >> np.uint64(32), _CODES)
+                if number >= _CODES:
                     break
-                codes.out[i] = np.int64(known)
+                codes.out[i] = np.int64(number)
                 i += np.uint64(1)
         return i
 
     @inlined
     def _code_of(self, spot: Any, row: Any, texts: _ArrayTexts, codes: _Codes) -> Any:
-        """The code of a row's text, of which `asked` has the line and the key: the next one if it is new; -1 if there
+        """The code of a row's text, of which `lookups` has the line and the key: the next one if it is new; -1 if there
         is no room for it."""
         n = texts.size(row)
-        j, tag = self.asked[spot] & _LOW, self.asked[spot] >> np.uint64(32)
-        key = self.asked[spot + _KEYS]
+        j, tag = self.lookups[spot] & _LOW, self.lookups[spot] >> np.uint64(32)
+        key = self.lookups[spot + _KEYS]
         place = number_at(j)
         code: Any = -1
         while self.table.numbers[place] != 0:
@@ -294,16 +294,16 @@ class StringDictionary:
             j = next_slot(j, self.table.last)
             place = number_at(j)
         more = 2 + ((n + 7) >> 3) if n > 8 else 0
-        if code < 0 and self.size < self.table.most and self.used + more <= len(self.arena):
+        if code < 0 and self.size < self.table.most and self.arena_end + more <= len(self.arena):
             at = texts.start(row)
             self.table.slots[j] = key
-            self.table.numbers[place] = tag | np.uint64(self.used if n > 8 else self.size)
+            self.table.numbers[place] = tag | np.uint64(self.arena_end if n > 8 else self.size)
             if n > 8:
-                self.arena[self.used] = np.uint64(self.size)
-                self.arena[self.used + 1] = np.uint64(n)
+                self.arena[self.arena_end] = np.uint64(self.size)
+                self.arena[self.arena_end + 1] = np.uint64(n)
                 for k in range(0, n, 8):
-                    self.arena[self.used + 2 + (k >> 3)] = load64(texts.data, at + min(k, n - 8))
-                self.used += more
+                    self.arena[self.arena_end + 2 + (k >> 3)] = load64(texts.data, at + min(k, n - 8))
+                self.arena_end += more
             code = self.size
             self.size += 1
             codes.fresh[codes.new, 0], codes.fresh[codes.new, 1] = at, n
@@ -356,16 +356,16 @@ class TextArray:
     def extend(self, texts: Array, data: Array) -> None:
         """Adds texts, of which row i of `texts` says where it begins in `data` and how long it is. Raises OverflowError
         beyond 2 GiB in all."""
-        done = 0
-        while done < len(texts):
-            more = _add(done, texts, data, self._n, self._ends, self._data)
-            self._n += more - done
-            done = more
-            if done < len(texts):
-                size = int(texts[done:, 1].sum()) + int(self._ends[self._n])
+        next_text = 0
+        while next_text < len(texts):
+            more = _add(next_text, texts, data, self._n, self._ends, self._data)
+            self._n += more - next_text
+            next_text = more
+            if next_text < len(texts):
+                size = int(texts[next_text:, 1].sum()) + int(self._ends[self._n])
                 if size > _MOST_BYTES:
                     raise OverflowError("a node cannot hold more than 2 GiB of different texts")
-                self._ends = grown(self._ends, self._n + len(texts) - done + 1)
+                self._ends = grown(self._ends, self._n + len(texts) - next_text + 1)
                 self._data = grown(self._data, size)
 
     def array(self) -> pa.Array:

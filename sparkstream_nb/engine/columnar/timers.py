@@ -177,35 +177,35 @@ class Timers:
         Of several with the same first time only the first in the map runs; the others stay. `hashes` are the hashes of
         the instances' keys that the map uses.
         """
-        taken = 0
+        count = 0
         while self.meta[HEAP] > 0 and self.first[self.heap[0]] <= now:
-            self.due[taken] = self.heap[0]
-            taken += 1
+            self.due[count] = self.heap[0]
+            count += 1
             self.meta[HEAP] -= 1
             self.heap[0] = self.heap[self.meta[HEAP]]
             _sift_down(self.heap, self.first, self.meta[HEAP])
-        if taken < 2:
-            return taken
+        if count < 2:
+            return count
         runs = 0
         i = 0
         mask = self.meta[BUCKETS] - 1
-        while i < taken:
+        while i < count:
             best = i
             j = i + 1
-            while j < taken and self.first[self.due[j]] == self.first[self.due[i]]:
+            while j < count and self.first[self.due[j]] == self.first[self.due[i]]:
                 nearer = (hashes[self.due[j]] & mask) - (hashes[self.due[best]] & mask)
                 newer = self.meta[MAP + self.due[j]] > self.meta[MAP + self.due[best]]
                 if nearer < 0 or (nearer == 0 and newer):
                     best = j
                 j += 1
-            chosen = self.due[best]
+            instance = self.due[best]
             for k in range(i, j):
                 if k != best:
                     n = self.meta[HEAP]
                     self.heap[n] = self.due[k]
                     self.meta[HEAP] = n + 1
                     _sift_up(self.heap, self.first, n)
-            self.due[runs] = chosen
+            self.due[runs] = instance
             runs += 1
             i = j
         return runs
@@ -257,11 +257,11 @@ class Timers:
                 at, n = int(self.next[at]), n + 1
             lengths.append(n)
         turns = self.meta[MAP:]
-        held = np.flatnonzero(turns)
+        map_instances = np.flatnonzero(turns)
         return {
             "times": np.array(times, np.int64),
             "lengths": np.array(lengths, np.int64),
-            "map": held[np.argsort(turns[held])],
+            "map": map_instances[np.argsort(turns[map_instances])],
             "buckets": int(self.meta[BUCKETS]),
         }
 
@@ -269,9 +269,9 @@ class Timers:
         self.__init__()  # type: ignore[misc]
         times, lengths = state["times"], state["lengths"]
         self.room(len(times) + 1, len(lengths))
-        held = len(state["map"])
-        self.meta[BUCKETS], self.meta[HELD], self.meta[TURN] = state["buckets"], held, held
-        self.meta[MAP + state["map"]] = np.arange(1, held + 1)
+        map_size = len(state["map"])
+        self.meta[BUCKETS], self.meta[HELD], self.meta[TURN] = state["buckets"], map_size, map_size
+        self.meta[MAP + state["map"]] = np.arange(1, map_size + 1)
         at = 0
         for p, n in enumerate(lengths.tolist()):
             for t in times[at : at + n].tolist():
@@ -298,10 +298,10 @@ class Schedule:
     @inlined
     def next_due(self, limit: int) -> int:
         """The instance whose timer fires next, before the row with order key `limit`; -1 if none does."""
-        found: int = -1
+        instance: int = -1
         tick: int = self.cursor[TICK]
         while (
-            found < 0
+            instance < 0
             and tick < self.clock.last
             and ((self.clock.base + tick) << _BITS) | self.scheduler <= limit
         ):
@@ -310,7 +310,7 @@ class Schedule:
                 self.cursor[READY] = 0
                 self.cursor[AT] = 0
                 if (
-                    self.clock.moved[tick]
+                    self.clock.may_fire[tick]
                     and self.timers.meta[HEAP] > 0
                     and self.timers.first[self.timers.heap[0]] <= t
                 ):
@@ -320,23 +320,23 @@ class Schedule:
                         self.cursor[READY] = 1
                     else:
                         self.cursor[READY] = self.timers.due_instances(t, self.hashes)
-            while found < 0 and self.cursor[AT] < self.cursor[READY]:
+            while instance < 0 and self.cursor[AT] < self.cursor[READY]:
                 p: int = self.timers.due[self.cursor[AT]]
                 if self.timers.head[p] >= 0 and self.timers.time[self.timers.head[p]] <= t:
                     self.cursor[TIME] = self.timers.time[self.timers.head[p]]
                     self.timers.pop(p)
                     self.cursor[ORDER_KEY] = ((self.clock.base + tick) << _BITS) | self.scheduler
                     self.cursor[NOW] = t
-                    found = p
+                    instance = p
                 else:
                     self.timers.enter(p)
                     self.cursor[AT] += 1
-            if found < 0:
+            if instance < 0:
                 tick += 1
                 self.cursor[READY] = -1
         self.cursor[TICK] = tick
-        self.cursor[BUSY] = found
-        return found
+        self.cursor[BUSY] = instance
+        return instance
 
     @inlined
     def nothing_due(self, limit: int) -> bool:

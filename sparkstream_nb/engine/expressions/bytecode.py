@@ -61,18 +61,18 @@ def _divide_longs(a: int, b: int) -> int:
 class ProgramMemory:
     """The memory of a program.
 
-    `words` and `nulls`: the columns that it loads from, a row each. `known`: its constants. `stack` and `null`: its
-    stack of `depth` values. `total`, `count`, `queue` and `ends`: the state of its aggregators, by their numbers; of
-    each, `count[0]` is the number of values, and `count[1]` whether it was evaluated since its reset: one that was not
-    returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
+    `words` and `nulls`: the columns that it loads from, a row each. `constants`: the constants of its codes. `stack`
+    and `null`: its stack of `depth` values. `total`, `count`, `queue` and `ends`: the state of its aggregators, by
+    their numbers; of each, `count[0]` is the number of values, and `count[1]` whether it was evaluated since its reset:
+    one that was not returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
 
-    A word is an integer, a text's code, a truth value or the bits of a double: `reals`, `known_real` and so on are the
-    same memory as doubles.
+    A word is an integer, a text's code, a truth value or the bits of a double: `reals`, `constant_reals` and so on are
+    the same memory as doubles.
     """
 
-    def __init__(self, known: Sequence[int], depth: int, columns: int, aggregates: int = 0) -> None:
+    def __init__(self, constants: Sequence[int], depth: int, columns: int, aggregates: int = 0) -> None:
         self.words, self.nulls = np.zeros((columns, 0), np.int64), np.zeros((columns, 0), np.bool_)
-        self.known = np.array([*known, 0], np.int64)
+        self.constants = np.array([*constants, 0], np.int64)
         self.stack, self.null = np.zeros(depth, np.int64), np.zeros(depth, np.bool_)
         self.total, self.count = np.zeros(aggregates, np.int64), np.zeros((2, aggregates), np.int64)
         self.queue, self.ends = np.zeros((aggregates, 0), np.int64), np.zeros((aggregates, 2), np.int64)
@@ -82,8 +82,8 @@ class ProgramMemory:
         return self.words.view(np.float64)
 
     @property
-    def known_real(self) -> Array:
-        return self.known.view(np.float64)
+    def constant_reals(self) -> Array:
+        return self.constants.view(np.float64)
 
     @property
     def real(self) -> Array:
@@ -283,7 +283,7 @@ def interpret(
             q += 3
         elif op == CONST:
             s += 1
-            memory.stack[s] = memory.known[codes[q + 1]]
+            memory.stack[s] = memory.constants[codes[q + 1]]
             memory.null[s] = False
             q += 2
         elif op == COMPARE:
@@ -362,13 +362,13 @@ class NoProgram(Exception):
 
 
 class Codes:
-    """Compiles expressions to codes; `known` are the words of their constants, `code` gives the code of a string.
+    """Compiles expressions to codes; `constants` are the words of constants, `code` gives the code of a string.
 
     A subclass defines the values that are not computed here (`leaf`).
     """
 
     def __init__(self, code: Callable[[str], int]) -> None:
-        self.known: list[int] = []
+        self.constants: list[int] = []
         self._code = code
 
     def leaf(self, e: Expr) -> list[int] | None:
@@ -444,5 +444,5 @@ class Codes:
             word = int(np.float64(value).view(np.int64))
         else:
             word = int(e.value)
-        self.known.append(word)
-        return [CONST, len(self.known) - 1]
+        self.constants.append(word)
+        return [CONST, len(self.constants) - 1]

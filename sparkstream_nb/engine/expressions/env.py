@@ -27,7 +27,7 @@ class Env:
     `tables(table, condition, env)` answers `condition in table` for every row, as a mask; it may leave rows outside
     `env.active` False. `aggs` holds the columns of the aggregators.
 
-    `failed` marks the rows whose evaluation raised an error (None: no row); `reasons` are the errors in order.
+    `failed_rows` marks the rows whose evaluation raised an error (None: no row); `reasons` are the errors in order.
     `active` marks the rows to evaluate; `and`, `or` or `ifThenElse` have decided the others (None: all rows).
     """
 
@@ -39,7 +39,7 @@ class Env:
     aggs: Mapping[Agg, Column] = field(default_factory=dict)
     tables: Callable[[str, Expr, Env], Mask] | None = None
     event_time: Callable[[EventRef], Column] | None = None
-    failed: Mask | None = None
+    failed_rows: Mask | None = None
     reasons: list[tuple[Mask, str]] = field(default_factory=list)
     active: Mask | None = None
 
@@ -53,7 +53,7 @@ class Env:
             mask = mask & self.active
         if not mask.any():
             return
-        self.failed = mask.copy() if self.failed is None else self.failed | mask
+        self.failed_rows = mask.copy() if self.failed_rows is None else self.failed_rows | mask
         self.reasons.append((mask, message))
 
     def reason(self, row: int) -> str | None:
@@ -62,9 +62,9 @@ class Env:
 
     def narrow(self, mask: Mask) -> Mask | None:
         """Restricts the active rows to `mask`; returns the former `active` to restore."""
-        former = self.active
-        self.active = mask if former is None else former & mask
-        return former
+        outer_active = self.active
+        self.active = mask if outer_active is None else outer_active & mask
+        return outer_active
 
 
 Evaluator = Callable[[Env], Column]

@@ -63,7 +63,7 @@ def compile_condition(expr: Expr, context: Context | None = None) -> Callable[[E
 
     def condition(env: Env) -> Mask:
         mask = evaluate(env).values
-        return mask if env.failed is None else mask & ~env.failed
+        return mask if env.failed_rows is None else mask & ~env.failed_rows
 
     return condition
 
@@ -72,24 +72,24 @@ def _build(expr: Expr, context: Context) -> Evaluator:
     return _BUILDERS[type(expr)](expr, context)
 
 
-def _build_as(expr: Expr, wanted: Type, context: Context) -> Evaluator:
-    """`expr` as numbers of type `wanted`, converted at compile time if it is a constant.
+def _build_as(expr: Expr, target: Type, context: Context) -> Evaluator:
+    """`expr` as numbers of type `target`, converted at compile time if it is a constant.
 
     An object counts as the number it holds, as Siddhi's executors cast to `java.lang.Number` when they run.
     """
     if isinstance(expr, Const):
         # One rounding, from the literal's own type, as in Java.
-        scalar = DTYPES[expr.type].type(expr.value).astype(DTYPES[wanted])
-        return lambda env: Column(wanted, np.broadcast_to(scalar, env.n))
+        scalar = DTYPES[expr.type].type(expr.value).astype(DTYPES[target])
+        return lambda env: Column(target, np.broadcast_to(scalar, env.n))
     inner = _build(expr, context)
-    if expr.type is wanted:
+    if expr.type is target:
         return inner
     if not expr.type.numeric:
-        return lambda env: apply(_number, [inner(env)], wanted, env)
+        return lambda env: apply(_number, [inner(env)], target, env)
 
     def convert(env: Env) -> Column:
         column = inner(env)
-        return Column(wanted, as_type(column.values, wanted), column.null)
+        return Column(target, as_type(column.values, target), column.null)
 
     return convert
 
@@ -151,7 +151,7 @@ def may_fail(expr: Expr) -> bool:
 
 def _logic(e: Logic, context: Context) -> Evaluator:
     left, right = _build(e.left, context), _build(e.right, context)
-    conjunction, guarded = e.op == "and", may_fail(e.right)
+    conjunction, right_may_fail = e.op == "and", may_fail(e.right)
 
     def run(env: Env) -> Column:
         a = left(env).values
@@ -160,12 +160,12 @@ def _logic(e: Logic, context: Context) -> Evaluator:
                 return Column(Type.BOOL, a)
         elif a.all():
             return Column(Type.BOOL, a)
-        former = env.narrow(a if conjunction else ~a) if guarded else None
+        outer_active = env.narrow(a if conjunction else ~a) if right_may_fail else None
         try:
             b = right(env).values
         finally:
-            if guarded:
-                env.active = former
+            if right_may_fail:
+                env.active = outer_active
         return Column(Type.BOOL, a & b if conjunction else a | b)
 
     return run
@@ -226,8 +226,8 @@ def _script(e: ScriptCall, context: Context) -> Evaluator:
         except Exception as error:  # a user's script may raise anything
             raise RowFailure(f"{e.function}: {error}") from error
 
-    checked = within(context.limits, row)
-    return _never_null(e.type, lambda env: apply(checked, [a(env) for a in args], e.type, env))
+    bounded_row = within(context.limits, row)
+    return _never_null(e.type, lambda env: apply(bounded_row, [a(env) for a in args], e.type, env))
 
 
 _BUILDERS: Mapping[type[Expr], Callable[[Any, Context], Evaluator]] = {

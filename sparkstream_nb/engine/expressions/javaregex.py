@@ -87,7 +87,7 @@ class _Translator:
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern
-        self.named = f"the pattern '{_shown(pattern)}'"
+        self.label = f"the pattern '{_shown(pattern)}'"
         self.at = 0
         self.flags = [frozenset[str]()]
         self.pieces = [0]
@@ -95,7 +95,7 @@ class _Translator:
         """The pieces that a quantifier would repeat: those read last."""
 
     def make_failure(self, why: str) -> RowFailure:
-        return RowFailure(f"{self.named} {why}")
+        return RowFailure(f"{self.label} {why}")
 
     def peek(self, text: str) -> bool:
         return self.text.startswith(text, self.at)
@@ -308,7 +308,7 @@ class _Translator:
             return int(digits, 16)
         raise self.make_failure(f"has an illegal \\{kind} escape")
 
-    def property(self, negated: bool) -> str:
+    def property(self, is_negated: bool) -> str:
         if self.peek("{"):
             end = self.text.find("}", self.at)
             if end < 0:
@@ -325,7 +325,7 @@ class _Translator:
                 regex.compile(inside)
             except regex.error:
                 raise self.make_failure(f"has an unknown character property '{_shown(name)}'") from None
-        return f"[{'^' if negated else ''}{inside}]"
+        return f"[{'^' if is_negated else ''}{inside}]"
 
     def char_class(self, depth: int = 1) -> str:
         if depth > MOST_NESTED:
@@ -369,24 +369,24 @@ class _Compiled:
     """The patterns that were asked for last, as many as `_KEPT` allows."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[Any, int]] = OrderedDict()
         self._weight = 0
         self._lock = Lock()
 
     def of(self, pattern: str) -> Any:
         with self._lock:
-            found = self._kept.get(pattern)
-            if found is not None:
-                self._kept.move_to_end(pattern)
-                return found[0]
-        compiled, weight = _compile_pattern(pattern)
+            entry = self._entries.get(pattern)
+            if entry is not None:
+                self._entries.move_to_end(pattern)
+                return entry[0]
+        matcher, weight = _compile_pattern(pattern)
         with self._lock:
-            if pattern not in self._kept:
-                self._kept[pattern] = compiled, weight
+            if pattern not in self._entries:
+                self._entries[pattern] = matcher, weight
                 self._weight += weight
-            while self._weight > _KEPT and len(self._kept) > 1:
-                self._weight -= self._kept.popitem(last=False)[1][1]
-        return compiled
+            while self._weight > _KEPT and len(self._entries) > 1:
+                self._weight -= self._entries.popitem(last=False)[1][1]
+        return matcher
 
 
 _COMPILED = _Compiled()
@@ -396,15 +396,15 @@ def _compile_pattern(pattern: str) -> tuple[Any, int]:
     """A pattern compiled, and its weight: its characters and pieces, and something for itself."""
     translator = _Translator(pattern)
     try:
-        translated = translator.run()
-        compiled = regex.compile(translated, regex.V1, cache_pattern=False)
+        python_pattern = translator.run()
+        matcher = regex.compile(python_pattern, regex.V1, cache_pattern=False)
     except RowFailure:
         raise
     except RecursionError:
         raise translator.make_failure("is nested too deep") from None
     except Exception as e:  # the package reports patterns that it cannot compile in several ways
         raise translator.make_failure(f"is not a regular expression: {getattr(e, 'msg', e)}") from None
-    return compiled, 400 + len(pattern) + len(translated) + translator.pieces[0]
+    return matcher, 400 + len(pattern) + len(python_pattern) + translator.pieces[0]
 
 
 def compile_java(pattern: str) -> Any:
@@ -435,11 +435,11 @@ def expand(match: Any, replacement: str) -> str:
             at += 1
         elif c != "$":
             out.append(c)
-        elif named := regex.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at):
-            at = named.end()
-            if named.group(1) not in match.re.groupindex:
-                raise RowFailure(f"no group named '{named.group(1)}'")
-            out.append(match.group(named.group(1)) or "")
+        elif reference := regex.compile(r"\{([a-zA-Z][a-zA-Z0-9]*)\}").match(replacement, at):
+            at = reference.end()
+            if reference.group(1) not in match.re.groupindex:
+                raise RowFailure(f"no group named '{reference.group(1)}'")
+            out.append(match.group(reference.group(1)) or "")
         elif at < len(replacement) and replacement[at] in "0123456789":
             number = int(replacement[at])
             at += 1
@@ -459,19 +459,19 @@ def expand(match: Any, replacement: str) -> str:
 
 def replace(source: str, pattern: str, replacement: str, count: int = 0) -> str:
     """`String.replaceAll`; with `count` 1 `String.replaceFirst`."""
-    compiled = compile_java(pattern)
+    matcher = compile_java(pattern)
     return match_in_time(
-        lambda timeout: str(compiled.sub(lambda m: expand(m, replacement), source, count, timeout=timeout))
+        lambda timeout: str(matcher.sub(lambda m: expand(m, replacement), source, count, timeout=timeout))
     )
 
 
 def split(source: str, pattern: str) -> list[str]:
     """`String.split`: empty texts at the end are dropped, and there is none before a match of no width at the start."""
-    compiled = compile_java(pattern)
+    matcher = compile_java(pattern)
 
     def cut(timeout: float) -> list[str]:
         out, last = [], 0
-        for m in compiled.finditer(source, timeout=timeout):
+        for m in matcher.finditer(source, timeout=timeout):
             if m.end() == 0:
                 continue
             if m.start() == m.end() == len(source):

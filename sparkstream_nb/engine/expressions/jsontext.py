@@ -26,14 +26,14 @@ class JsonError(Exception):
 class _JsonReader:
     """A recursive reader. `org`: org.json's ways (`=` and `;` as separators, NULL), else json-smart's.
 
-    `hashed`: objects become hash tables and lose their order.
+    `as_hash_maps`: objects become hash tables and lose their order.
     """
 
-    def __init__(self, text: str, org: bool, hashed: bool) -> None:
+    def __init__(self, text: str, org: bool, as_hash_maps: bool) -> None:
         self.text = text
         self.at = 0
         self.org = org
-        self.hashed = hashed
+        self.as_hash_maps = as_hash_maps
 
     def space(self) -> str:
         """Passes over white space; the character that comes next, "" at the end."""
@@ -52,7 +52,7 @@ class _JsonReader:
         return self.bare(stops)
 
     def object(self) -> dict[Any, Any]:
-        out: dict[Any, Any] = HashMap() if self.hashed else {}
+        out: dict[Any, Any] = HashMap() if self.as_hash_maps else {}
         self.at += 1
         while True:
             c = self.space()
@@ -168,9 +168,9 @@ def _org_scalar(word: str) -> Any:
     return word
 
 
-def read_smart(text: str, *, hashed: bool = False) -> Any:
-    """A JSON text as json-smart's permissive parser reads it; `hashed`: into `HashMap`s. Raises JsonError."""
-    reader = _JsonReader(text, False, hashed)
+def read_smart(text: str, *, as_hash_maps: bool = False) -> Any:
+    """A JSON text as json-smart's permissive parser reads it; `as_hash_maps`: into `HashMap`s. Raises JsonError."""
+    reader = _JsonReader(text, False, as_hash_maps)
     value = reader.value("")
     if reader.space():
         raise JsonError("text after the end")

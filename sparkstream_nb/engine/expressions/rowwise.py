@@ -40,49 +40,49 @@ MANY = 100
 """The number of rows from which on the whole-column form is faster."""
 
 
-def rowwise(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
-    """A builder for a function whose answer depends on its arguments alone. `whole` gives the whole-column form of a
-    call, if there is one."""
-    return rowwise_typed(lambda call: function, whole)
+def rowwise(function: Plain, column_form: Callable[[Call], Whole | None] | None = None) -> Builder:
+    """A builder for a function whose answer depends on its arguments alone. `column_form` gives the whole-column form
+    of a call, if there is one."""
+    return rowwise_typed(lambda call: function, column_form)
 
 
-def rowwise_typed(make: Callable[[Call], Plain], whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_typed(make: Callable[[Call], Plain], column_form: Callable[[Call], Whole | None] | None = None) -> Builder:
     """`rowwise` for a function that depends on the types or constants of the call."""
 
     def build(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
         function, type = within(context.limits, make(call)), call.type
         varying = [i for i, a in enumerate(call.args) if not isinstance(a, Const)]
-        known = None
+        cache = None
         if len(varying) == 1 and call.args[varying[0]].type is Type.STRING and type is not Type.OBJECT:
-            known = _Answers(varying[0])
-        over = None if whole is None else _whole_within(context.limits, whole(call))
-        return lambda env: apply(function, [a(env) for a in args], type, env, known, over)
+            cache = _Answers(varying[0])
+        over = None if column_form is None else _whole_within(context.limits, column_form(call))
+        return lambda env: apply(function, [a(env) for a in args], type, env, cache, over)
 
     return build
 
 
-def _whole_within(limits: Limits, whole: Whole | None) -> Whole | None:
-    """`whole`, leaving rows whose text would be too long to the plain form, which raises the error."""
-    if whole is None:
+def _whole_within(limits: Limits, over_columns: Whole | None) -> Whole | None:
+    """`over_columns`, leaving rows whose text would be too long to the plain form, which raises the error."""
+    if over_columns is None:
         return None
 
     def call_within(columns: Sequence[Column], strings: StringPool) -> tuple[Column, Mask | None] | None:
-        found = whole(columns, strings)
-        if found is None or not isinstance(found[0], Texts) or not found[0].many:
-            return found
-        texts, left = found[0].texts(strings), found[1]
+        result = over_columns(columns, strings)
+        if result is None or not isinstance(result[0], Texts) or not result[0].many:
+            return result
+        texts, left = result[0].texts(strings), result[1]
         offsets, _ = text_buffers(texts)
         if int(offsets[-1]) - int(offsets[0]) <= limits.characters:  # bytes of all of them: that is quick to tell
-            return found
+            return result
         long = pc.greater(pc.utf8_length(texts), limits.characters).fill_null(False).to_numpy(zero_copy_only=False)
-        return found[0], long if left is None else left | long
+        return result[0], long if left is None else left | long
 
     return call_within
 
 
-def rowwise_boxed(function: Plain, whole: Callable[[Call], Whole | None] | None = None) -> Builder:
+def rowwise_boxed(function: Plain, column_form: Callable[[Call], Whole | None] | None = None) -> Builder:
     """`rowwise` for a function over objects: longs and floats arrive boxed (`Long`, `Float`)."""
-    return rowwise_typed(lambda call: box_arguments(function, call), whole)
+    return rowwise_typed(lambda call: box_arguments(function, call), column_form)
 
 
 def box_arguments(function: Plain, call: Call) -> Plain:
@@ -110,25 +110,27 @@ def eager(kernel: Callable[[list[Column], Env, Call], Column]) -> Builder:
 
 
 def apply(
-    function: Plain, columns: Sequence[Column], type: Type, env: Env, known: _Answers | None = None,
-    whole: Whole | None = None,
+    function: Plain, columns: Sequence[Column], type: Type, env: Env, cache: _Answers | None = None,
+    over_columns: Whole | None = None,
 ) -> Column:  # fmt: skip
     """`function` over the rows of `columns` (env.n rows), as a column of `type`; failing rows are marked in `env`.
-    `known` is its cache, if it has one string argument."""
+    `cache` is its cache, if it has one string argument."""
 
     def ask(columns: Sequence[Column], n: int) -> Asked:
-        return call_by_row(function, columns, n, type, env.strings, whole)
+        return call_by_row(function, columns, n, type, env.strings, over_columns)
 
     if env.active is not None and not env.active.all():
         rows = np.flatnonzero(env.active)
-        part, failures = _apply([c.take(rows) for c in columns], ask, env.strings, len(rows), known, whole is not None)
+        part, failures = _apply(
+            [c.take(rows) for c in columns], ask, env.strings, len(rows), cache, over_columns is not None
+        )
         out = Column.all_null(type, env.n)
         assert out.null is not None
         out.values[rows] = part.values
         out.null[rows] = part.nulls()
     else:
         rows = None
-        out, failures = _apply(columns, ask, env.strings, env.n, known, whole is not None)
+        out, failures = _apply(columns, ask, env.strings, env.n, cache, over_columns is not None)
     for message, where in failures.items():
         mask = np.zeros(env.n, np.bool_)
         mask[where if rows is None else rows[where]] = True
@@ -142,43 +144,44 @@ Asked = tuple[Column, dict[str, list[int]]]
 
 def _apply(
     columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool, n: int,
-    known: _Answers | None, swift: bool,
+    cache: _Answers | None, swift: bool,
 ) -> tuple[Column, dict[str, Array]]:  # fmt: skip
     """The answers for `n` rows, and by message the rows that failed. `swift`: to ask costs no more than to look for
     rows that are equal."""
     inverse: Array | None
-    if known is not None and not (swift and columns[known.which].many):
-        answers, failed, inverse = known.over(columns, ask, strings)
+    if cache is not None and not (swift and columns[cache.which].many):
+        answers, failures, inverse = cache.over(columns, ask, strings)
     else:
         first, inverse = distinct(columns, strings, n, if_cheap=swift)
-        answers, failed = ask(columns if inverse is None else [c.take(first) for c in columns], len(first))
+        answers, failures = ask(columns if inverse is None else [c.take(first) for c in columns], len(first))
     out = answers if inverse is None else answers.take(inverse)
-    where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failed.items()}
+    where = {m: np.array(i) if inverse is None else np.flatnonzero(np.isin(inverse, i)) for m, i in failures.items()}
     return out, where
 
 
 def call_by_row(
-    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: StringPool, whole: Whole | None = None
+    function: Plain, columns: Sequence[Column], n: int, type: Type, strings: StringPool,
+    over_columns: Whole | None = None,
 ) -> Asked:  # fmt: skip
-    """Calls `function` for each of `n` rows except those that `whole` handles."""
-    found = whole(columns, strings) if whole is not None and n >= MANY else None
-    if found is not None:
-        answers, left = found
+    """Calls `function` for each of `n` rows except those that `over_columns` handles."""
+    result = over_columns(columns, strings) if over_columns is not None and n >= MANY else None
+    if result is not None:
+        answers, left = result
         if left is None or not left.any():
             return answers, {}
         rows = np.flatnonzero(left)
-        others, failed = call_by_row(function, [c.take(rows) for c in columns], len(rows), type, strings)
-        return _put(answers, left, others, strings), {m: rows[i].tolist() for m, i in failed.items()}
+        others, failures = call_by_row(function, [c.take(rows) for c in columns], len(rows), type, strings)
+        return _put(answers, left, others, strings), {m: rows[i].tolist() for m, i in failures.items()}
     values: list[Any] = []
-    failed = {}
+    failures = {}
     inputs = [c.to_list(strings) for c in columns]
     for i, args in enumerate(zip(*inputs, strict=True) if inputs else [()] * n):
         try:
             values.append(function(*args))
         except Exception as e:  # whatever one event raises is that event's error
             values.append(None)
-            failed.setdefault(reason_of(e), []).append(i)
-    return Column.of(type, values, strings), failed
+            failures.setdefault(reason_of(e), []).append(i)
+    return Column.of(type, values, strings), failures
 
 
 def _put(column: Column, rows: Mask, others: Column, strings: StringPool) -> Column:
@@ -203,22 +206,22 @@ class _Answers:
         self._places = np.zeros(0, np.int32)
         """By code plus one, as null has an answer too: its place in `_answers`, -1 before there is one."""
         self._answers: Column | None = None
-        self._failed: dict[str, list[int]] = {}
+        self._failures: dict[str, list[int]] = {}
 
     def over(
         self, columns: Sequence[Column], ask: Callable[[Sequence[Column], int], Asked], strings: StringPool
     ) -> tuple[Column, dict[str, list[int]], Array]:  # fmt: skip
         """(answers, by message those that are failures, the place among the answers of each row's)."""
         if self._strings is not strings:
-            self._strings, self._answers, self._failed = strings, None, {}
+            self._strings, self._answers, self._failures = strings, None, {}
             self._places = np.zeros(0, np.int32)
         codes, had = columns[self.which].values, 0 if self._answers is None else len(self._answers)
         self._places = grown(self._places, len(strings) + 1, -1)
         first, places = number_codes(codes, 1, self._places, had)
         if len(first) or self._answers is None:
-            answers, failed = ask([c.take(first) for c in columns], len(first))
-            coded = Column(answers.type, answers.values, answers.null)
-            self._answers = coded if self._answers is None else concat([self._answers, coded])
-            for message, rows in failed.items():
-                self._failed.setdefault(message, []).extend(had + r for r in rows)
-        return self._answers, self._failed, places
+            answers, failures = ask([c.take(first) for c in columns], len(first))
+            column = Column(answers.type, answers.values, answers.null)
+            self._answers = column if self._answers is None else concat([self._answers, column])
+            for message, rows in failures.items():
+                self._failures.setdefault(message, []).extend(had + r for r in rows)
+        return self._answers, self._failures, places

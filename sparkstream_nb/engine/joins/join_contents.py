@@ -30,12 +30,12 @@ _HEAD, _TAIL = np.uint64(0), np.uint64(1)
 
 
 @kernel
-def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) -> int:
-    """The events at `keep`, which are all that are alive, move to 0, 1, 2 ...; `moved` is room for where each comes.
-    Places move by those before the first that holds something; returns how many."""
-    moved[0] = 0
+def _move(keep: Array, cells: Array, ends: Array, place: Array, new_places: Array) -> int:
+    """The events at `keep`, which are all that are alive, move to 0, 1, 2 ...; `new_places` is room for where each
+    comes. Places move by those before the first that holds something; returns how many."""
+    new_places[0] = 0
     for i in range(len(keep)):
-        moved[keep[i] + 1] = i + 1
+        new_places[keep[i] + 1] = i + 1
     for i in range(len(keep)):
         p = keep[i] + 1
         of = cells[p, _KEY]
@@ -44,30 +44,30 @@ def _move(keep: Array, cells: Array, ends: Array, place: Array, moved: Array) ->
         cells[p, _ALIVE] = 0
         cells[i + 1, _ALIVE] = 1
         cells[i + 1, _KEY] = of
-        cells[i + 1, _NEXT] = moved[after] if of >= 0 else 0
-        cells[i + 1, _PREV] = moved[before] if of >= 0 else 0
+        cells[i + 1, _NEXT] = new_places[after] if of >= 0 else 0
+        cells[i + 1, _PREV] = new_places[before] if of >= 0 else 0
     for k in range(len(ends)):
         if ends[k, _HEAD] > 0:
-            ends[k, _HEAD] = moved[ends[k, _HEAD]]
-            ends[k, _TAIL] = moved[ends[k, _TAIL]]
+            ends[k, _HEAD] = new_places[ends[k, _HEAD]]
+            ends[k, _TAIL] = new_places[ends[k, _TAIL]]
     cut = 0
     while cut < len(place) and place[cut] == _GONE:
         cut += 1
     for e in range(cut, len(place)):
-        place[e - cut] = moved[place[e]] if place[e] > 0 else place[e]
+        place[e - cut] = new_places[place[e]] if place[e] > 0 else place[e]
     for e in range(len(place) - cut, len(place)):
         place[e] = _GONE
     return cut
 
 
-def _longer(array: Array, n: int, used: int) -> Array:
-    """`array` with room for `n` along its second axis. The first `used` places are kept, the others are undefined. The
+def _longer(array: Array, n: int, count: int) -> Array:
+    """`array` with room for `n` along its second axis. The first `count` places are kept, the others are undefined. The
     same array if it has room."""
     k, have, width = array.shape
     if have >= n:
         return array
     out = np.empty((k, max(n, wider(have)), width), array.dtype)
-    out[:, :used] = array[:, :used]
+    out[:, :count] = array[:, :count]
     return out
 
 
@@ -78,8 +78,8 @@ class Lookups:
 
     `instance` is empty if there is one. `slot` is the place of a row's event on its side, -1 where it changes no
     contents, -2 - slot for a row of a window that `loses` events. Rows up to kind `last` of the sides that are
-    `triggers` make pairs. `probed`, unless it is empty, gets the positions of leaving rows whose contents were looked
-    into since they came. `kind` of a row that no longer counts becomes LEAVE.
+    `triggers` make pairs. `probe_positions`, unless it is empty, gets the positions of leaving rows whose contents were
+    looked into since they came. `kind` of a row that no longer counts becomes LEAVE.
     """
 
     side: Array
@@ -89,7 +89,7 @@ class Lookups:
     instance: Array
     triggers: Array
     loses: Array
-    probed: Array
+    probe_positions: Array
     last: int = EXPIRED
 
 
@@ -127,16 +127,16 @@ class Contents:
         """
         room = 1 + max(max(log.capacity, log.end) for log in self.logs)
         self._cells = _longer(self._cells, room, 1 + int(self._fill.max()))
-        known = self._ends.shape[1]
-        self._ends, self._seen = _longer(self._ends, keys, known), grown(self._seen, max(instances, 1))
-        self._ends[:, known:] = 0
+        key_room = self._ends.shape[1]
+        self._ends, self._seen = _longer(self._ends, keys, key_room), grown(self._seen, max(instances, 1))
+        self._ends[:, key_room:] = 0
         self._resume[:], at = 0, 0
         size = _BLOCK if rows.triggers.any() else 0
         while at < len(rows.side):
-            op, found = np.empty(size, np.int64), np.empty(size, np.int64)
-            at = self._lookup(at, rows, op, found)
+            op, places = np.empty(size, np.int64), np.empty(size, np.int64)
+            at = self._lookup(at, rows, op, places)
             pairs = int(self._resume[1])
-            yield op[:pairs], found[:pairs]
+            yield op[:pairs], places[:pairs]
 
     @compiled
     def _lookup(self, at: int, rows: Lookups, op_out: Array, pos_out: Array) -> int:
@@ -165,8 +165,8 @@ class Contents:
                     c = np.uint64(self._place[s, np.uint64(e)])
                     self._place[s, np.uint64(e)] = _GONE
                     if np.int64(c) <= self._seen[s, w]:
-                        if len(rows.probed):
-                            rows.probed[i] = np.int64(c) - 1
+                        if len(rows.probe_positions):
+                            rows.probe_positions[i] = np.int64(c) - 1
                         if rows.loses[s]:
                             self._place[s, np.uint64(e)] = _LOST
                     self._leave(s, c)
@@ -286,34 +286,36 @@ class Contents:
         # Rows enter the chains in the order of their positions, so positions are all that order needs.
         keep = self._alive(side)
         serial = np.full(log.end, -1, np.int64)
-        held = np.flatnonzero(place > 0)
-        serial[place[held] - 1] = held + self.first[side]
-        found = log.state(keep)
+        live_numbers = np.flatnonzero(place > 0)
+        serial[place[live_numbers] - 1] = live_numbers + self.first[side]
+        events = log.state(keep)
         return {
-            **found,
+            **events,
             "key": self._cells[side, keep + 1, _KEY].astype(np.int64),
             "serial": serial[keep],
-            "seen": keep < self._seen[side, found["part"]],
+            "seen": keep < self._seen[side, events["part"]],
             "rank": self.rank[side][keep] if len(self.rank[side]) and len(keep) else None,
             "lost": np.flatnonzero(place == _LOST) + self.first[side],
         }
 
     def load(self, side: int, state: dict[str, Any], keys: int, instances: int) -> None:
         """The inverse of `state`, for contents that are empty."""
-        serial, lost = state["serial"], state["lost"]
+        serial, lost_serials = state["serial"], state["lost"]
         n = len(serial)
         zeros = np.zeros(n, np.int64)
-        self.first[side] = min(int(s.min()) for s in (serial, lost) if len(s)) if n + len(lost) else 0
+        self.first[side] = min(int(s.min()) for s in (serial, lost_serials) if len(s)) if n + len(lost_serials) else 0
         self.add(side, Rows(state["columns"], state["ts"], zeros, zeros, None, state["part"]), state["rank"])
-        self.slots(side, lost)
+        self.slots(side, lost_serials)
         slot, off = self.slots(side, serial), np.zeros(2, np.bool_)
-        sides, kinds, probed = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
+        sides, kinds, probe_positions = np.full(n, side, np.int8), np.zeros(n, np.int8), np.empty(0, np.int64)
         instance = state["part"].astype(np.int64)
-        for _ in self.run(Lookups(sides, kinds, state["key"], slot, instance, off, off, probed), keys, instances):
+        for _ in self.run(
+            Lookups(sides, kinds, state["key"], slot, instance, off, off, probe_positions), keys, instances
+        ):
             pass
         seen = np.flatnonzero(state["seen"])
         self._seen[side, instance[seen]] = seen + 1  # the last of an instance stays
-        self._place[side, lost - self.first[side]] = _LOST
+        self._place[side, lost_serials - self.first[side]] = _LOST
 
     @property
     def bytes(self) -> int:

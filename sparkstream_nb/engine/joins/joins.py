@@ -103,7 +103,7 @@ class JoinOp(DeclaredState):
         scheduler: int,
         wants_expired: bool,
         lookups: Mapping[int, Lookup],
-        partitioned: bool = False,
+        is_partitioned: bool = False,
         only_current: bool = False,
     ) -> None:
         """`only_current`: pairs that expired rows make, and resets, change nothing and show nowhere."""
@@ -113,13 +113,13 @@ class JoinOp(DeclaredState):
         self.sides = (join.left, join.right)
         self.wants_expired = wants_expired
         equal, rest = ([], join.on) if lookups else equalities(join.on)
-        needed = select_exprs(select) + [x for a, b, _ in equal for x in (a, b)]
-        needed += [e for e in (join.on, *join.within, join.per) if e is not None]
+        read_exprs = select_exprs(select) + [x for a, b, _ in equal for x in (a, b)]
+        read_exprs += [e for e in (join.on, *join.within, join.per) if e is not None]
         until = [len(x.schema) for x in self.sides]
         for s, lookup in self.lookups.items():
             if isinstance(lookup, AggregationLookup):
                 until[1 - s] = lookup.range_from
-        self._attrs = tuple(sorted(a for a in slot_attrs(iter(needed), s) if a < until[s]) for s in (0, 1))
+        self._attrs = tuple(sorted(a for a in slot_attrs(iter(read_exprs), s) if a < until[s]) for s in (0, 1))
         plain = [i.expr for i in select.items if isinstance(i.expr, Ref)]
         self.steps = []
         self.schedulers = 0
@@ -127,10 +127,10 @@ class JoinOp(DeclaredState):
             if s in self.lookups:
                 self.steps.append(None)
                 continue
-            selected = tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s]))
+            selected_attrs = tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s]))
             steps = InputSteps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
-                window=WindowNeeds(wants_expired, findable=True, selected=selected or None), serial=True,
+                window=WindowNeeds(wants_expired, findable=True, selected_attrs=selected_attrs or None), serial=True,
             )  # fmt: skip
             self.schedulers += steps.schedulers
             self.steps.append(steps)
@@ -141,11 +141,11 @@ class JoinOp(DeclaredState):
         if self.self_join and join.left.source.kind == "window":
             # Only the first side of a named window joined with itself receives (`MultiProcessStreamReceiver` of one).
             self.triggers[1] = False
-        named = np.array([side.source.kind == "window" for side in self.sides])
-        if partitioned:  # no instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`)
-            self.triggers &= ~named
+        is_window = np.array([side.source.kind == "window" for side in self.sides])
+        if is_partitioned:  # no instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`)
+            self.triggers &= ~is_window
         # All instances look into the same named window, and it never looks back.
-        self._by_instance = partitioned and not named.any()
+        self._by_instance = is_partitioned and not is_window.any()
         context = services.context
         self._left_keys: list[Evaluator] = [compile_expr(a, context) for a, _, _ in equal]
         self._right_keys: list[Evaluator] = [compile_expr(b, context) for _, b, _ in equal]
@@ -161,7 +161,7 @@ class JoinOp(DeclaredState):
         self._stamps = [None if w is None else w.stamps for w in windows]
         """The kind of rows that a side's window stamps with the time at which they are emitted, if it does."""
         self._loses = np.array([stamps == CURRENT for stamps in self._stamps])
-        self.looked: tuple[str, ...] = ()
+        self.windows_read: tuple[str, ...] = ()
         """The named windows that the last run looked into."""
 
     # ------------------------------------------------------------------------------------------------------ running
@@ -206,20 +206,20 @@ class JoinOp(DeclaredState):
             for piece, time in each_alone(rows, clock):
                 yield {id: piece}, time
 
-    def regroup(self, selected: Selected) -> Selected:
+    def regroup(self, selection: Selected) -> Selected:
         """Assigns output chunks to the rows selected from the last run's frame: all matches of a side's chunk are one
         chunk (`OutputRateLimiter.process` of a list). As in Siddhi, if the last match of a row was dropped, the matches
         of later rows are lost (`ComplexEventChunk.remove` leaves `last` as it was)."""
-        rows, cut = selected.rows, selected.cut
+        rows, cut = selection.rows, selection.cut
         group = self._group[rows.chunk]
         if len(cut):
             until = np.full(int(self._group.max()) + 1, np.iinfo(np.int64).max)
             np.minimum.at(until, self._group[cut], cut)
             keep = np.flatnonzero(rows.chunk <= until[group])
             rows, group = rows.take(keep), group[keep]
-            selected = Selected(rows, None if selected.group is None else selected.group[keep])
+            selection = Selected(rows, None if selection.group is None else selection.group[keep])
         rows.chunk = group
-        return selected
+        return selection
 
     def _side(self, s: int, steps: InputSteps, rows: Rows, clock: Clock) -> Rows:
         """The rows after a side's window; their last column is the serial number."""
@@ -257,9 +257,9 @@ class JoinOp(DeclaredState):
             for e, t in zip(self._left_keys if s == 0 else self._right_keys, self._key_types, strict=True)
         ]
         none = [c.null for c in columns if c.null is not None]
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.services.route_failed(self.query, self.sides[s].source.id, env, list(rows.columns[:-1]))
-            none.append(env.failed)
+            none.append(env.failed_rows)
         if self._by_instance:
             columns.insert(0, Column(Type.INT, rows.instances()))
         ids = self._keys.ids(columns).astype(np.int64)
@@ -290,34 +290,36 @@ class JoinOp(DeclaredState):
         ops = Ops(left, right, self.right_first or named_self)
         side, kinds = ops.side, ops.kinds
         keys = ops.in_order(self._key_ids(0, left, clock), self._key_ids(1, right, clock))
-        held = self._contents
+        contents = self._contents
         for s in (0, 1):  # not at the end of a call: its frame reads the contents when the select asks
-            held.compact(s)
+            contents.compact(s)
         slot = ops.in_order(self._add_entering(0, left), self._add_entering(1, right))
-        stamped = any(kind is not None for kind in self._stamps)
-        probed = np.full(len(ops) if stamped else 0, -1, np.int64)
+        has_stamps = any(kind is not None for kind in self._stamps)
+        probe_positions = np.full(len(ops) if has_stamps else 0, -1, np.int64)
         size = 1 if self._keys is None else self._keys.size
-        found = []
+        blocks = []
         lookups = Lookups(
-            side, kinds, keys, slot, ops.instances(), self.triggers, self._loses, probed, self._last
+            side, kinds, keys, slot, ops.instances(), self.triggers, self._loses, probe_positions, self._last
         )
-        for op, place in held.run(lookups, size, self.services.instances):
+        for op, place in contents.run(lookups, size, self.services.instances):
             if self._rest is not None and len(op):
                 keep = self._rest_holds(self._pairs(ops, op, place), clock)
                 op, place = op[keep], place[keep]
-            found.append((op, place))
-        if len(found) != 1:
+            blocks.append((op, place))
+        if len(blocks) != 1:
             none = np.empty(0, np.int64)
-            found = [(np.concatenate([none, *(x for x, _ in found)]), np.concatenate([none, *(x for _, x in found)]))]
-        op, place = found[0]
+            blocks = [
+                (np.concatenate([none, *(x for x, _ in blocks)]), np.concatenate([none, *(x for _, x in blocks)]))
+            ]
+        op, place = blocks[0]
         op, place = self._rank_pairs(side, op, place)
         frame = self._frame(ops, op, place)
         self._group = ops.group
-        self._keep_times(frame, side, kinds, probed)
-        self.looked = ()
+        self._keep_times(frame, side, kinds, probe_positions)
+        self.windows_read = ()
         if any(x.source.kind == "window" for x in self.sides):
             looks = (kinds <= EXPIRED) & self.triggers[side]
-            self.looked = tuple(
+            self.windows_read = tuple(
                 x.source.id
                 for s, x in enumerate(self.sides)
                 if x.source.kind == "window" and (looks & (side != s)).any()
@@ -339,18 +341,18 @@ class JoinOp(DeclaredState):
 
     def _rank_pairs(self, side: Array, op: Array, place: Array) -> tuple[Array, Array]:
         """The pairs in the order in which the windows hold the matched rows."""
-        held = self._contents
-        if not any(len(r) for r in held.rank):
+        contents = self._contents
+        if not any(len(r) for r in contents.rank):
             return op, place
         rank = np.zeros(len(op), np.int64)
         for s in (0, 1):
-            if len(held.rank[s]):
-                found = side[op] != s
-                rank[found] = held.rank[s][place[found]]
+            if len(contents.rank[s]):
+                matches_side = side[op] != s
+                rank[matches_side] = contents.rank[s][place[matches_side]]
         by = np.lexsort((rank, op))
         return op[by], place[by]
 
-    def _keep_times(self, frame: LazyRows, side: Array, kinds: Array, probed: Array) -> None:
+    def _keep_times(self, frame: LazyRows, side: Array, kinds: Array, probes: Array) -> None:
         """Rows of a batch window that was looked into keep their own time: Siddhi's stamping loop continues from the
         position where the lookup left the queue's cursor (`while (expiredEventQueue.hasNext())` without a reset).
         """
@@ -361,10 +363,10 @@ class JoinOp(DeclaredState):
                 continue
             # Events that leave a queue of current events left the contents just before.
             at = op if stamps == EXPIRED else op - 1
-            late = np.flatnonzero((probed[at] >= 0) & (side[op] == s) & (side[at] == s) & (kinds[op] == stamps))
+            late = np.flatnonzero((probes[at] >= 0) & (side[op] == s) & (side[at] == s) & (kinds[op] == stamps))
             if len(late):
                 frame.ts = frame.ts.copy()
-                frame.ts[late] = self._contents.logs[s].ts[probed[at[late]]]
+                frame.ts[late] = self._contents.logs[s].ts[probes[at[late]]]
 
     def _holds(self, s: int) -> bool:
         """True if a side has contents at all: a stream without window has none."""
@@ -382,9 +384,9 @@ class JoinOp(DeclaredState):
         assert self._rest is not None
         result = self._rest(env)
         mask = result.values if result.null is None else result.values & ~result.null
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.services.route_failed(self.query, self.sides[0].source.id, env, [])
-            mask = mask & ~env.failed
+            mask = mask & ~env.failed_rows
         return np.flatnonzero(mask)
 
     def _outer(self, s: int) -> bool:
@@ -399,9 +401,9 @@ class JoinOp(DeclaredState):
             extra = np.flatnonzero((kinds == RESET) & self.triggers[side])
         outer = np.array([self._outer(0), self._outer(1)])
         if outer.any():
-            matched = np.zeros(len(ops), np.bool_)
-            matched[op] = True
-            alone = np.flatnonzero((kinds <= self._last) & self.triggers[side] & outer[side] & ~matched)
+            has_match = np.zeros(len(ops), np.bool_)
+            has_match[op] = True
+            alone = np.flatnonzero((kinds <= self._last) & self.triggers[side] & outer[side] & ~has_match)
             extra = np.concatenate([extra, alone])
         if len(extra):
             op = np.concatenate([op, extra])
@@ -424,19 +426,19 @@ class JoinOp(DeclaredState):
             probes = rows.take(probing)
         env = self._env(s, probes, clock)
         at, place = lookup.find(env, probes.order_key)
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.services.route_failed(self.query, self.sides[s].source.id, env, list(probes.columns[:-1]))
         op = at if probing is None else probing[at]
         extra = np.empty(0, np.int64)
         if kinds is not None and self.triggers[s] and self._last == EXPIRED:
             extra = np.flatnonzero(kinds == RESET)
         if self._outer(s):
-            matched = np.zeros(len(rows), np.bool_)
-            matched[op] = True
+            has_match = np.zeros(len(rows), np.bool_)
+            has_match[op] = True
             probing = np.arange(len(rows)) if probing is None else probing
-            alone = probing[~matched[probing]]
-            if env.failed is not None:
-                alone = alone[~env.failed[~matched[probing]]]
+            alone = probing[~has_match[probing]]
+            if env.failed_rows is not None:
+                alone = alone[~env.failed_rows[~has_match[probing]]]
             extra = np.concatenate([extra, alone])
         if len(extra):
             op = np.concatenate([op, extra])
@@ -444,17 +446,17 @@ class JoinOp(DeclaredState):
             by_op = np.argsort(op, kind="stable")
             op, place = op[by_op], place[by_op]
         self._group = rows.chunk
-        own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
+        resolve_own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
         none = place < 0 if len(extra) else np.zeros(0, np.bool_)
         aggregation = lookup if isinstance(lookup, AggregationLookup) else None
 
         def resolve(ref: Ref | EventRef) -> Column:
             if ref.slot == s:
                 if aggregation is not None and isinstance(ref, Ref) and ref.attr >= aggregation.range_from:
-                    asked, bound = slice(None) if probing is None else probing, np.zeros(len(rows), np.int64)
-                    bound[asked] = aggregation.ranges[ref.attr - aggregation.range_from].values
+                    probe_rows, bound = slice(None) if probing is None else probing, np.zeros(len(rows), np.int64)
+                    bound[probe_rows] = aggregation.ranges[ref.attr - aggregation.range_from].values
                     return Column(Type.LONG, bound[op])
-                return own(ref) if each else own(ref).take(op)
+                return resolve_own(ref) if each else resolve_own(ref).take(op)
             if isinstance(ref, EventRef):
                 return Column(Type.BOOL, np.ones(len(op), np.bool_), none if len(extra) else None)
             return found(lambda at: lookup.column(ref.attr, at), ref.type)
@@ -492,9 +494,9 @@ class JoinOp(DeclaredState):
         stays = np.flatnonzero(~np.isin(values[0].values, instances))
         numbers = np.full(self._keys.size + 1, -1, np.int64)  # the last place is for -1
         numbers[stays] = np.arange(len(stays))
-        held = [without(self._contents.state(side), instances, numbers) for side in (0, 1)]
+        states = [without(self._contents.state(side), instances, numbers) for side in (0, 1)]
         self._keys.load({"values": [c.take(stays) for c in values]})
-        self._load_contents(held)
+        self._load_contents(states)
 
     @property
     def forgets_all(self) -> bool:

@@ -115,7 +115,7 @@ class AggregationLookup:
         )
         result = self._on(sub)
         mask = result.values if result.null is None else result.values & ~result.null
-        keep = np.flatnonzero(mask if sub.failed is None else mask & ~sub.failed)
+        keep = np.flatnonzero(mask if sub.failed_rows is None else mask & ~sub.failed_rows)
         return at[keep], place[keep]
 
     def column(self, attr: int, positions: Array) -> Column:

@@ -129,13 +129,13 @@ class StateOp(DeclaredState):
         rows = [by_stream.get(s) for s in self.inputs]
         merged_rows = _Merged(rows, [self.inputs.index(s) for s in self.tie])
         if self._whole is None:
-            self._whole = not self.services.partitioned
+            self._whole = not self.services.is_partitioned
         pools, x = self.pools, self.pools.machine
         pools.need_instances(max(merged_rows.instances, self.services.instances))
         if self.schedulers:
             pools.hashes(self.services.hashes())
-        x.is_partitioned = self.services.partitioned
-        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
+        x.is_partitioned = self.services.is_partitioned
+        if self.layout.begins_alone and self.services.is_partitioned and self._begun < self.services.instances:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
             fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged_rows.instance)
             pools.begin(fresh, self.services.born())
@@ -146,7 +146,7 @@ class StateOp(DeclaredState):
         out = np.empty((x.match_columns, 64 + int(merged_rows.n * self._rate)), np.int64)
         events = np.empty(64 + int(merged_rows.n * self._events_rate) if x.counted_states else 1, np.int64)
         times = np.ascontiguousarray(clock.now, np.int64)
-        may_fire = np.ascontiguousarray(clock.moved).astype(np.uint8)
+        may_fire = np.ascontiguousarray(clock.may_fire).astype(np.uint8)
         for name, array in (
             ("row_streams", merged_rows.stream), ("row_instances", merged_rows.instance),
             ("row_order_keys", merged_rows.order_key), ("row_masks", masks), ("clock_times", times),
@@ -177,7 +177,7 @@ class StateOp(DeclaredState):
         here, the time at which the first was made: they schedule theirs in the next run."""
         heaps = self.pools.schedulers if self.schedulers else ()
         due = [int(heap[_FIRST_DUE]) for heap in heaps if heap[Scheduler.size]]
-        if self.layout.begins_alone and self.services.partitioned and self._begun < self.services.instances:
+        if self.layout.begins_alone and self.services.is_partitioned and self._begun < self.services.instances:
             due.append(int(self.services.born()[self._begun :].min()))
         return min(due, default=None)
 
@@ -230,7 +230,7 @@ class StateOp(DeclaredState):
                 env = self._row_env(r, now, columns)
                 if self._current[p]:
                     mask = _passing_rows(self._current[p], env)
-                    if env.failed is not None:
+                    if env.failed_rows is not None:
                         self._reason = env.reasons[-1][1]
                     if place is None:
                         masks[:, p] = mask
@@ -240,8 +240,8 @@ class StateOp(DeclaredState):
                     if d.stream == s and (d.processor == p or (d.processor < 0 and i not in derived_values)):
                         env = self._row_env(r, now, columns)
                         derived_values[i] = self._evaluators[i](env)
-                        if env.failed is not None:
-                            failed_masks[i], self._reason = env.failed, env.reasons[-1][1]
+                        if env.failed_rows is not None:
+                            failed_masks[i], self._reason = env.failed_rows, env.reasons[-1][1]
                 for key in self.log.columns:
                     if key[0] == s and (key[1] == p or (key[1] < 0 and key not in kept_values)):
                         kept_values[key] = columns[key[2]]
@@ -326,7 +326,7 @@ class StateOp(DeclaredState):
         )  # fmt: skip
         entries[cells + Cell.verdict] = _passing_rows(self._slow[p], env)
         pools.touch("cells", cells + Cell.verdict)
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self._reason = env.reasons[-1][1]
 
     def _matches(self, out: Array, events: Array) -> Matches:
@@ -384,8 +384,8 @@ def _passing_rows(conditions: Sequence[Callable[[Env], Mask]], env: Env) -> Arra
         env.narrow(mask)
         mask = mask & condition(env)
     out = mask.astype(np.uint8)
-    if env.failed is not None:
-        out[env.failed] = FAILURE
+    if env.failed_rows is not None:
+        out[env.failed_rows] = FAILURE
     return out
 
 

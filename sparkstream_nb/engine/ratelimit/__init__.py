@@ -31,7 +31,7 @@ from .time_limiter import FirstPerTime, Snapshots, TimedEvents
 class Limiter(Protocol):
     """One query's rate limit."""
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
+    def run(self, selection: Selected, clock: Clock) -> Rows:
         """The output rows for these rows, and for the timers that `clock` lets fire."""
         ...
 
@@ -58,24 +58,24 @@ def waits(rate: nodes.Rate | None) -> bool:
     return rate is not None and rate.unit == "time" and rate.kind != "first"
 
 
-def limiter(query: nodes.Query, services: Services, scheduler: int, partitioned: bool) -> Limiter | None:
+def limiter(query: nodes.Query, services: Services, scheduler: int, is_partitioned: bool) -> Limiter | None:
     """The limiter of a query, None if it has no rate limit. `scheduler` is the number of its timer phase."""
     rate = query.rate
     if rate is None:
         return None
     types = tuple(i.expr.type for i in query.select.items)
-    grouped = bool(query.select.group_by)
+    has_groups = bool(query.select.group_by)
     if rate.unit == "events":
         if rate.kind == "all":
             return AllEvents(rate.every, types)
         if rate.kind == "first":
-            return FirstEvents(rate.every, grouped)
-        return LastGroupEvents(rate.every, types) if grouped else LastEvents(rate.every)
+            return FirstEvents(rate.every, has_groups)
+        return LastGroupEvents(rate.every, types) if has_groups else LastEvents(rate.every)
     if rate.kind == "first":
-        return FirstPerTime(rate.every, grouped)
+        return FirstPerTime(rate.every, has_groups)
     if rate.kind == "snapshot":
-        return Snapshots(rate.every, _snapshot(query, services), types, services, scheduler, partitioned)
-    return TimedEvents(rate.every, rate.kind == "last", grouped, types, services, scheduler, partitioned)
+        return Snapshots(rate.every, _snapshot(query, services), types, services, scheduler, is_partitioned)
+    return TimedEvents(rate.every, rate.kind == "last", has_groups, types, services, scheduler, is_partitioned)
 
 
 def _snapshot(query: nodes.Query, services: Services) -> HeldState:
@@ -84,21 +84,21 @@ def _snapshot(query: nodes.Query, services: Services) -> HeldState:
     Only the query's own window counts as one (a named window does not), and only attributes that are nothing but an
     aggregate count as aggregated.
     """
-    grouped = bool(query.select.group_by)
+    has_groups = bool(query.select.group_by)
     source = query.input
-    windowed = isinstance(source, nodes.JoinInput) or (
+    has_window = isinstance(source, nodes.JoinInput) or (
         isinstance(source, nodes.StreamInput) and any(isinstance(s, nodes.WindowStep) for s in source.steps)
     )
-    if not windowed:
-        return GroupedSnapshot() if grouped else LastSnapshot()
-    aggregated = [i for i, item in enumerate(query.select.items) if isinstance(item.expr, nodes.Agg)]
-    plain = [i for i in range(len(query.select.items)) if i not in aggregated]
-    if not aggregated:
+    if not has_window:
+        return GroupedSnapshot() if has_groups else LastSnapshot()
+    aggregate_attrs = [i for i, item in enumerate(query.select.items) if isinstance(item.expr, nodes.Agg)]
+    plain = [i for i in range(len(query.select.items)) if i not in aggregate_attrs]
+    if not aggregate_attrs:
         return WindowedSnapshot(plain, services.strings)
     if not plain:
-        return GroupedAggregatesSnapshot() if grouped else OnlyAggregatesSnapshot()
-    kind = GroupedAggregatedSnapshot if grouped else AggregatedSnapshot
-    return kind(plain, aggregated, services.strings)
+        return GroupedAggregatesSnapshot() if has_groups else OnlyAggregatesSnapshot()
+    kind = GroupedAggregatedSnapshot if has_groups else AggregatedSnapshot
+    return kind(plain, aggregate_attrs, services.strings)
 
 
 __all__ = ["Limiter", "limiter", "waits"]

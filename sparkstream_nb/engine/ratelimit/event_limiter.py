@@ -86,18 +86,18 @@ class _Counting(ByCount, DeclaredByInstance):
         return out
 
 
-def of_kind(selected: Selected, last: int) -> Selected:
+def of_kind(selection: Selected, last: int) -> Selected:
     """The rows whose kind is at most `last`."""
-    rows = selected.rows
+    rows = selection.rows
     if rows.kind is None or not (rows.kind > last).any():
-        return selected
+        return selection
     keep = np.flatnonzero(rows.kind <= last)
-    return Selected(rows.take(keep), None if selected.group is None else selected.group[keep])
+    return Selected(rows.take(keep), None if selection.group is None else selection.group[keep])
 
 
-def without_resets(selected: Selected) -> Selected:
+def without_resets(selection: Selected) -> Selected:
     """CURRENT and EXPIRED rows only."""
-    return of_kind(selected, EXPIRED)
+    return of_kind(selection, EXPIRED)
 
 
 class FirstEvents(_Counting):
@@ -106,13 +106,13 @@ class FirstEvents(_Counting):
     As there, `first every 1 events` emits the first event and never another; a RESET counts as an event.
     """
 
-    def __init__(self, every: int, grouped: bool) -> None:
+    def __init__(self, every: int, has_groups: bool) -> None:
         super().__init__(every if every > 1 else 0)
-        self.grouped = grouped
+        self.has_groups = has_groups
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        rows = selected.rows
-        key = selected.group if self.grouped and selected.group is not None else rows.instances()
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        rows = selection.rows
+        key = selection.group if self.has_groups and selection.group is not None else rows.instances()
         keep = self._number_rows(key) == 1
         if rows.kind is not None:
             keep &= rows.kind <= EXPIRED
@@ -122,8 +122,8 @@ class FirstEvents(_Counting):
 class LastEvents(_Counting):
     """`LastPerEventOutputRateLimiter`: every n-th event."""
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        rows = without_resets(selected).rows
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        rows = without_resets(selection).rows
         if self.every < 1:
             return rows.take(np.empty(0, np.int64))
         return rows.where(self._number_rows(rows.instances()) == self.every)
@@ -135,30 +135,30 @@ class AllEvents(ByCount):
     def __init__(self, every: int, types: Sequence[Type]) -> None:
         self.every = every
         none = np.empty(0, np.int64)
-        self._held = Rows([Column.empty(t) for t in types], none, none, none)
+        self._waiting_rows = Rows([Column.empty(t) for t in types], none, none, none)
         self._group = np.empty(0, np.int64)
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        selected = without_resets(selected)
-        rows, grouped = selected.rows, selected.group
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        selection = without_resets(selection)
+        rows, groups = selection.rows, selection.group
         if len(rows) == 0 or self.every < 1:
             return rows.take(np.empty(0, np.int64))
-        held = len(self._held)
-        every = rows if held == 0 else concat_rows([self._held, rows])
-        group = np.append(self._group, np.zeros(len(rows), np.int64) if grouped is None else grouped)
+        waiting_count = len(self._waiting_rows)
+        every = rows if waiting_count == 0 else concat_rows([self._waiting_rows, rows])
+        group = np.append(self._group, np.zeros(len(rows), np.int64) if groups is None else groups)
         order_key, chunk = every.order_key.copy(), every.chunk.copy()
-        if held:  # numbers of earlier calls are no longer valid; numbers of this call stay
-            chunk[held:], chunk[:held] = rows.chunk, rows.chunk[0]
+        if waiting_count:  # numbers of earlier calls are no longer valid; numbers of this call stay
+            chunk[waiting_count:], chunk[:waiting_count] = rows.chunk, rows.chunk[0]
         # Rows that leave take the place of the row that completes their block, and with it its chunk and order key.
         if every.instance is None:
             full = len(every) // self.every * self.every
             last = np.repeat(np.arange(self.every - 1, full, self.every), self.every)
             out, left = every.slice(0, full), group[:full]
-            self._held, self._group = every.take(np.arange(full, len(every))), group[full:].copy()
+            self._waiting_rows, self._group = every.take(np.arange(full, len(every))), group[full:].copy()
         else:
             index, last, stay = self._blocks(every.instances())
             out, left = every.take(index), group[index]
-            self._held, self._group = every.take(stay), group[stay]
+            self._waiting_rows, self._group = every.take(stay), group[stay]
         out.order_key, out.chunk = order_key[last], chunk[last]
         return self._reduce_block(out, left, last)[0]
 
@@ -166,24 +166,24 @@ class AllEvents(ByCount):
         """Rows that leave, the row that completes the block of each, and the rows that stay."""
         n = len(instance)
         blocks = _Blocks(n, int(instance.max()) + 1)
-        made = blocks.complete(instance, self.every)
-        return blocks.index[:made], blocks.last[:made], np.flatnonzero(blocks.stays)
+        count = blocks.complete(instance, self.every)
+        return blocks.index[:count], blocks.last[:count], np.flatnonzero(blocks.stays)
 
     def _reduce_block(self, rows: Rows, group: Array, block: Array) -> tuple[Rows, Array]:
         return rows, group
 
     def forget(self, instances: Array) -> None:
-        keep = np.flatnonzero(~np.isin(self._held.instances(), instances))
-        self._held, self._group = self._held.take(keep), self._group[keep]
+        keep = np.flatnonzero(~np.isin(self._waiting_rows.instances(), instances))
+        self._waiting_rows, self._group = self._waiting_rows.take(keep), self._group[keep]
 
     def state(self) -> Any:
-        r = self._held
+        r = self._waiting_rows
         return {"columns": list(r.columns), "ts": r.ts, "kind": r.kinds(), "part": r.instances(), "group": self._group}
 
     def load(self, state: Any) -> None:
         zeros = np.zeros(len(state["ts"]), np.int64)
         kind, instance = state["kind"], state["part"]
-        self._held = Rows(
+        self._waiting_rows = Rows(
             state["columns"], state["ts"], zeros, zeros,
             kind if kind.any() else None, instance if instance.any() else None,
         )
@@ -191,7 +191,7 @@ class AllEvents(ByCount):
 
     @property
     def bytes(self) -> int:
-        return sum(c.values.nbytes for c in self._held.columns) + self._held.ts.nbytes
+        return sum(c.values.nbytes for c in self._waiting_rows.columns) + self._waiting_rows.ts.nbytes
 
 
 class LastGroupEvents(AllEvents):

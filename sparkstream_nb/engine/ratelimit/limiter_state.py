@@ -56,14 +56,14 @@ class Out:
 class HeldState(Protocol):
     """The state per partition instance.
 
-    `aggregated` are the attributes whose values come from `Out.values`; with `currents_only` other events do not cause
-    a flush.
+    `aggregate_attrs` are the attributes whose values come from `Out.values`; with `currents_only` other events do not
+    cause a flush.
     """
 
-    aggregated: Sequence[int]
+    aggregate_attrs: Sequence[int]
     currents_only: bool
 
-    def prepare(self, taken: LimiterRows, log: HeldRows) -> Any:
+    def prepare(self, input_rows: LimiterRows, log: HeldRows) -> Any:
         """Prepares the rows of a call for `add`."""
         ...
 
@@ -107,8 +107,8 @@ class HeldRows:
         return serial
 
     def _positions(self, serial: Sequence[int] | Array) -> Array:
-        held = self._log.values(self.width + 1)[: self._log.end]
-        return np.searchsorted(held, np.asarray(serial, np.int64))
+        serials = self._log.values(self.width + 1)[: self._log.end]
+        return np.searchsorted(serials, np.asarray(serial, np.int64))
 
     def rows(self, serial: Sequence[int] | Array) -> tuple[list[Column], Array, Array, Array]:
         """(columns, ts, kind, instance) of events."""
@@ -122,19 +122,19 @@ class HeldRows:
         at = self._positions(serial)
         return [self._log.column(a, at) for a in attrs]
 
-    def tidy(self, held: HeldState) -> None:
+    def tidy(self, contents: HeldState) -> None:
         """Drops unused rows, if there are enough of them."""
         if self._log.end < self._look_at:
             return
-        self._keep(held)
+        self._keep(contents)
         self._look_at = 2 * self._log.end + 2048
 
-    def _keep(self, held: HeldState) -> None:
-        wanted = np.unique(np.fromiter(held.serials(), np.int64))
-        self._log.compact(self._positions(wanted))
+    def _keep(self, contents: HeldState) -> None:
+        serials = np.unique(np.fromiter(contents.serials(), np.int64))
+        self._log.compact(self._positions(serials))
 
-    def state(self, held: HeldState) -> Any:
-        self._keep(held)
+    def state(self, contents: HeldState) -> Any:
+        self._keep(contents)
         return {"next": self.next, "rows": self._log.state(np.arange(self._log.end))}
 
     def load(self, state: Any) -> None:

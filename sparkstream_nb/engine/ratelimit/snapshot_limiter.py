@@ -22,64 +22,65 @@ from ..notation.kernels import compiled, inlined, kernel, struct
 from .limiter_state import HeldRows, LimiterRows, Out
 
 
-def _currents(taken: LimiterRows) -> LimiterRows:
-    index = (taken.kind == CURRENT).nonzero()[0]
-    if len(index) == len(taken.kind):
-        return taken
+def _currents(input_rows: LimiterRows) -> LimiterRows:
+    index = (input_rows.kind == CURRENT).nonzero()[0]
+    if len(index) == len(input_rows.kind):
+        return input_rows
     return LimiterRows(
-        taken.serial[index], taken.kind[index], taken.instance[index], taken.group[index], taken.rows.take(index)
+        input_rows.serial[index], input_rows.kind[index], input_rows.instance[index], input_rows.group[index],
+        input_rows.rows.take(index),
     )  # fmt: skip
 
 
 class _ByInstance:
-    """Takes rows piece by piece (`take`). `_held` is plain data by partition instance."""
+    """Takes rows piece by piece (`take`). `_states` is plain data by partition instance."""
 
-    aggregated: Sequence[int] = ()
+    aggregate_attrs: Sequence[int] = ()
     currents_only = False
 
     def __init__(self) -> None:
-        self._held: dict[int, Any] = {}
+        self._states: dict[int, Any] = {}
 
-    def prepare(self, taken: LimiterRows, log: HeldRows) -> LimiterRows:
-        return taken
+    def prepare(self, input_rows: LimiterRows, log: HeldRows) -> LimiterRows:
+        return input_rows
 
     def add(self, rows: LimiterRows, a: int, b: int) -> None:
         self.take(rows.slice(a, b))
 
-    def take(self, taken: LimiterRows) -> None:
+    def take(self, input_rows: LimiterRows) -> None:
         raise NotImplementedError
 
     def drop(self, instances: Iterable[int]) -> None:
         for p in instances:
-            self._held.pop(p, None)
+            self._states.pop(p, None)
 
     def state(self) -> Any:
-        return {p: copy(held) for p, held in sorted(self._held.items())}
+        return {p: copy(instance_state) for p, instance_state in sorted(self._states.items())}
 
     def load(self, state: Any, log: HeldRows) -> None:
-        self._held = {p: copy(held) for p, held in state.items()}
+        self._states = {p: copy(instance_state) for p, instance_state in state.items()}
 
 
 class _LastHeld(_ByInstance):
     """The last event of each instance."""
 
-    def take(self, taken: LimiterRows) -> None:
-        for instance, index in taken.by_instance():
-            self._held[instance] = int(taken.serial[index[-1]])
+    def take(self, input_rows: LimiterRows) -> None:
+        for instance, index in input_rows.by_instance():
+            self._states[instance] = int(input_rows.serial[index[-1]])
 
     def flush(self, instance: int) -> Out:
-        last = self._held.get(instance)
+        last = self._states.get(instance)
         return Out(() if last is None else (last,))
 
     def serials(self) -> Iterable[int]:
-        return self._held.values()
+        return self._states.values()
 
 
 class LastSnapshot(_LastHeld):
     """`PerSnapshotOutputRateLimiter`: the last current event, kept forever."""
 
-    def take(self, taken: LimiterRows) -> None:
-        super().take(_currents(taken))
+    def take(self, input_rows: LimiterRows) -> None:
+        super().take(_currents(input_rows))
 
 
 class GroupedSnapshot(_ByInstance):
@@ -87,45 +88,48 @@ class GroupedSnapshot(_ByInstance):
 
     currents_only = True
 
-    def take(self, taken: LimiterRows) -> None:
-        for instance, index in taken.by_instance():
-            last = self._held.setdefault(instance, {})
-            for group, serial in zip(taken.group[index].tolist(), taken.serial[index].tolist(), strict=True):
+    def take(self, input_rows: LimiterRows) -> None:
+        for instance, index in input_rows.by_instance():
+            last = self._states.setdefault(instance, {})
+            for group, serial in zip(input_rows.group[index].tolist(), input_rows.serial[index].tolist(), strict=True):
                 last[group] = serial
 
     def flush(self, instance: int) -> Out:
-        last = self._held.get(instance)
+        last = self._states.get(instance)
         return Out(() if last is None else list(last.values()))
 
     def serials(self) -> Iterable[int]:
-        return (s for last in self._held.values() for s in last.values())
+        return (s for last in self._states.values() for s in last.values())
 
 
 class OnlyAggregatesSnapshot(_LastHeld):
     """`AllAggregationPerSnapshotOutputRateLimiter`: the last event, unless it is EXPIRED or RESET."""
 
-    def take(self, taken: LimiterRows) -> None:
-        super().take(taken)
-        for instance, index in taken.by_instance():
-            if taken.kind[index[-1]] != CURRENT:
-                self._held.pop(instance, None)
+    def take(self, input_rows: LimiterRows) -> None:
+        super().take(input_rows)
+        for instance, index in input_rows.by_instance():
+            if input_rows.kind[index[-1]] != CURRENT:
+                self._states.pop(instance, None)
 
 
 class GroupedAggregatesSnapshot(_ByInstance):
     """`AllAggregationGroupByWindowedPerSnapshotOutputRateLimiter`: per group its last event while it holds any, and how
     many it holds."""
 
-    def take(self, taken: LimiterRows) -> None:
-        for instance, index in taken.by_instance():
-            groups = self._held.setdefault(instance, {})
+    def take(self, input_rows: LimiterRows) -> None:
+        for instance, index in input_rows.by_instance():
+            groups = self._states.setdefault(instance, {})
             for group, serial, kind in zip(
-                taken.group[index].tolist(), taken.serial[index].tolist(), taken.kind[index].tolist(), strict=True
+                input_rows.group[index].tolist(),
+                input_rows.serial[index].tolist(),
+                input_rows.kind[index].tolist(),
+                strict=True,
             ):
                 count = groups[group][0] if group in groups else 0
                 groups[group] = (count + (1 if kind == CURRENT else -1), serial)
 
     def flush(self, instance: int) -> Out:
-        groups = self._held.get(instance)
+        groups = self._states.get(instance)
         if not groups:
             return Out(())
         for group in [g for g, (count, _) in groups.items() if count <= 0]:
@@ -133,7 +137,7 @@ class GroupedAggregatesSnapshot(_ByInstance):
         return Out([serial for _, serial in groups.values()])
 
     def serials(self) -> Iterable[int]:
-        return (s for groups in self._held.values() for _, s in groups.values())
+        return (s for groups in self._states.values() for _, s in groups.values())
 
 
 SERIAL, GROUP, OUTPUT, NEXT, PREVIOUS, SAME = range(6)
@@ -181,7 +185,7 @@ def _shown(first: int, once: bool, event: Array, seen: Array, out: Array) -> int
 class WindowedSnapshot:
     """`WindowedPerSnapshotOutputRateLimiter`: the window's events. `plain` are the attributes that distinguish them."""
 
-    aggregated: Sequence[int] = ()
+    aggregate_attrs: Sequence[int] = ()
     currents_only = False
     once = False
 
@@ -197,12 +201,12 @@ class WindowedSnapshot:
         self._same = np.full((2, 0), -1, np.int64)
         self._latest, self._seen = np.full(0, -1, np.int64), np.zeros(0, np.bool_)
 
-    def prepare(self, taken: LimiterRows, log: HeldRows) -> SnapshotRows:
+    def prepare(self, input_rows: LimiterRows, log: HeldRows) -> SnapshotRows:
         live = int(self._window[SIZE].clip(0).sum())
-        if self._keys is not None and self._keys.size > 4 * (live + len(taken.serial)) + 4096:
+        if self._keys is not None and self._keys.size > 4 * (live + len(input_rows.serial)) + 4096:
             self.load(self.state(), log)  # forgets outputs that are gone
-        columns = [taken.rows.columns[i] for i in self.plain]
-        return self._number_rows(taken.serial, taken.kind, taken.instance, taken.group, columns)
+        columns = [input_rows.rows.columns[i] for i in self.plain]
+        return self._number_rows(input_rows.serial, input_rows.kind, input_rows.instance, input_rows.group, columns)
 
     def add(self, rows: SnapshotRows, a: int, b: int) -> None:
         while (a := self._follow(rows, a, b)) < b:
@@ -221,19 +225,19 @@ class WindowedSnapshot:
         for i in range(a, b):
             p = rows.instance[i]
             k = rows.output[i]
-            noted = False
+            is_noted = False
             if rows.kind[i] == CURRENT:
                 if self._free[0] < 0:
                     return i
                 self._enter(rows.serial[i], rows.group[i], k, p)
-                noted = True
+                is_noted = True
             elif rows.kind[i] == EXPIRED:
                 if self._same[0, k] >= 0:
                     self._leave(k, p)
-                    noted = True
+                    is_noted = True
             else:
                 self._clear_window(p)
-            if noted:
+            if is_noted:
                 self._window[LATEST, p] = rows.serial[i]
                 self._latest[rows.group[i]] = rows.serial[i]
         return b
@@ -341,8 +345,12 @@ class WindowedSnapshot:
     def drop(self, instances: Iterable[int]) -> None:
         for p in instances:
             if p < self._window.shape[1]:
-                gone = np.array([p])
-                self.add(SnapshotRows(gone, np.array([RESET], np.int8), gone, gone, gone.astype(np.int32)), 0, 1)
+                instance = np.array([p])
+                self.add(
+                    SnapshotRows(instance, np.array([RESET], np.int8), instance, instance, instance.astype(np.int32)),
+                    0,
+                    1,
+                )
 
     def state(self) -> Any:
         instances = self._instances()
@@ -371,9 +379,9 @@ class WindowedSnapshot:
 class AggregatedSnapshot(WindowedSnapshot):
     """`AggregationWindowedPerSnapshotOutputRateLimiter`: the events of the window, all with the latest aggregates."""
 
-    def __init__(self, plain: Sequence[int], aggregated: Sequence[int], strings: StringPool) -> None:
+    def __init__(self, plain: Sequence[int], aggregate_attrs: Sequence[int], strings: StringPool) -> None:
         super().__init__(plain, strings)
-        self.aggregated = aggregated
+        self.aggregate_attrs = aggregate_attrs
 
     def _values(self, instance: int, at: Array) -> Array | None:
         return np.full(len(at), self._window[LATEST, instance])

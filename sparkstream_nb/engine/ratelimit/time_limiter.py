@@ -47,19 +47,19 @@ class FirstPerTime(DeclaredByInstance):
 
     at = per_key(_NEVER)
 
-    def __init__(self, every: int, grouped: bool) -> None:
-        self.every, self.grouped = every, grouped
+    def __init__(self, every: int, has_groups: bool) -> None:
+        self.every, self.has_groups = every, has_groups
         self._create()
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        rows = selected.rows
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        rows = selection.rows
         n = len(rows)
         if n == 0:
             return rows
-        key = selected.group if self.grouped and selected.group is not None else rows.instances()
+        key = selection.group if self.has_groups and selection.group is not None else rows.instances()
         self._widen(int(key.max()) + 1)
         out = np.empty(n, np.bool_)
-        _first(key, rows.chunk, clock.at(rows.order_key), not self.grouped, self.every, self.at, out)
+        _first(key, rows.chunk, clock.at(rows.order_key), not self.has_groups, self.every, self.at, out)
         if rows.kind is not None:
             out &= rows.kind <= EXPIRED
         return rows.where(out)
@@ -102,12 +102,12 @@ class _FlushSchedule:
             self.queues.append(deque((due,)))
             heapq.heappush(self._heap, (due, instance))
 
-    def notice(self, clock: Clock, services: Services, partitioned: bool) -> None:
+    def notice(self, clock: Clock, services: Services, is_partitioned: bool) -> None:
         """Adds new instances."""
-        known = len(self.queues)
-        if partitioned:
-            self.born(services.born()[known:])
-        elif known == 0 and clock.moved.any():
+        instance_count = len(self.queues)
+        if is_partitioned:
+            self.born(services.born()[instance_count:])
+        elif instance_count == 0 and clock.may_fire.any():
             self.born(clock.now[:1])
 
     def run(self, rows: Rows, clock: Clock, rank: Array | None) -> list[_Flush]:
@@ -140,13 +140,13 @@ class _FlushSchedule:
         if not self._heap or step >= clock.last:
             return clock.last
         step = max(step, int(np.searchsorted(clock.now, self._heap[0][0])))
-        while step < clock.last and not clock.moved[step]:
+        while step < clock.last and not clock.may_fire[step]:
             step += 1
         return min(step, clock.last)
 
     def _by_rows(self, ts: Array, order_key: Array, instance: Array, a: int, b: int, out: list[_Flush]) -> bool:
         """Rows a ≤ i < b that are as late as a flush that is due: it comes before them."""
-        found = False
+        has_flush = False
         while a < b:
             late = ts[a:b] >= self.due[instance[a:b]]
             i = int(late.argmax())
@@ -157,9 +157,9 @@ class _FlushSchedule:
             out.append(_Flush(a, p, int(order_key[a]), 1, True))
             self.due[p] += self.every
             self.queues[p].append(int(self.due[p]))
-            found = True
+            has_flush = True
             a += 1
-        return found
+        return has_flush
 
     def _ready(self, now: int, rank: Array | None) -> list[int]:
         """The instances that run at `now`: of several with the same first time only the first by `rank`."""
@@ -216,21 +216,21 @@ class TimedEvents:
     """
 
     def __init__(
-        self, every: int, last: bool, grouped: bool, types: Sequence[Type], services: Services, scheduler: int,
-        partitioned: bool,
+        self, every: int, last: bool, has_groups: bool, types: Sequence[Type], services: Services, scheduler: int,
+        is_partitioned: bool,
     ) -> None:  # fmt: skip
-        self.last, self.grouped, self.services, self.partitioned = last, grouped, services, partitioned
+        self.last, self.has_groups, self.services, self.is_partitioned = last, has_groups, services, is_partitioned
         self._schedule = _FlushSchedule(every, scheduler, by_events=False)
         self._log = EventLog((*types, Type.INT, Type.LONG))
         """Waiting rows, with their type and group."""
         self._look_at = 2048
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        selected = without_resets(selected)
-        rows, group, log = selected.rows, selected.group, self._log
-        self._schedule.notice(clock, self.services, self.partitioned)
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        selection = without_resets(selection)
+        rows, group, log = selection.rows, selection.group, self._log
+        self._schedule.notice(clock, self.services, self.is_partitioned)
         flushes = self._schedule.run(rows, clock, self.services.rank())
-        held, n = log.end, len(rows)
+        waiting_count, n = log.end, len(rows)
         kind = Column(Type.INT, rows.kinds().astype(np.int32))
         of = Column(Type.LONG, np.zeros(n, np.int64) if group is None else group.astype(np.int64))
         log.append(rows.with_columns([*rows.columns, kind, of]))
@@ -239,7 +239,7 @@ class TimedEvents:
             return rows.take(np.empty(0, np.int64))
         # A row leaves with the first flush of its instance that comes after it.
         flush_instance = np.array([f.instance for f in flushes], np.int64)
-        flush_end = held + np.array([f.before for f in flushes], np.int64)
+        flush_end = waiting_count + np.array([f.before for f in flushes], np.int64)
         width = log.end + 1
         by = np.argsort(flush_instance * width + flush_end, kind="stable")
         instance = log.instance[: log.end].astype(np.int64)
@@ -256,7 +256,7 @@ class TimedEvents:
         order_keys = np.array([f.order_key for f in flushes], np.int64)
         out = Rows(
             values, log.ts[index], order_keys[flush[index]], flush[index], kind_out if kind_out.any() else None,
-            log.instance[index] if self.partitioned else None,
+            log.instance[index] if self.is_partitioned else None,
         )  # fmt: skip
         log.compact(np.flatnonzero(~leaves))
         return out
@@ -265,7 +265,7 @@ class TimedEvents:
         """Indexes of the waiting rows at `index` that are emitted; rows with equal `block` are emitted together."""
         if not self.last or len(index) == 0:
             return np.arange(len(index))
-        if self.grouped:
+        if self.has_groups:
             return last_per_group(block, self._log.column(len(self._log.types) - 1, index).values)
         return np.flatnonzero(np.append(block[1:] != block[:-1], True))
 
@@ -298,37 +298,43 @@ class TimedEvents:
 
 
 class Snapshots:
-    """`output snapshot every t`: what `held` shows when a time comes, or an event of that time."""
+    """`output snapshot every t`: what `contents` shows when a time comes, or an event of that time."""
 
     def __init__(
-        self, every: int, held: HeldState, types: Sequence[Type], services: Services, scheduler: int, partitioned: bool
+        self,
+        every: int,
+        contents: HeldState,
+        types: Sequence[Type],
+        services: Services,
+        scheduler: int,
+        is_partitioned: bool,
     ) -> None:
-        self.held, self.services, self.partitioned = held, services, partitioned
+        self.contents, self.services, self.is_partitioned = contents, services, is_partitioned
         self._schedule = _FlushSchedule(every, scheduler, by_events=True)
         self._log = HeldRows(types)
 
-    def run(self, selected: Selected, clock: Clock) -> Rows:
-        if self.held.currents_only:
-            selected = of_kind(selected, CURRENT)
-        rows, group = selected.rows, selected.group
-        self._schedule.notice(clock, self.services, self.partitioned)
+    def run(self, selection: Selected, clock: Clock) -> Rows:
+        if self.contents.currents_only:
+            selection = of_kind(selection, CURRENT)
+        rows, group = selection.rows, selection.group
+        self._schedule.notice(clock, self.services, self.is_partitioned)
         n = len(rows)
         serial = self._log.append(rows)
-        taken = LimiterRows(
+        input_rows = LimiterRows(
             serial, rows.kinds(), rows.instances(), np.zeros(n, np.int64) if group is None else group, rows
         )  # fmt: skip
-        prepared = self.held.prepare(taken, self._log)
+        prepared_rows = self.contents.prepare(input_rows, self._log)
         outs: list[tuple[Out, _Flush]] = []
-        done = 0
+        next_row = 0
         for f in self._schedule.run(rows, clock, self.services.rank()):
-            if f.before > done:
-                self.held.add(prepared, done, f.before)
-                done = f.before
-            outs.append((self.held.flush(f.instance), f))
-        if done < n:
-            self.held.add(prepared, done, n)
+            if f.before > next_row:
+                self.contents.add(prepared_rows, next_row, f.before)
+                next_row = f.before
+            outs.append((self.contents.flush(f.instance), f))
+        if next_row < n:
+            self.contents.add(prepared_rows, next_row, n)
         result = self._rows(outs, rows)
-        self._log.tidy(self.held)
+        self._log.tidy(self.contents)
         return result
 
     def _rows(self, outs: list[tuple[Out, _Flush]], rows: Rows) -> Rows:
@@ -359,33 +365,37 @@ class Snapshots:
             return rows.take(np.empty(0, np.int64))
         all_serials = np.concatenate(serial)
         columns, ts, kind, instance = self._log.rows(all_serials)
-        if self.held.aggregated:
-            latest = self._log.columns(np.concatenate(values), self.held.aggregated)
-            for i, c in zip(self.held.aggregated, latest, strict=True):
+        if self.contents.aggregate_attrs:
+            latest = self._log.columns(np.concatenate(values), self.contents.aggregate_attrs)
+            for i, c in zip(self.contents.aggregate_attrs, latest, strict=True):
                 columns[i] = c
         sizes = [len(one) for one in serial]
         return Rows(
             columns, ts, np.repeat(np.array(order_keys, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
-            kind if kind.any() else None, instance if self.partitioned else None,
+            kind if kind.any() else None, instance if self.is_partitioned else None,
         )  # fmt: skip
 
     def next_due(self) -> int | None:
         """The next snapshot of anything: it may turn out empty, as events leave without a sign before it."""
-        if next(iter(self.held.serials()), None) is None:
+        if next(iter(self.contents.serials()), None) is None:
             return None
         return self._schedule.next_due(range(len(self._schedule.queues)))
 
     def forget(self, instances: Array) -> None:
-        self.held.drop(instances.tolist())
+        self.contents.drop(instances.tolist())
         self._schedule.forget(instances.tolist())
 
     def state(self) -> Any:
-        return {"schedule": self._schedule.state(), "held": self.held.state(), "log": self._log.state(self.held)}
+        return {
+            "schedule": self._schedule.state(),
+            "held": self.contents.state(),
+            "log": self._log.state(self.contents),
+        }
 
     def load(self, state: Any) -> None:
         self._schedule.load(state["schedule"])
         self._log.load(state["log"])
-        self.held.load(state["held"], self._log)
+        self.contents.load(state["held"], self._log)
 
     @property
     def bytes(self) -> int:

@@ -50,12 +50,12 @@ _LAST = np.int64(_MOST)
 @kernel
 def java_round(value: float) -> int:
     """Java's `Math.round`."""
-    whole: Any = np.floor(value + 0.5)
-    if whole >= 2.0**63:
+    rounded_value: Any = np.floor(value + 0.5)
+    if rounded_value >= 2.0**63:
         return _MOST
-    if whole <= -(2.0**63):
+    if rounded_value <= -(2.0**63):
         return _LEAST
-    return int(whole) if whole == whole else 0
+    return int(rounded_value) if rounded_value == rounded_value else 0
 
 
 @struct
@@ -145,7 +145,7 @@ class Reordering:
             tick: Any = ((clock.base + step) << _BITS) | self.scheduler
             if tick > limit:
                 break
-            if clock.moved[step]:
+            if clock.may_fire[step]:
                 out.at = tick
                 while self.timer[IDLE] == 0 and self.timer[DUE] <= clock.now[step]:
                     out.number += 1

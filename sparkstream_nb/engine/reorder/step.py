@@ -36,9 +36,10 @@ class ReorderStep:
     """A reordering step. `adaptive` makes it `akslack`, whose second argument is the correlation field."""
 
     def __init__(
-        self, types: Sequence[Type], constants: Sequence[Any], scheduler: int, adaptive: bool, partitioned: bool
+        self, types: Sequence[Type], constants: Sequence[Any], scheduler: int, adaptive: bool, is_partitioned: bool
     ) -> None:
-        self.types, self.scheduler, self.adaptive, self.partitioned = tuple(types), scheduler, adaptive, partitioned
+        self.types, self.scheduler = tuple(types), scheduler
+        self.adaptive, self.is_partitioned = adaptive, is_partitioned
         self.timeout, self.most, self.drop_late = NO_TIMEOUT, _UNBOUNDED, False
         self.batch, self.threshold, self.confidence = 10000, 0.03, 0.95
         rest = list(constants)
@@ -59,16 +60,16 @@ class ReorderStep:
         self._clear()
 
     def _clear(self) -> None:
-        self.log = EventLog(self.types, partitioned=self.partitioned)
+        self.log = EventLog(self.types, is_partitioned=self.is_partitioned)
         self._loop = Reordering(
             self.adaptive, self.batch, self.drop_late, self.timeout, self.most, self.scheduler
         )
         self._waiting = self._loop.waiting
-        self._held = 0
+        self._waiting_count = 0
         # An app in a partition starts with its timer set, and no instance yet that it belongs to.
-        self._loop.timer = np.array([-1 if self.partitioned else 0, self.timeout, 0], np.int64)
+        self._loop.timer = np.array([-1 if self.is_partitioned else 0, self.timeout, 0], np.int64)
         self._adapting = Adapting(self.threshold, self.confidence)
-        if not self.partitioned:
+        if not self.is_partitioned:
             self._room_for_instances(1)
             self._waiting.fields[0, SCHEDULED] = self.timeout
 
@@ -80,12 +81,12 @@ class ReorderStep:
             self._waiting.fields = np.concatenate([self._waiting.fields, more])
         return self._waiting.fields
 
-    def _nodes(self, known: int) -> Array:
+    def _nodes(self, count: int) -> Array:
         """Room for the log's events, of which the first are known."""
         have = len(self._waiting.node)
         if have < self.log.capacity:
             node = np.empty((max(self.log.capacity * 5 // 4, wider(have)), WIDTH), np.int64)
-            node[:known] = self._waiting.node[:known]
+            node[:count] = self._waiting.node[:count]
             self._waiting.node = node
         return self._waiting.node
 
@@ -94,27 +95,27 @@ class ReorderStep:
         n, at = len(rows), self.log.append(rows)
         time = writable(np.ascontiguousarray(args[0].values, np.int64)) if n else np.empty(0, np.int64)
         value = args[1].values.astype(np.float64, copy=False) if self.adaptive and n else np.empty(0)
-        instance = rows.instances() if self.partitioned else _NONE
+        instance = rows.instances() if self.is_partitioned else _NONE
         fields = self._room_for_instances(instances)
         self._nodes(at)
-        out, coming = Leaving(self._held + n), Coming(at, time, instance, rows.order_key, rows.chunk)
+        out, coming = Leaving(self._waiting_count + n), Coming(at, time, instance, rows.order_key, rows.chunk)
         self._loop.cursor = cursor = np.array([0, clock.first, 0, 0, 0, 0], np.int64)
-        noted, reorder = 0, self._loop.reorder
+        noted_end, reorder = 0, self._loop.reorder
         while True:
             self._loop.alpha = self._adapting.alpha
             waits = reorder(coming, clock, out)
             if self.adaptive:
                 row = int(cursor[ROW])
                 end = row + 1 if waits else n
-                self._adapting.note(time[noted:end], value[noted:end], instance[noted:end])
-                noted = end
+                self._adapting.note(time[noted_end:end], value[noted_end:end], instance[noted_end:end])
+                noted_end = end
             if not waits:
                 break
-            p = int(instance[row]) if self.partitioned else 0
+            p = int(instance[row]) if self.is_partitioned else 0
             self._adapting.adapt(p, int(time[row]), int(fields[p, SLACK]))
-        made = int(cursor[OUT])
-        self._held += n - made - int(cursor[DROPPED])
-        pos, order_key, chunk = (a[:made] for a in (out.pos, out.order_key, out.chunk))
+        count = int(cursor[OUT])
+        self._waiting_count += n - count - int(cursor[DROPPED])
+        pos, order_key, chunk = (a[:count] for a in (out.pos, out.order_key, out.chunk))
         instance_out = None if rows.instance is None else self.log.instance[pos]
         result = Rows(self.log.at(pos), self.log.ts[pos], order_key, chunk, None, instance_out)
         self._compact(n)
@@ -122,31 +123,31 @@ class ReorderStep:
 
     def _compact(self, more: int) -> None:
         """Drop the events that have left, if they are most of the log; there is room for `more` then."""
-        if self.log.end < _SMALL or 2 * self._held > self.log.end:
+        if self.log.end < _SMALL or 2 * self._waiting_count > self.log.end:
             return
-        keep = np.empty(self._held, np.int64)
+        keep = np.empty(self._waiting_count, np.int64)
         self._waiting.close_ranks(self.log.end, keep)
-        size = self._held + self._held // 3 + more
+        size = self._waiting_count + self._waiting_count // 3 + more
         self.log.compact(keep, size)
         if len(self._waiting.node) > 2 * size:
             self._waiting.node = self._waiting.node[:size].copy()
 
     def next_due(self) -> int | None:
         """Time (ms) of the timer that may emit waiting events; None if there is none."""
-        if self.timeout == NO_TIMEOUT or not self._held or self._loop.timer[IDLE]:
+        if self.timeout == NO_TIMEOUT or not self._waiting_count or self._loop.timer[IDLE]:
             return None
         return int(self._loop.timer[DUE])
 
     def state(self) -> dict[str, Any]:
         node = self._waiting.node[: self.log.end]
         keep = np.flatnonzero(node[:, HELD])
-        instance = self.log.instance[keep] if self.partitioned else np.zeros(len(keep), np.int32)
-        known = np.flatnonzero(np.any(self._waiting.fields != NEW, axis=1))
+        instance = self.log.instance[keep] if self.is_partitioned else np.zeros(len(keep), np.int32)
+        used_instances = np.flatnonzero(np.any(self._waiting.fields != NEW, axis=1))
         return {
             "events": self.log.state(keep),
             "times": node[keep, TIME],
             "fresh": keep > self._waiting.fields[instance, MERGED],
-            "instances": self._waiting.fields[: known[-1] + 1 if len(known) else 0, _KEPT],
+            "instances": self._waiting.fields[: used_instances[-1] + 1 if len(used_instances) else 0, _KEPT],
             "timer": self._loop.timer.copy(),
             "adapting": self._adapting.state() if self.adaptive else None,
         }
@@ -154,11 +155,11 @@ class ReorderStep:
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
         self.log.load(state["events"])
-        self._held = self.log.end
+        self._waiting_count = self.log.end
         self._room_for_instances(len(state["instances"]))[: len(state["instances"]), _KEPT] = state["instances"]
         self._loop.timer = state["timer"].copy()
         self._nodes(0)
-        instance = self.log.instance[: self.log.end] if self.partitioned else _NONE
+        instance = self.log.instance[: self.log.end] if self.is_partitioned else _NONE
         self._waiting.hold(state["times"], instance, state["fresh"])
         if self.adaptive:
             self._adapting.load(state["adapting"])
@@ -166,9 +167,9 @@ class ReorderStep:
     @property
     def held(self) -> int:
         """Number of waiting events."""
-        return int(self._held)
+        return int(self._waiting_count)
 
     @property
     def bytes(self) -> int:
         """Bytes that the waiting events take."""
-        return self.log.bytes_from(self.log.end - self._held)
+        return self.log.bytes_from(self.log.end - self._waiting_count)

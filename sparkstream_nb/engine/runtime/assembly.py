@@ -34,18 +34,18 @@ from .triggers import TriggerOperator
 class Assembly:
     """The parts of a node: `operators` in the order of the text, and their shared parts by id."""
 
-    def __init__(self, plan: nodes.Plan, services: Services, stored: bool = False) -> None:
-        """With `stored`, an aggregation that no query reads keeps no buckets: additions go to a store."""
+    def __init__(self, plan: nodes.Plan, services: Services, has_store: bool = False) -> None:
+        """With `has_store`, an aggregation that no query reads keeps no buckets: additions go to a store."""
         self.plan, self.services = plan, services
-        self.buffered = find_buffered(plan)
-        self.stored = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.is_stored}
+        self.buffered_tables = find_buffered(plan)
+        self.stored_tables = {t: StoredTable(d, services) for t, d in plan.tables.items() if d.is_stored}
         in_memory = {
-            t: TableStore(d, services, self.buffered.get(t, NOT_BUFFERED))
+            t: TableStore(d, services, self.buffered_tables.get(t, NOT_BUFFERED))
             for t, d in plan.tables.items()
             if not d.is_stored
         }
-        self.tables: dict[str, TableStore] = {**in_memory, **self.stored}
-        self.logged: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.buffered]
+        self.tables: dict[str, TableStore] = {**in_memory, **self.stored_tables}
+        self.logged_tables: list[TableStore | AggregationOperator] = [self.tables[t] for t in self.buffered_tables]
         self.windows: dict[str, NamedWindow] = {}
         self.aggregations: dict[str, AggregationOp] = {}
         self.instances: dict[str, Instances] = {}
@@ -57,7 +57,8 @@ class Assembly:
         for t in plan.triggers.values():
             if not t.start:
                 times = None if t.cron is None else CronTimes(t.cron, services.context.timezone)
-                self.operators.append(TriggerOperator(t, self._phase, OpNode((), t.id, timed=True), services, times))
+                node = OpNode((), t.id, has_timers=True)
+                self.operators.append(TriggerOperator(t, self._phase, node, services, times))
                 self._phase += 1
         for d in plan.windows.values():
             window = NamedWindow(d, services, self._phase)
@@ -66,16 +67,16 @@ class Assembly:
             alone = (
                 f"reads of a join change the event times of {window.id}" if self._stamped_between_looks(window) else ""
             )
-            node = OpNode((entry(d.source.id),), d.source.id, alone=alone, timed=True)
+            node = OpNode((entry(d.source.id),), d.source.id, alone=alone, has_timers=True)
             self.operators.append(WindowOperator(window, node))
         self.feeds: dict[str, AggregationOperator] = {}
         read = {t for q in plan.queries for t in tables_read(q)}
         for a in plan.aggregations.values():
-            op = AggregationOperator(a, services, plan.aggregation_zone, keep=not stored or a.id in read)
+            op = AggregationOperator(a, services, plan.aggregation_zone, keep=not has_store or a.id in read)
             op.node = replace(op.node, also=self._faults(a.input.source.id))
-            if a.id in read and not op.node.also and not op.node.timed:
+            if a.id in read and not op.node.also and not op.node.has_timers:
                 op.node = replace(op.node, writes=(), logged_writes=(a.id,))
-                self.logged.append(op)
+                self.logged_tables.append(op)
             self.feeds[a.id], self.aggregations[a.id] = op, op.aggregation
             self.operators.append(op)
         for element in plan.elements:
@@ -95,22 +96,22 @@ class Assembly:
 
     def _in_table(self, table: str, condition: nodes.Expr, env: Env, order_keys: Array | None = None,
         rank: int = 0) -> Mask:
-        known = self._conditions.get((table, condition))
-        if known is None:
-            known = self._conditions[table, condition] = TableCondition(condition, self.tables[table])
-        return known.any(env, order_keys, rank)
+        table_condition = self._conditions.get((table, condition))
+        if table_condition is None:
+            table_condition = self._conditions[table, condition] = TableCondition(condition, self.tables[table])
+        return table_condition.any(env, order_keys, rank)
 
     def _query(
-        self, query: nodes.Query, services: Services, keys: Mapping[str, str], partitioned: bool = False
+        self, query: nodes.Query, services: Services, keys: Mapping[str, str], is_partitioned: bool = False
     ) -> QueryOp:
-        found: list[TableLookup | AggregationLookup] = []
+        table_lookups: list[TableLookup | AggregationLookup] = []
 
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
             sides = self._lookups(join, services)
-            found.extend(x for x in sides.values() if isinstance(x, TableLookup | AggregationLookup))
+            table_lookups.extend(x for x in sides.values() if isinstance(x, TableLookup | AggregationLookup))
             return sides
 
-        op = QueryOp(query, services, self._phase, lookups, partitioned)
+        op = QueryOp(query, services, self._phase, lookups, is_partitioned)
         self._phase += op.schedulers
         target = query.output.target
         writer = None
@@ -119,26 +120,26 @@ class Assembly:
         to = {"stream": target.id, "window": entry(target.id)}.get(target.kind)
         sources = {s: keys.get(s, s) for s in op.inputs}
         read = tables_read(query)
-        buffered = {x.id for x in self.logged}
-        written = () if writer is None else (target.id,)
+        buffered_ids = {x.id for x in self.logged_tables}
+        target_ids = () if writer is None else (target.id,)
         alone = ""
-        if writer is not None and target.id not in self.buffered and not isinstance(query.output, nodes.Insert):
+        if writer is not None and target.id not in self.buffered_tables and not isinstance(query.output, nodes.Insert):
             alone = f"{target.id} is changed row by row"
         node = OpNode(
             tuple(sources.values()),
             to,
-            tuple(t for t in read if t not in buffered),
-            tuple(t for t in written if t not in self.buffered),
+            tuple(t for t in read if t not in buffered_ids),
+            tuple(t for t in target_ids if t not in self.buffered_tables),
             alone,
-            tuple(t for t in read if t in buffered),
-            tuple(t for t in written if t in self.buffered),
+            tuple(t for t in read if t in buffered_ids),
+            tuple(t for t in target_ids if t in self.buffered_tables),
             self._faults(*op.inputs),
             op.has_timers,
             _single(query),
-            not partitioned and repeatable(query),
-            writer is None or writer.whole,
+            not is_partitioned and repeatable(query),
+            writer is None or writer.writes_whole_rows,
         )
-        self.operators.append(QueryOperator(op, sources, node, writer, self.windows, found))
+        self.operators.append(QueryOperator(op, sources, node, writer, self.windows, table_lookups))
         return op
 
     def _faults(self, *streams: str) -> tuple[str, ...]:
@@ -159,35 +160,36 @@ class Assembly:
         services = self.services.inside()
         instances = Instances(services, partition.purge)
         services.rank, services.hashes = instances.rank, instances.hashes
-        services.born, services.gone, services.deaths = instances.born, instances.gone, lambda: instances.deaths
+        services.born, services.purge_keys = instances.born, instances.purge_keys
+        services.deaths = lambda: instances.deaths
         self.instances[partition.id] = instances
-        keyed = {k.stream: k for k in partition.keys}
+        keys_by_stream = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}
-        used: dict[str, str] = {}
+        entry_keys: dict[str, str] = {}
         for q in partition.queries:
             for s in sources_of(q):
                 if s not in inner and not (s in self.windows and isinstance(q.input, nodes.JoinInput)):
-                    used[s] = f"{partition.id}/{s}"
-        for s, key in used.items():
-            way = PartitionEntry(s, keyed.get(s), instances, services, partition.id)
-            alone = "" if way.keyed else f"{s} goes to every instance of a partition"
-            if len(used) > 1 and partition.purge is not None:
+                    entry_keys[s] = f"{partition.id}/{s}"
+        for s, key in entry_keys.items():
+            way = PartitionEntry(s, keys_by_stream.get(s), instances, services, partition.id)
+            alone = "" if way.has_key else f"{s} goes to every instance of a partition"
+            if len(entry_keys) > 1 and partition.purge is not None:
                 alone = "events of any of several streams keep a partition's key from being purged"
-            if len(keyed) > 1 and any(waits(q.rate) for q in partition.queries):
+            if len(keys_by_stream) > 1 and any(waits(q.rate) for q in partition.queries):
                 alone = "any of several streams may begin the periods of a partition's rate limit"
-            if len(keyed) > 1 and any(
+            if len(keys_by_stream) > 1 and any(
                 isinstance(q.input, nodes.StateInput) and lay_out(q.input, 0).begins_alone for q in partition.queries
             ):
                 alone = "any of several streams may begin what a partition's pattern waits for"
-            by_value = isinstance(keyed.get(s), nodes.ValueKey)
+            by_value = isinstance(keys_by_stream.get(s), nodes.ValueKey)
             node = OpNode(
-                (s,), key, alone=alone, also=self._faults(s), timed=partition.purge is not None, single=by_value
+                (s,), key, alone=alone, also=self._faults(s), has_timers=partition.purge is not None, single=by_value
             )
             self.operators.append(EntryOperator(way, node))
         for q in partition.queries:
             joins = isinstance(q.input, nodes.JoinInput)  # they look into a named window as it is
-            keys = {s: k for s, k in used.items() if not (joins and s in self.windows)}
-            op = self._query(q, services, keys, partitioned=True)
+            keys = {s: k for s, k in entry_keys.items() if not (joins and s in self.windows)}
+            op = self._query(q, services, keys, is_partitioned=True)
             instances.holders.append(op.release)
             instances.reuses &= op.forgets_all
 
@@ -208,9 +210,9 @@ def sources_of(query: nodes.Query) -> tuple[str, ...]:
     """Ids of the streams and windows that a query reads."""
     source = query.input
     if isinstance(source, nodes.StreamInput):
-        found = [source.source]
+        inputs = [source.source]
     elif isinstance(source, nodes.JoinInput):
-        found = [source.left.source, source.right.source]
+        inputs = [source.left.source, source.right.source]
     else:
-        found = [slot.source for slot in source.slots]
-    return tuple(dict.fromkeys(s.id for s in found if s.kind in ("stream", "window")))
+        inputs = [slot.source for slot in source.slots]
+    return tuple(dict.fromkeys(s.id for s in inputs if s.kind in ("stream", "window")))

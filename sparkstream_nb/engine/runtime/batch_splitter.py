@@ -65,11 +65,13 @@ def make_batch_splitter(operators: Sequence[Operator], settling: frozenset[str])
     causes: dict[str, set[int | None]] = {}
     if not all(_trace(operators, i, True, causes, set()) for i in changing):
         return None
-    told: dict[str, tuple[QueryOperator | None, ...]] = {}
-    for stream, found in causes.items():
-        ops = [operators[i] for i in found if i is not None]
-        told[stream] = (None,) if None in found else tuple(op for op in ops if isinstance(op, QueryOperator))
-    return BatchSplitter(graph, told)
+    causes_by_stream: dict[str, tuple[QueryOperator | None, ...]] = {}
+    for stream, numbers in causes.items():
+        ops = [operators[i] for i in numbers if i is not None]
+        causes_by_stream[stream] = (
+            (None,) if None in numbers else tuple(op for op in ops if isinstance(op, QueryOperator))
+        )
+    return BatchSplitter(graph, causes_by_stream)
 
 
 def _changes(op: Operator) -> bool:
@@ -87,7 +89,7 @@ def _trace(
     if (i, passes) in seen:
         return True
     seen.add((i, passes))
-    if op.node.timed:
+    if op.node.has_timers:
         return False
     for s in op.node.inputs:
         causes.setdefault(s, set()).add(i if passes and isinstance(op, QueryOperator) else None)

@@ -21,8 +21,8 @@ from ..windows import Window, entering_rows, for_joins, rows_held
 class NamedWindow(DeclaredState):
     """One named window of one node (Siddhi's `io.siddhi.core.window.Window`).
 
-    Its rows carry a serial number as their last column, so that joins know which row leaves. `published` are the event
-    types that readers receive.
+    Its rows carry a serial number as their last column, so that joins know which row leaves. `published_kinds` are the
+    event types that readers receive.
     """
 
     window: Window = part()
@@ -32,16 +32,18 @@ class NamedWindow(DeclaredState):
         self.definition, self.services = definition, services
         self.id = definition.source.id
         self.types = definition.source.schema.types
-        expired = definition.output != "current"
-        self.published = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[definition.output]
+        wants_expired = definition.output != "current"
+        self.published_kinds = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[
+            definition.output
+        ]
         attrs = list(range(len(self.types)))
         self.window = make_window(
-            definition.window, (*self.types, Type.LONG), scheduler, WindowNeeds(expired, findable=True), attrs,
+            definition.window, (*self.types, Type.LONG), scheduler, WindowNeeds(wants_expired, findable=True), attrs,
             schema=definition.source.schema, services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
-        self.ordered = self.window.is_ordered
-        self._held = Contents([self.types])
+        self.is_ordered = self.window.is_ordered
+        self._contents = Contents([self.types])
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
         """Adds rows to the window and lets its timers fire; returns CURRENT and EXPIRED rows, and for joins ENTER and
@@ -66,12 +68,12 @@ class NamedWindow(DeclaredState):
         """Rows of types that the definition does not emit become ENTER or LEAVE: they change the contents for joins,
         but make no join look.
         """
-        if len(self.published) == 2:
+        if len(self.published_kinds) == 2:
             return rows
-        hidden, silent = (EXPIRED, LEAVE) if self.published == (CURRENT,) else (CURRENT, ENTER)
-        rows = rows.where((rows.kinds() != hidden) | (rows.columns[-1].values >= 0))
+        hidden_kind, silent = (EXPIRED, LEAVE) if self.published_kinds == (CURRENT,) else (CURRENT, ENTER)
+        rows = rows.where((rows.kinds() != hidden_kind) | (rows.columns[-1].values >= 0))
         kind = rows.kinds().copy()
-        kind[kind == hidden] = silent
+        kind[kind == hidden_kind] = silent
         rows.kind = kind
         return rows
 
@@ -79,11 +81,11 @@ class NamedWindow(DeclaredState):
         """The rows that queries other than joins see, without the serial number."""
         rows = rows.with_columns(rows.columns[: len(self.types)])
         kinds = rows.kinds()
-        return rows.where(kinds <= EXPIRED if len(self.published) == 2 else kinds == self.published[0])
+        return rows.where(kinds <= EXPIRED if len(self.published_kinds) == 2 else kinds == self.published_kinds[0])
 
     def looked_into(self) -> None:
         """Records that a join or an on-demand query read the window's contents."""
-        self._held.looked_into()
+        self._contents.looked_into()
 
     def _track(self, rows: Rows) -> None:
         """Updates the contents to the current ones. If they were read, some rows keep their own time, and some do not
@@ -91,39 +93,39 @@ class NamedWindow(DeclaredState):
         n = len(rows)
         if n == 0:
             return
-        held, width = self._held, len(self.types)
-        held.compact(0)
+        contents, width = self._contents, len(self.types)
+        contents.compact(0)
         fresh = rows.take(entering_rows(rows))
-        rank = fresh.columns[width].values if self.ordered else None
-        held.add(0, fresh.with_columns(fresh.columns[:width]), rank)
-        slot = held.slots(0, rows.columns[-1].values)
-        side, key, instance, probed = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
+        rank = fresh.columns[width].values if self.is_ordered else None
+        contents.add(0, fresh.with_columns(fresh.columns[:width]), rank)
+        slot = contents.slots(0, rows.columns[-1].values)
+        side, key, instance, probes = np.zeros(n, np.int8), np.full(n, -1), np.zeros(n, np.int64), np.full(n, -1)
         stamps = self.window.stamps
         off, loses = np.zeros(2, np.bool_), np.array([stamps == CURRENT, False])
         rows.kind = rows.kinds().copy()
-        for _ in held.run(Lookups(side, rows.kind, key, slot, instance, off, loses, probed), 0, 1):
+        for _ in contents.run(Lookups(side, rows.kind, key, slot, instance, off, loses, probes), 0, 1):
             pass
-        if stamps is not None and (probed >= 0).any():
-            at = probed if stamps == EXPIRED else np.append(-1, probed[:-1])
+        if stamps is not None and (probes >= 0).any():
+            at = probes if stamps == EXPIRED else np.append(-1, probes[:-1])
             late = np.flatnonzero((at >= 0) & (rows.kind == stamps))
-            rows.ts[late] = held.logs[0].ts[at[late]]
+            rows.ts[late] = contents.logs[0].ts[at[late]]
 
     def contents(self) -> list[Column]:
         """The window's contents, in order."""
-        return self._held.logs[0].columns(self._held.held(0))
+        return self._contents.logs[0].columns(self._contents.held(0))
 
     def _state(self, form: Form) -> dict[str, Any]:
-        return {**super()._state(form), "held": self._held.state(0)}
+        return {**super()._state(form), "held": self._contents.state(0)}
 
     def load(self, state: dict[str, Any]) -> None:
         super().load(state)
-        self._held = Contents([self.types])
-        self._held.load(0, state["held"], 0, 1)
+        self._contents = Contents([self.types])
+        self._contents.load(0, state["held"], 0, 1)
 
     @property
     def bytes(self) -> int:
         """Bytes held."""
-        return self.window.bytes + self._held.bytes
+        return self.window.bytes + self._contents.bytes
 
     @property
     def rows(self) -> int | None:

@@ -28,10 +28,10 @@ operators that it passes, each with 0 if it came by a fault stream, else 1.
 class OpNode:
     """A node of the graph, one operator: the streams it reads, the stream it writes (None: none), and the tables and
     aggregations that it reads (`reads`) or changes (`writes`). `alone` is the reason why it must run one chunk at a
-    time. `also` are fault streams that it may write. `timed`: it may emit events when only the clock moves; `single`:
-    it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses, which are
-    ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again
-    (`table_cycles`). `whole`: it writes whole rows into tables.
+    time. `also` are fault streams that it may write. `has_timers`: it may emit events when only the clock moves;
+    `single`: it emits at most one chunk per event. `logged_reads` and `logged_writes` are buffered table accesses,
+    which are ordered afterwards (`table_log`). `repeatable`: it is stateless and may process the same rows again
+    (`table_cycles`). `writes_whole_rows`: it writes whole rows into tables.
     """
 
     inputs: tuple[str, ...]
@@ -42,10 +42,10 @@ class OpNode:
     logged_reads: tuple[str, ...] = ()
     logged_writes: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    timed: bool = False
+    has_timers: bool = False
     single: bool = False
     repeatable: bool = False
-    whole: bool = True
+    writes_whole_rows: bool = True
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class OperatorGraph:
 
     `order` is a topological order of the operators, or None if events must be pushed one chunk at a time, for `reason`.
     It consists of stages: one operator, or the operators of a cycle through tables, which run in two passes (`cycles`
-    are the operators of such stages) or are iterated to a fixpoint (`fixpoints` are those). `derived` are the streams
-    that operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties` the
-    inputs of an operator in the order in which it receives rows of one order key. `events_only`: the order is valid for
-    batches with at most one event per step.
+    are the operators of such stages) or are iterated to a fixpoint (`fixpoints` are those). `derived_streams` are the
+    streams that operators write. `ranks` is each operator's place in the order in which one event reaches them, `ties`
+    the inputs of an operator in the order in which it receives rows of one order key. `events_only`: the order is valid
+    for batches with at most one event per step.
     """
 
     receivers: dict[str, list[int]]
     order: tuple[tuple[int, ...], ...] | None
-    derived: frozenset[str]
+    derived_streams: frozenset[str]
     reason: str = field(default="")
     ranks: tuple[int, ...] = ()
     ties: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -72,10 +72,10 @@ class OperatorGraph:
 
 
 def build(
-    ops: Sequence[OpNode], settling: frozenset[str] = frozenset(), keyed: frozenset[str] = frozenset()
+    ops: Sequence[OpNode], settling: frozenset[str] = frozenset(), keyed_tables: frozenset[str] = frozenset()
 ) -> OperatorGraph:  # fmt: skip
     """The graph of operators given in the order of the app's text. `settling` are the tables whose cycles are correct
-    after two passes, `keyed` those accessed by one key only."""
+    after two passes, `keyed_tables` those accessed by one key only."""
     receivers: dict[str, list[int]] = {}
     writers: dict[str, list[int]] = {}
     for i, op in enumerate(ops):
@@ -83,16 +83,18 @@ def build(
             receivers.setdefault(s, []).append(i)
         for s in (*op.also, *(() if op.target is None else (op.target,))):
             writers.setdefault(s, []).append(i)
-    derived = frozenset(writers)
+    derived_streams = frozenset(writers)
     reason = _unshared_reason(ops)
     circles = _find_cycles(ops, receivers)
     repeats: set[int] = set()
-    order = None if reason else _stages(ops, receivers, circles, settling, keyed, repeats)
+    order = None if reason else _stages(ops, receivers, circles, settling, keyed_tables, repeats)
     if order is None:
-        return OperatorGraph(receivers, None, derived, reason or "streams form a cycle")
+        return OperatorGraph(receivers, None, derived_streams, reason or "streams form a cycle")
     ways = _EventPaths(ops, writers)
     try:
-        ties = {i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived & set(op.inputs)}
+        ties = {
+            i: ways.inputs(i) for i, op in enumerate(ops) if len(op.inputs) > 1 and derived_streams & set(op.inputs)
+        }
         groups = [w for w in writers.values() if len(w) > 1]
         groups += [
             [i for i, op in enumerate(ops) if table in op.logged_writes or table in op.logged_reads]
@@ -101,18 +103,18 @@ def build(
         ranks = ways.ranks(groups)
         ways.require_single_chunk(circles)
     except _Unordered as e:
-        return OperatorGraph(receivers, None, derived, str(e))
+        return OperatorGraph(receivers, None, derived_streams, str(e))
     return OperatorGraph(
-        receivers, order, derived, "", ranks, ties, ways.events_only, frozenset(circles), frozenset(repeats)
+        receivers, order, derived_streams, "", ranks, ties, ways.events_only, frozenset(circles), frozenset(repeats)
     )
 
 
 def _unshared_reason(ops: Sequence[OpNode]) -> str:
     """Why the operators' accesses to tables need one chunk at a time; empty if they do not."""
     reason = ""
-    written = {w for op in ops for w in op.writes}
+    writes = {w for op in ops for w in op.writes}
     for op in ops:
-        shared = written & set(op.reads)
+        shared = writes & set(op.reads)
         if shared:
             reason = "read and changed by queries: " + ", ".join(sorted(shared))
         if len(op.writes) and sum(w in other.writes for other in ops for w in op.writes) > 1:
@@ -132,24 +134,24 @@ class _EventPaths:
         self.ops, self.writers = ops, writers
         self.events_only = False
         self._sources: dict[str, int] = {}
-        self._known: dict[int, list[Way]] = {}
+        self._ways: dict[int, list[Way]] = {}
         self._single: dict[str, bool] = {}
 
     def to(self, i: int) -> list[Way]:
         """The paths to an operator, itself last."""
-        if i not in self._known:
-            found = [w for s in self.ops[i].inputs for w in self._by(s, i)]
-            if self.ops[i].timed:
-                found.append(((i, 1),))
-            if len(found) > _MANY:
+        if i not in self._ways:
+            ways = [w for s in self.ops[i].inputs for w in self._by(s, i)]
+            if self.ops[i].has_timers:
+                ways.append(((i, 1),))
+            if len(ways) > _MANY:
                 raise _Unordered("there are too many paths through the app")
-            self._known[i] = found
-        return self._known[i]
+            self._ways[i] = ways
+        return self._ways[i]
 
     def _by(self, s: str, i: int) -> list[Way]:
         source = self._sources.setdefault(s, -1 - len(self._sources))
-        written = [(*w, (i, int(s not in self.ops[k].also))) for k in self.writers.get(s, ()) for w in self.to(k)]
-        return [((source, 1), (i, 1)), *written]
+        from_writers = [(*w, (i, int(s not in self.ops[k].also))) for k in self.writers.get(s, ()) for w in self.to(k)]
+        return [((source, 1), (i, 1)), *from_writers]
 
     def ranks(self, groups: Iterable[Sequence[int]]) -> tuple[int, ...]:
         """The operators' ranks, such that one event reaches the operators of one group in this order."""
@@ -177,25 +179,25 @@ class _EventPaths:
         pairs = {(a, b): self._compare(ways[a], ways[b]) for a, b in combinations(streams, 2)}
         for (a, b), before in list(pairs.items()):
             pairs[b, a] = -before
-        ordered: list[str] = []
+        order: list[str] = []
         while streams:
             s = next((s for s in streams if all(pairs[s, o] <= 0 for o in streams if o != s)), None)
             if s is None:
                 raise _Unordered("no fixed order of the inputs: " + ", ".join(streams))
-            ordered.append(s)
+            order.append(s)
             streams.remove(s)
-        return tuple(ordered)
+        return tuple(order)
 
     def _compare(self, a: Sequence[Way], b: Sequence[Way]) -> int:
         """-1 or 1 as an event comes by `a` or by `b` first; 0 if no event comes by both."""
-        found = set()
+        signs = set()
         for x in a:
             for y in b:
                 if x[0][0] == y[0][0]:
-                    found.add(self._fork(x, y))
-        if len(found) > 1:
+                    signs.add(self._fork(x, y))
+        if len(signs) > 1:
             raise _Unordered(f"no fixed order of the paths to {self._name(a[0][-1][0])}")
-        return found.pop() if found else 0
+        return signs.pop() if signs else 0
 
     def _fork(self, x: Way, y: Way) -> int:
         at = next((k for k, (p, q) in enumerate(zip(x, y, strict=False)) if p != q), min(len(x), len(y)))
@@ -211,7 +213,7 @@ class _EventPaths:
         """True if operator i emits at most one chunk under one order key, when each step brings one event."""
         op = self.ops[i]
         self.events_only = True
-        return op.single and not op.timed and all(self._is_single_chunk(s) for s in op.inputs)
+        return op.single and not op.has_timers and all(self._is_single_chunk(s) for s in op.inputs)
 
     def require_single_chunk(self, circles: Iterable[int]) -> None:
         """Checks that operators of cycles receive at most one chunk per order key. The second chunk would not see the
@@ -240,25 +242,25 @@ def _after(ops: Sequence[OpNode], receivers: Mapping[str, list[int]], i: int) ->
 def _find_cycles(ops: Sequence[OpNode], receivers: Mapping[str, list[int]]) -> dict[int, tuple[int, ...]]:
     """The operators that reach themselves, each with the operators of its cycle."""
     after = [[*streams, *tables] for streams, tables in (_after(ops, receivers, i) for i in range(len(ops)))]
-    reached: list[set[int]] = []
+    reachable: list[set[int]] = []
     for i in range(len(ops)):
-        found, todo = set[int](), list(after[i])
+        followers, todo = set[int](), list(after[i])
         while todo:
             k = todo.pop()
-            if k not in found:
-                found.add(k)
+            if k not in followers:
+                followers.add(k)
                 todo += after[k]
-        reached.append(found)
+        reachable.append(followers)
     return {
-        i: tuple(k for k in range(len(ops)) if k in reached[i] and i in reached[k])
+        i: tuple(k for k in range(len(ops)) if k in reachable[i] and i in reachable[k])
         for i in range(len(ops))
-        if i in reached[i]
+        if i in reachable[i]
     }
 
 
 def _stages(
     ops: Sequence[OpNode], receivers: Mapping[str, list[int]], circles: Mapping[int, tuple[int, ...]],
-    settling: frozenset[str], keyed: frozenset[str], repeats: set[int],
+    settling: frozenset[str], keyed_tables: frozenset[str], repeats: set[int],
 ) -> tuple[tuple[int, ...], ...] | None:  # fmt: skip
     """A stream's readers after its writer, in the order of the text; None for a circle of streams, or one through
     several tables or one that does not settle. `repeats` gets the operators of circles that take more than two passes.
@@ -276,7 +278,7 @@ def _stages(
             if not shared <= settling:
                 # Others' writes stay as they are noted, whatever passes there are.
                 others = [k for k in range(len(ops)) if k not in members and shared & set(ops[k].logged_writes)]
-                if not shared <= keyed or not all(ops[k].whole for k in others):
+                if not shared <= keyed_tables or not all(ops[k].writes_whole_rows for k in others):
                     return None
                 repeats.update(members)
         inside = {k: [r for r in _after(ops, receivers, k)[0] if r in members] for k in members}
@@ -287,8 +289,8 @@ def _stages(
     first = {k: i for i, stage in stages.items() for k in stage}
     after = {}
     for i, stage in stages.items():
-        found = [r for k in stage for some in _after(ops, receivers, k) for r in some]
-        after[i] = [first[r] for r in found if first[r] != i]
+        followers = [r for k in stage for some in _after(ops, receivers, k) for r in some]
+        after[i] = [first[r] for r in followers if first[r] != i]
     order = _sort_members(tuple(stages), after)
     assert order is not None, "stages of whole circles have none among them"
     return tuple(stages[i] for i in order)
@@ -297,7 +299,7 @@ def _stages(
 def _sort_members(members: Sequence[int], after: Mapping[int, Sequence[int]]) -> tuple[int, ...] | None:
     """Depth first, so that those `after` one come after it in their order; None for a cycle."""
     state = dict.fromkeys(members, 0)
-    done: list[int] = []
+    order: list[int] = []
 
     def visit(i: int) -> bool:
         if state[i]:
@@ -306,7 +308,7 @@ def _sort_members(members: Sequence[int], after: Mapping[int, Sequence[int]]) ->
         if not all(visit(r) for r in reversed(after[i])):
             return False
         state[i] = 2
-        done.append(i)
+        order.append(i)
         return True
 
-    return tuple(reversed(done)) if all(visit(i) for i in reversed(members)) else None
+    return tuple(reversed(order)) if all(visit(i) for i in reversed(members)) else None

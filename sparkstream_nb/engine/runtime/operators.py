@@ -152,13 +152,13 @@ class QueryOperator(_Wrapper):
         return self.query.name
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
-        given = {}
+        query_inputs = {}
         for source, key in self.keys.items():
             rows = inputs[key]
             if source in self.windows and not self.query.joins:
                 rows = self.windows[source].readable(rows)
-            given[source] = rows
-        out = self.query.run(given, clock).rows
+            query_inputs[source] = rows
+        out = self.query.run(query_inputs, clock).rows
         for id in self.query.read_windows:
             self.windows[id].looked_into()
         return out
@@ -198,7 +198,7 @@ class EntryOperator(StatelessOperator):
 
     entry: PartitionEntry
     node: OpNode
-    known: int = 0
+    instance_count: int = 0
     """Number of instances known to the queries inside."""
 
     @property
@@ -206,7 +206,7 @@ class EntryOperator(StatelessOperator):
         return f"{self.entry.name}/{self.entry.stream}"
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
-        self.known = self.entry.instances.count
+        self.instance_count = self.entry.instances.count
         return self.entry.run(inputs[self.node.inputs[0]], clock)
 
     def next_due(self) -> int | None:
@@ -215,8 +215,8 @@ class EntryOperator(StatelessOperator):
 
     def apply(self, rows: Rows, clock: Clock) -> None:
         """An event of several ranges makes an instance, goes through it, and only then makes the next."""
-        self.known = max(self.known, int(rows.instances().max()) + 1)
-        self.entry.services.instances = self.known
+        self.instance_count = max(self.instance_count, int(rows.instances().max()) + 1)
+        self.entry.services.instances = self.instance_count
 
 
 class AggregationOperator(DeclaredState, StatelessOperator):
@@ -243,8 +243,8 @@ class AggregationOperator(DeclaredState, StatelessOperator):
         self.id = self.name = definition.id
         self._retention = definition.retention if keep else None
         self._clock = services.clock
-        timed = self._retention is not None
-        self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), timed=timed)
+        has_timers = self._retention is not None
+        self.node = OpNode((definition.input.source.id,), None, writes=(definition.id,), has_timers=has_timers)
         self._buffering = False
         self._waiting: tuple[Rows, Clock] | None = None
         self._purges: list[tuple[int, int]] = []
@@ -264,11 +264,11 @@ class AggregationOperator(DeclaredState, StatelessOperator):
             return
         now, first = clock.now[clock.first : clock.last], self._clock.first
         assert first is not None, "the clock has made a step"
-        passed = (now - first) // self._retention.interval
-        due = np.flatnonzero(np.diff(passed, prepend=self._intervals) > 0)
-        self._intervals = int(passed[-1])
+        intervals = (now - first) // self._retention.interval
+        due = np.flatnonzero(np.diff(intervals, prepend=self._intervals) > 0)
+        self._intervals = int(intervals[-1])
         order_keys = (clock.base + clock.first + due) << ORDER_KEY_BITS
-        times = first + passed[due] * self._retention.interval
+        times = first + intervals[due] * self._retention.interval
         self._purges += zip(order_keys.tolist(), times.tolist(), strict=True)
 
     def can_buffer(self, steps: int) -> bool:
@@ -285,13 +285,13 @@ class AggregationOperator(DeclaredState, StatelessOperator):
 
     def _take(self, until: int) -> bool:
         """Adds the buffered rows with order keys below `until`, and runs the purges among them in their order."""
-        done = False
+        has_purged = False
         while self._purges and self._purges[0][0] < until:
             order_key, time = self._purges.pop(0)
             self._add(order_key)
             self.aggregation.purge(time)
-            done = True
-        return self._add(until) or done
+            has_purged = True
+        return self._add(until) or has_purged
 
     def _add(self, until: int) -> bool:
         if self._waiting is None:
@@ -314,9 +314,9 @@ class AggregationOperator(DeclaredState, StatelessOperator):
 
 def tables_read(query: nodes.Query) -> tuple[str, ...]:
     """Tables and aggregations that a query reads by join or by `in`."""
-    found = [e.table for x in expressions(query) for e in nodes.walk(x) if isinstance(e, InTable)]
+    ids = [e.table for x in expressions(query) for e in nodes.walk(x) if isinstance(e, InTable)]
     if isinstance(query.input, nodes.JoinInput):
         for side in (query.input.left, query.input.right):
             if side.source.kind in ("table", "aggregation"):
-                found.append(side.source.id)
-    return tuple(dict.fromkeys(found))
+                ids.append(side.source.id)
+    return tuple(dict.fromkeys(ids))

@@ -69,7 +69,7 @@ class Instances(DeclaredState):
         self.deaths: list[tuple[int, Array]] = []
         """Roots at which instances were forgotten, whose state may still be held, and their numbers."""
         self._walk: list[int] | None = None
-        self._rank, self._ranked, self._buckets = np.zeros(0, np.int64), 0, 0
+        self._rank, self._rank_end, self._buckets = np.zeros(0, np.int64), 0, 0
         self._codes = np.zeros(0, np.int32)
         """The codes of the keys at the last save."""
         self.age = 0  # grows when numbers mean something else than before
@@ -77,19 +77,19 @@ class Instances(DeclaredState):
 
     def number(self, key: str, now: int) -> int:
         """The instance of a key, new if need be; `now` is the clock (ms)."""
-        found = self.numbers.get(key)
-        if found is None:
-            found = self._free.pop() if self._free else self.count
-            self.numbers[key] = found
-            self.count = max(self.count, found + 1)
+        instance = self.numbers.get(key)
+        if instance is None:
+            instance = self._free.pop() if self._free else self.count
+            self.numbers[key] = instance
+            self.count = max(self.count, instance + 1)
             self._most = max(self._most, len(self.numbers))
             self._born, self._hashes = grown(self._born, self.count), grown(self._hashes, self.count)
-            self._born[found], self._hashes[found] = now, spread(string_hash(key))
+            self._born[instance], self._hashes[instance] = now, spread(string_hash(key))
             self._turns = grown(self._turns, self.count)
-            self._turns[found], self._made = self._made, self._made + 1
-            self._ranked = min(self._ranked, found)
+            self._turns[instance], self._made = self._made, self._made + 1
+            self._rank_end = min(self._rank_end, instance)
             self._walk, self.services.instances = None, self.count
-        return found
+        return instance
 
     def born(self) -> Array:
         """int64 per instance: the clock (ms) at which it was made."""
@@ -104,10 +104,10 @@ class Instances(DeclaredState):
         order of the instances (`computed_ranks`), as in Siddhi's schedulers."""
         buckets = capacity(self._made - 1)
         if self._buckets != buckets:
-            self._buckets, self._ranked = buckets, 0
-        if self._ranked < self.count:
-            fresh = np.arange(self._ranked, self.count)
-            self._rank, self._ranked = grown(self._rank, self.count), self.count
+            self._buckets, self._rank_end = buckets, 0
+        if self._rank_end < self.count:
+            fresh = np.arange(self._rank_end, self.count)
+            self._rank, self._rank_end = grown(self._rank, self.count), self.count
             self._rank[fresh] = computed_ranks(self._hashes[fresh], self._turns[fresh], buckets)
         return self._rank[: self.count]
 
@@ -120,7 +120,7 @@ class Instances(DeclaredState):
 
     # ------------------------------------------------------------------------------------------------------ forgetting
 
-    def gone(self) -> Array | None:
+    def purge_keys(self) -> Array | None:
         """int64 per instance: the order key from which on it is purged; None if none is."""
         if len(self._gone) == 0:
             return None
@@ -140,7 +140,7 @@ class Instances(DeclaredState):
         if self._check is None:
             self._check = int(clock.now[step]) + max(self.purge.interval, 1)
         step = max(step, int(np.searchsorted(clock.now, self._check)))
-        while step < clock.last and not clock.moved[step]:
+        while step < clock.last and not clock.may_fire[step]:
             step += 1
         return min(step, clock.last)
 
@@ -194,9 +194,9 @@ class Instances(DeclaredState):
         """By change, the keys are a column to which only new keys are added."""
         if form is plain:
             return {**super()._state(form), "keys": dict(self.numbers)}
-        known = len(self._codes)
-        if known < len(self.numbers):
-            new = self.services.strings.encode(list(islice(self.numbers, known, None)))
+        saved_count = len(self._codes)
+        if saved_count < len(self.numbers):
+            new = self.services.strings.encode(list(islice(self.numbers, saved_count, None)))
             self._codes = np.concatenate([self._codes, new])
         numbers = np.fromiter(self.numbers.values(), np.int32, len(self.numbers))
         return {**super()._state(form), "keys": Column(Type.STRING, self._codes), "numbers": numbers}
@@ -211,7 +211,7 @@ class Instances(DeclaredState):
         self._codes = np.zeros(0, np.int32)
         super().load(state)
         self.deaths.clear()
-        self._ranked, self._walk = 0, None
+        self._rank_end, self._walk = 0, None
         self.services.instances = self.count
 
 
@@ -248,9 +248,10 @@ class PartitionEntry:
         self._ranges: list[tuple[Evaluator, str]] = (
             [(compile_expr(e, context), text) for e, text in key.ranges] if isinstance(key, nodes.RangeKey) else []
         )
-        self.keyed = key is not None
+        self.has_key = key is not None
         self._ids = IdTable()  # of values that are no texts
-        self._known = np.zeros(0, np.int32)  # instance by code of the text or id of the value, -1: not looked up
+        self._instance_of = np.zeros(0, np.int32)
+        """Instance by code of the text or id of the value, -1: not looked up."""
         self._age = 0
 
     def run(self, rows: Rows, clock: Clock) -> Rows:
@@ -269,7 +270,7 @@ class PartitionEntry:
         n = len(rows)
         if n == 0:
             return rows
-        if not self.keyed:
+        if not self.has_key:
             return self._to_all(rows)
         env = Env(n, self.services.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         index: Array | None = None
@@ -277,9 +278,9 @@ class PartitionEntry:
             instance = self._numbers(self._value(env), rows.order_key, clock)
         else:
             index, instance = self._in_ranges(env, clock.at(rows.order_key))
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.services.route_failed(self.name, self.stream, env, list(rows.columns), rows.order_key)
-            instance = np.where(env.failed if index is None else env.failed[index], np.int32(-1), instance)
+            instance = np.where(env.failed_rows if index is None else env.failed_rows[index], np.int32(-1), instance)
         if index is not None or (len(instance) and instance.min() < 0):
             keep = np.flatnonzero(instance >= 0)
             rows, instance = rows.take(keep if index is None else index[keep]), instance[keep]
@@ -294,20 +295,20 @@ class PartitionEntry:
         """Instances (int32) by value; -1 for null. New ones are numbered in the order of the rows that bring them."""
         strings, text = self.services.strings, column.type is Type.STRING
         if self._age != self.instances.age:  # an instance is no more
-            self._age, self._known = self.instances.age, self._known[:0]
+            self._age, self._instance_of = self.instances.age, self._instance_of[:0]
         ids = column.values if text else self._ids.assign(*key_numbers(column, strings))[0]
-        self._known = grown(self._known, (len(strings) if text else self._ids.size) + 1, -1)
-        instance: Array = self._known[ids]  # the last place is for null
+        self._instance_of = grown(self._instance_of, (len(strings) if text else self._ids.size) + 1, -1)
+        instance: Array = self._instance_of[ids]  # the last place is for null
         missing = instance < 0 if column.null is None else (instance < 0) & ~column.null
         if missing.any():
             rows = np.flatnonzero(missing)
-            first = np.full(len(self._known), -1)
+            first = np.full(len(self._instance_of), -1)
             first[ids[rows[::-1]]] = rows[::-1]  # the last write of an id stays: its first row
             rows = np.sort(first[first >= 0])
             keys, now = column.take(rows).to_list(strings), clock.at(order_key[rows]).tolist()
             for k, key, t in zip(ids[rows].tolist(), keys, now, strict=True):
-                self._known[k] = self.instances.number(to_text(column.type, key), t)
-            instance = self._known[ids]
+                self._instance_of[k] = self.instances.number(to_text(column.type, key), t)
+            instance = self._instance_of[ids]
         return instance if column.null is None else np.where(column.null, np.int32(-1), instance)
 
     def _in_ranges(self, env: Env, now: Array) -> tuple[Array | None, Array]:
@@ -319,11 +320,11 @@ class PartitionEntry:
         n = np.count_nonzero(hits)
         index, place = np.empty(n + 1, np.int64), np.empty(n + 1, np.int32)
         once = _by_row(hits, index, place)
-        used = np.flatnonzero(hits.any(axis=1))
-        first = hits[used].argmax(axis=1)
+        hit_ranges = np.flatnonzero(hits.any(axis=1))
+        first = hits[hit_ranges].argmax(axis=1)
         numbers = np.full(len(self._ranges), -1, np.int32)
         for k in np.argsort(first, kind="stable").tolist():
-            numbers[used[k]] = self.instances.number(self._ranges[used[k]][1], int(now[first[k]]))
+            numbers[hit_ranges[k]] = self.instances.number(self._ranges[hit_ranges[k]][1], int(now[first[k]]))
         return None if once else index[:-1], numbers[place[:-1]]
 
     def _to_all(self, rows: Rows) -> Rows:

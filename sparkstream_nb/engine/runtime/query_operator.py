@@ -23,14 +23,14 @@ from ..state.declared import DeclaredByInstance, part
 from ..state.services import Services
 
 
-def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, expired: bool) -> bool:
+def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, wants_expired: bool) -> bool:
     """True if rows of a query with this input expire one by one for `min` and `max`: if not, these keep only the best.
     """
     if isinstance(source, nodes.StateInput):
         return False
     sides = (source,) if isinstance(source, nodes.StreamInput) else (source.left, source.right)
     windows = [s.function for side in sides for s in side.steps if isinstance(s, nodes.WindowStep)]
-    return expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
+    return wants_expired or any(DECLARATIONS[w].processing_mode == "slide" for w in windows)
 
 
 class QueryOp(DeclaredByInstance):
@@ -51,7 +51,7 @@ class QueryOp(DeclaredByInstance):
         services: Services,
         scheduler: int,
         lookups: Callable[[nodes.JoinInput], Mapping[int, Lookup]],
-        partitioned: bool = False,
+        is_partitioned: bool = False,
     ) -> None:
         self.query = query
         self.name = query.name
@@ -59,10 +59,10 @@ class QueryOp(DeclaredByInstance):
         output = query.output
         self.target = output.target
         self.event_type = output.event_type
-        current, expired = self.event_type != "expired", self.event_type != "current"
+        current, wants_expired = self.event_type != "expired", self.event_type != "current"
         self._create()
         self.schedulers = 0
-        self._forgotten = 0
+        self._handled_deaths = 0
         """Number of `Services.deaths` already handled."""
         self.began: int | None = None
         """The clock (ms) at which it began, if later than the node."""
@@ -72,25 +72,25 @@ class QueryOp(DeclaredByInstance):
             origin = source.source  # a failing event must still have all its values
         in_window = isinstance(source, nodes.StreamInput) and can_number_groups(source)
         self.selector = Selector(
-            query.select, services, name=self.name, current=current, expired=expired,
-            sliding=_slides(source, expired), partitioned=partitioned,
-            batching=query.rate is None or query.rate.kind != "snapshot", limited=query.rate is not None, source=origin,
-            in_window=in_window, listed=isinstance(source, nodes.JoinInput),
+            query.select, services, name=self.name, current=current, wants_expired=wants_expired,
+            sliding=_slides(source, wants_expired), is_partitioned=is_partitioned,
+            batching=query.rate is None or query.rate.kind != "snapshot", has_rate_limit=query.rate is not None,
+            source=origin, in_window=in_window, tells_cut=isinstance(source, nodes.JoinInput),
         )  # fmt: skip
         if isinstance(source, nodes.StreamInput):
-            needed = slot_attrs(iter(select_exprs(query.select)), 0)
+            read_attrs = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
-                needed |= set(range(len(origin.schema)))
-            anew = self.selector.resets_per_chunk and begins_anew(source)
+                read_attrs |= set(range(len(origin.schema)))
+            resets_per_chunk = self.selector.resets_per_chunk and begins_anew(source)
             window = WindowNeeds(
-                expired=expired,
-                selected=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
-                ops_only=in_window and current and not expired and self.selector.plain,
-                resets_per_chunk=anew,
+                wants_expired=wants_expired,
+                selected_attrs=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
+                ops_only=in_window and current and not wants_expired and self.selector.plain,
+                resets_per_chunk=resets_per_chunk,
             )
             self._steps = InputSteps(
-                source, needed, services, query=self.name, scheduler=scheduler, window=window,
-                group=self.selector.number if self.selector.numbers and not anew else None,
+                source, read_attrs, services, query=self.name, scheduler=scheduler, window=window,
+                group=self.selector.number if self.selector.numbers and not resets_per_chunk else None,
             )  # fmt: skip
             self.inputs: tuple[str, ...] = (source.source.id,)
             self.schedulers = self._steps.schedulers
@@ -109,14 +109,14 @@ class QueryOp(DeclaredByInstance):
         else:
             self._join = JoinOp(
                 source, query.select, services, query=self.name, scheduler=scheduler,
-                wants_expired=expired, lookups=lookups(source), partitioned=partitioned,
-                only_current=not expired and query.rate is None and not any(
+                wants_expired=wants_expired, lookups=lookups(source), is_partitioned=is_partitioned,
+                only_current=not wants_expired and query.rate is None and not any(
                     isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)
                 ),
             )  # fmt: skip
             self.inputs = self._join.inputs
             self.schedulers = self._join.schedulers
-        self._limiter = limiter(query, services, scheduler + self.schedulers, partitioned)
+        self._limiter = limiter(query, services, scheduler + self.schedulers, is_partitioned)
         self.schedulers += waits(query.rate)
 
     def begin_at(self, time: int) -> None:
@@ -136,7 +136,7 @@ class QueryOp(DeclaredByInstance):
     @property
     def read_windows(self) -> tuple[str, ...]:
         """The named windows that the last run read."""
-        return () if self._join is None else self._join.looked
+        return () if self._join is None else self._join.windows_read
 
     def next_due(self) -> int | None:
         """The earliest time (ms) at which the clock alone can make the query emit; None if no time does."""
@@ -169,10 +169,10 @@ class QueryOp(DeclaredByInstance):
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
-        rows = concat_rows([self._run_steps(given, time) for given, time in self._between_deaths(inputs, clock)])
-        gone = self.services.gone()
-        if gone is not None and rows.instance is not None:  # forgotten instances emit nothing more
-            rows = rows.where(rows.order_key < gone[rows.instance])
+        rows = concat_rows([self._run_steps(part, time) for part, time in self._between_deaths(inputs, clock)])
+        purge_keys = self.services.purge_keys()
+        if purge_keys is not None and rows.instance is not None:  # forgotten instances emit nothing more
+            rows = rows.where(rows.order_key < purge_keys[rows.instance])
         return Selected(rows, None)
 
     def _between_deaths(
@@ -182,19 +182,19 @@ class QueryOp(DeclaredByInstance):
         their timers no longer affect the others' from that moment on, regardless of micro-batches.
         """
         at = clock.first
-        for order_key, instances in self.services.deaths()[self._forgotten :]:
+        for order_key, instances in self.services.deaths()[self._handled_deaths :]:
             cut = {s: int(np.searchsorted(rows.order_key, order_key)) for s, rows in inputs.items()}
             until = max(at, min((order_key >> ORDER_KEY_BITS) - clock.base + 1, clock.last))
             if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
                 break  # nothing comes after it
             if until > at or any(cut.values()):
-                given = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
-                yield given, Clock(clock.base, clock.now, clock.moved, at, until)
+                part = {s: rows.slice(0, cut[s]) for s, rows in inputs.items()}
+                yield part, Clock(clock.base, clock.now, clock.may_fire, at, until)
             self.forget(instances)
-            self._forgotten += 1
+            self._handled_deaths += 1
             inputs = {s: rows.slice(cut[s], len(rows)) for s, rows in inputs.items()}
             at = until
-        yield inputs, Clock(clock.base, clock.now, clock.moved, at, clock.last)
+        yield inputs, Clock(clock.base, clock.now, clock.may_fire, at, clock.last)
 
     def _run_steps(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows:
         if self._join is not None and self._join.self_join:
@@ -203,9 +203,9 @@ class QueryOp(DeclaredByInstance):
 
     def release(self) -> None:
         """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
-        for _, instances in self.services.deaths()[self._forgotten :]:
+        for _, instances in self.services.deaths()[self._handled_deaths :]:
             self.forget(instances)
-        self._forgotten = 0
+        self._handled_deaths = 0
 
     @property
     def forgets_all(self) -> bool:
@@ -223,12 +223,12 @@ class QueryOp(DeclaredByInstance):
         else:
             matches = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock)
             frame = matches.frame()
-        selected = self.selector.run(frame, clock)
+        selection = self.selector.run(frame, clock)
         if self._pattern is not None:
-            selected.rows = matches.send(selected.rows)
+            selection.rows = matches.send(selection.rows)
         if self._join is not None:
-            selected = self._join.regroup(selected)
-        return selected if self._limiter is None else Selected(self._limiter.run(selected, clock), None)
+            selection = self._join.regroup(selection)
+        return selection if self._limiter is None else Selected(self._limiter.run(selection, clock), None)
 
     @property
     def bytes(self) -> int:

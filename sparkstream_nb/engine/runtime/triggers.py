@@ -37,7 +37,7 @@ class TriggerOperator(StatelessOperator):
     services: Services
     times: CronTimes | None = None
     next: int | None = None
-    started: bool = False
+    has_started: bool = False
 
     @property
     def name(self) -> str:
@@ -46,9 +46,9 @@ class TriggerOperator(StatelessOperator):
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         if clock.last <= clock.first:
             return None
-        if not self.started:
-            self.next, self.started = self._after(int(clock.now[clock.first])), True
-        steps = np.flatnonzero(clock.moved[clock.first : clock.last]) + clock.first
+        if not self.has_started:
+            self.next, self.has_started = self._after(int(clock.now[clock.first])), True
+        steps = np.flatnonzero(clock.may_fire[clock.first : clock.last]) + clock.first
         due = self._times(clock.now[steps]) if len(steps) else np.empty(0, np.int64)
         at = steps[np.searchsorted(clock.now[steps], due)]
         order_key = ((clock.base + at) << ORDER_KEY_BITS) | self.scheduler
@@ -71,11 +71,11 @@ class TriggerOperator(StatelessOperator):
             due = np.arange(self.next, now + 1, self._every)
             self.next = self._after(int(due[-1]))
             return due
-        found = []
+        firings = []
         while self.next is not None and self.next <= now:
-            found.append(self.next)
+            firings.append(self.next)
             self.next = self._after(self.next)
-        return np.array(found, np.int64)
+        return np.array(firings, np.int64)
 
     @property
     def _every(self) -> int:
@@ -93,26 +93,26 @@ class TriggerOperator(StatelessOperator):
         jumps = np.flatnonzero(np.diff(now, prepend=self.next) > most)
         if not len(jumps):
             return self._due(int(now[-1]))
-        found = []
+        firings = []
         for i in jumps.tolist():
             to = int(now[i])
             if i:
-                found.append(self._due(int(now[i - 1])))
+                firings.append(self._due(int(now[i - 1])))
             if self.next is None or to - self.next <= most:
                 continue
             first, self.next = self.next, self._after(to - most - self._every)
             if self.times is None and self.next is not None:
                 self.next -= (self.next - first) % self._every
-            said = f"it did not fire from {first} to before {self.next}, as the clock jumped to {to}"
-            self.services.errors.append(EventError(self.name, self.name, to, [], said))
-            found.append(self._due(to))
-        return np.concatenate([*found, self._due(int(now[-1]))])
+            message = f"it did not fire from {first} to before {self.next}, as the clock jumped to {to}"
+            self.services.errors.append(EventError(self.name, self.name, to, [], message))
+            firings.append(self._due(to))
+        return np.concatenate([*firings, self._due(int(now[-1]))])
 
     def state(self) -> Any:
-        return {"next": self.next, "started": self.started}
+        return {"next": self.next, "started": self.has_started}
 
     def load(self, state: Any) -> None:
-        self.next, self.started = state["next"], state["started"]
+        self.next, self.has_started = state["next"], state["started"]
 
 
 def start_rows(step: int, now: int) -> Rows:

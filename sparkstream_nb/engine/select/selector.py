@@ -47,12 +47,12 @@ class Selected:
 @struct
 class _GroupRows:
     """Rows by chunk and group, empty for None: row i has the group `group[pos[i]]`, and counts if its kind is in the
-    mask `shown`. `stamp` and `place` are, by group, the last chunk and the place of its row there."""
+    mask `shown_kinds`. `stamp` and `place` are, by group, the last chunk and the place of its row there."""
 
     def __init__(
-        self, chunk: Array, group: Array, groups: int, pos: Array | None, kind: Array | None, shown: int
+        self, chunk: Array, group: Array, groups: int, pos: Array | None, kind: Array | None, shown_kinds: int
     ) -> None:
-        self.chunk, self.group, self.shown = chunk, group, shown
+        self.chunk, self.group, self.shown_kinds = chunk, group, shown_kinds
         self.pos = NO_PLACE if pos is None else pos
         self.kind = NO_KIND if kind is None else kind
         self.stamp, self.place = np.full(groups, -1, np.int64), np.empty(groups, np.int64)
@@ -64,7 +64,7 @@ class _GroupRows:
         n = 0
         m = 0
         for i in range(len(self.chunk)):
-            if len(self.kind) and not (self.shown >> np.int64(self.kind[i])) & 1:
+            if len(self.kind) and not (self.shown_kinds >> np.int64(self.kind[i])) & 1:
                 continue
             g = np.uint64(0)
             if len(self.group):
@@ -87,13 +87,18 @@ def last_per_group(chunk: Array, group: Array, groups: int | None = None) -> Arr
 
 
 def _lasts(
-    chunk: Array, group: Array, groups: int, pos: Array | None = None, kind: Array | None = None, shown: int = EVERY
+    chunk: Array,
+    group: Array,
+    groups: int,
+    pos: Array | None = None,
+    kind: Array | None = None,
+    shown_kinds: int = EVERY,
 ) -> tuple[Array, Array]:
     """`last_per_group`, and for each row the index of its group's last row among these positions. With `pos`, row i has
-    the group `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown` count.
+    the group `group[pos[i]]`; with `kind`, only rows whose kind is in the mask `shown_kinds` count.
     """
     out, slot = np.empty(len(chunk), np.int64), np.empty(len(chunk), np.int64)
-    n, m = _GroupRows(chunk, group, max(groups, 1), pos, kind, shown).last(out, slot)
+    n, m = _GroupRows(chunk, group, max(groups, 1), pos, kind, shown_kinds).last(out, slot)
     return out[:n], slot[:m]
 
 
@@ -124,38 +129,38 @@ class Selector(DeclaredState):
         *,
         name: str,
         current: bool,
-        expired: bool,
+        wants_expired: bool,
         sliding: bool,
-        partitioned: bool = False,
+        is_partitioned: bool = False,
         batching: bool = True,
-        limited: bool = False,
+        has_rate_limit: bool = False,
         source: Source | None = None,
         in_window: bool = False,
-        listed: bool = False,
+        tells_cut: bool = False,
     ) -> None:
         """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
-        `in_window`: events may be given their group before they enter a window (`number`). `listed` asks for
+        `in_window`: events may be given their group before they enter a window (`number`). `tells_cut` asks for
         `Selected.cut`.
 
-        With `limited`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it neither
-        groups nor reduces chunks.
+        With `has_rate_limit`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it
+        neither groups nor reduces chunks.
         """
         self.select = select
         self.name = name
         self.services = services
-        self.current, self.expired = current, expired
+        self.current, self.wants_expired = current, wants_expired
         self.batching = batching
-        self.partitioned = partitioned
-        self._source, self._listed = source, listed
-        self._limited, self._resets = limited, limited and not select.group_by
+        self.is_partitioned = is_partitioned
+        self._source, self._tells_cut = source, tells_cut
+        self._has_rate_limit, self._resets = has_rate_limit, has_rate_limit and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
         if select.having is not None:
             exprs.append(select.having)
         self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
-        grouped = partitioned or bool(select.group_by)
+        has_groups = is_partitioned or bool(select.group_by)
         self._make: list[Callable[[], Aggregator]] = [
-            partial(make_aggregator, a, sliding, services.strings, grouped=grouped) for a in self._agg_nodes
+            partial(make_aggregator, a, sliding, services.strings, has_groups=has_groups) for a in self._agg_nodes
         ]
         self._aggs = [make() for make in self._make]
         share(self._aggs)
@@ -166,11 +171,11 @@ class Selector(DeclaredState):
         types = [g.type for g in select.group_by]
         self._keys = None
         if types:
-            key = [Type.INT, *types] if partitioned else types
-            self._keys = Keys(key, services.strings, instances=partitioned)
+            key = [Type.INT, *types] if is_partitioned else types
+            self._keys = Keys(key, services.strings, instances=is_partitioned)
         if batching and self._agg_nodes:
             self._resets = False
-        self._wants = (current << CURRENT) | (expired << EXPIRED) | (self._resets << RESET)
+        self._wants = (current << CURRENT) | (wants_expired << EXPIRED) | (self._resets << RESET)
         args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
         keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
         # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
@@ -178,7 +183,7 @@ class Selector(DeclaredState):
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
         # `resets_per_chunk`: the select can do without RESET rows where every chunk begins with one.
-        self.resets_per_chunk = current and not expired and not self._resets
+        self.resets_per_chunk = current and not wants_expired and not self._resets
 
     # ------------------------------------------------------------------------------------------------------ running
 
@@ -194,14 +199,14 @@ class Selector(DeclaredState):
         else:
             args = [tuple(a(env) for a in arg_list) for arg_list in self._args]
             for agg, values in zip(self._aggs, args, strict=True):
-                refused = agg.find_refused(values)
-                if refused is not None:
-                    env.fail(*refused)
+                failure = agg.find_refused(values)
+                if failure is not None:
+                    env.fail(*failure)
             keys = [g(env) for g in self._group]
-            if env.failed is not None:
+            if env.failed_rows is not None:
                 # A row that fails here takes no part at all: neither in the aggregates nor in the output.
                 self._report(env, frame)
-                keep = np.flatnonzero(~env.failed)
+                keep = np.flatnonzero(~env.failed_rows)
                 return self.run(frame.take(keep), clock)
             feed = self._of_rows(frame, keys)
         group, pos = feed.group, feed.pos  # group and position of the frame's rows
@@ -219,26 +224,27 @@ class Selector(DeclaredState):
         if frame.resets_per_chunk:
             results = self._fresh(frame, args, group, feed.groups, slot)
         else:
-            feed.shown, feed.size = self._wants, len(frame) if index is None else len(index)
+            feed.shown_kinds, feed.size = self._wants, len(frame) if index is None else len(index)
             feed.slot = None if slot is None or len(slot) == feed.size else slot
             results = over_all(self._aggs, args, feed)
         env.aggs = dict(zip(self._agg_nodes, results, strict=True))
         chunks = frame.chunk
         columns, index, env, frame = self._evaluate(frame, env, index, clock)
         if self._having is not None:
-            passed = self._passes(columns, env, frame)
-            if passed is not None:
-                columns, index = [c.take(passed) for c in columns], passed if index is None else index[passed]
-                frame = frame.take(passed)
-            if not reduces and index is not None and self._listed and self._keys is None and not self.select.order_by:
+            passes = self._passes(columns, env, frame)
+            if passes is not None:
+                columns, index = [c.take(passes) for c in columns], passes if index is None else index[passes]
+                frame = frame.take(passes)
+            tells_cut = self._tells_cut and self._keys is None and not self.select.order_by
+            if not reduces and index is not None and tells_cut:
                 cut = self._cut(chunks, index)
             if reduces and _repeats(frame.chunk):
                 stay = last_per_group(frame.chunk, _at(group, pos, index), feed.groups)
                 columns, index = [c.take(stay) for c in columns], stay if index is None else index[stay]
                 frame = frame.take(stay)
         rows = Rows(columns, frame.ts, frame.order_key, frame.chunk, frame.kind, frame.instance)
-        grouped = _at(group, pos, index) if self._keys is not None and self._limited else None
-        return self._order_and_limit(rows, grouped, cut)
+        groups = _at(group, pos, index) if self._keys is not None and self._has_rate_limit else None
+        return self._order_and_limit(rows, groups, cut)
 
     def _fresh(
         self, frame: LazyRows, args: list[tuple[Column, ...]], group: Array, groups: int, slot: Array | None
@@ -259,17 +265,17 @@ class Selector(DeclaredState):
     @staticmethod
     def _cut(chunk: Array, index: Array) -> Array:
         """The chunks of which rows stay (`index`), but not the last."""
-        kept = chunk[index]
-        ends = np.append(kept[1:] != kept[:-1], True) if len(kept) else np.empty(0, np.bool_)
-        last = np.searchsorted(chunk, kept[ends], "right") - 1
-        out: Array = kept[ends][index[ends] < last]
+        chunks = chunk[index]
+        ends = np.append(chunks[1:] != chunks[:-1], True) if len(chunks) else np.empty(0, np.bool_)
+        last = np.searchsorted(chunk, chunks[ends], "right") - 1
+        out: Array = chunks[ends][index[ends] < last]
         return out
 
     def number(self, frame: LazyRows) -> Array:
         """The group ids of events."""
         assert self._keys is not None
         keys = [g(self._env(frame, NO_CLOCK)) for g in self._group]
-        if self.partitioned:
+        if self.is_partitioned:
             instance = frame.instance if frame.instance is not None else np.zeros(len(frame), np.int32)
             keys.insert(0, Column(Type.INT, instance))
         return self._keys.ids(keys)
@@ -282,11 +288,12 @@ class Selector(DeclaredState):
             group, groups = frame.event(GROUP).values, self._keys.size
         else:
             group, groups = (ONE_GROUP, 1) if instance is None else (instance, instances)
-        own = instance if self.partitioned else None
+        reset_of = instance if self.is_partitioned else None
         lag = passing.fixed_lag
         if lag is not None:
-            return args, AggregateInput(lag.ops, None, group, groups, own, instances, fixed_lag=lag)
-        return args, AggregateInput(len(passing.kind), passing.kind, group, groups, own, instances, passing.columns.pos)
+            return args, AggregateInput(lag.ops, None, group, groups, reset_of, instances, fixed_lag=lag)
+        pos = passing.columns.pos
+        return args, AggregateInput(len(passing.kind), passing.kind, group, groups, reset_of, instances, pos)
 
     def _of_rows(self, frame: LazyRows, keys: list[Column]) -> AggregateInput:
         """The input of aggregates over the rows of a frame; `keys` are the `group by` values."""
@@ -294,10 +301,11 @@ class Selector(DeclaredState):
         if self._keys is None:
             group, groups = (ONE_GROUP, 1) if instance is None else (instance, instances)
         else:
-            if self.partitioned:
+            if self.is_partitioned:
                 keys = [Column(Type.INT, instance if instance is not None else np.zeros(len(frame), np.int32)), *keys]
             group, groups = self._keys.ids(keys), self._keys.size
-        return AggregateInput(len(frame), frame.kind, group, groups, instance if self.partitioned else None, instances)
+        reset_of = instance if self.is_partitioned else None
+        return AggregateInput(len(frame), frame.kind, group, groups, reset_of, instances)
 
     def _none(self) -> Selected:
         none = np.empty(0, np.int64)
@@ -316,10 +324,10 @@ class Selector(DeclaredState):
         if kind is None:
             return None if self.current else np.empty(0, np.int64)
         kinds = [k for k in (CURRENT, EXPIRED, RESET) if self._wants >> k & 1]
-        wanted = kind == kinds[0]
+        mask = kind == kinds[0]
         for k in kinds[1:]:
-            wanted |= kind == k
-        index = np.flatnonzero(wanted)
+            mask |= kind == k
+        index = np.flatnonzero(mask)
         return None if len(index) == len(kind) else index
 
     def _evaluate(
@@ -333,10 +341,10 @@ class Selector(DeclaredState):
             sub.aggs = env.aggs
             env = sub
         columns = [item(env) for item in self._items]
-        if env.failed is None:
+        if env.failed_rows is None:
             return columns, index, env, frame
         self._report(env, frame)
-        keep = np.flatnonzero(~env.failed)
+        keep = np.flatnonzero(~env.failed_rows)
         frame = frame.take(keep)
         sub = self._env(frame, clock)
         sub.aggs = {node: c.take(keep) for node, c in env.aggs.items()}
@@ -357,9 +365,9 @@ class Selector(DeclaredState):
         assert self._having is not None
         result = self._having(having)
         mask = result.values if result.null is None else result.values & ~result.null
-        if having.failed is not None:
+        if having.failed_rows is not None:
             self._report(having, frame)
-            mask = mask & ~having.failed
+            mask = mask & ~having.failed_rows
         if resets is not None:
             mask = mask | resets
         index = np.flatnonzero(mask)
@@ -385,13 +393,13 @@ class Selector(DeclaredState):
 
     def _order_and_limit(self, rows: Rows, group: Array | None, cut: Array) -> Selected:
         s = self.select
-        shown = rows.with_columns(rows.columns[: len(s.items)]) if s.unselected else rows
+        output_rows = rows.with_columns(rows.columns[: len(s.items)]) if s.unselected else rows
         if len(rows) == 0 or (not s.order_by and s.limit is None and s.offset is None):
-            return Selected(shown, group, cut)
+            return Selected(output_rows, group, cut)
         order, shorter = order_rows(rows, s, self.services.strings)
         if len(shorter):
             cut = np.append(cut, shorter)
-        return Selected(shown.take(order), None if group is None else group[order], cut)
+        return Selected(output_rows.take(order), None if group is None else group[order], cut)
 
     def forget(self, instances: Array) -> None:
         """Drop the state of these partition instances. A group's id stays, in case an instance of the same number has

@@ -82,9 +82,9 @@ def select_exprs(select: Select) -> list[Expr]:
     return out if select.having is None else [*out, select.having]
 
 
-def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
+def window_attrs(step: WindowStep, width: int, has_selection: bool) -> set[int]:
     """Attributes that a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes.
-    `selected`: the query names its selected attributes.
+    `has_selection`: the query names its selected attributes.
     """
     if step.condition is not None:
         return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
@@ -94,7 +94,7 @@ def window_attrs(step: WindowStep, width: int, selected: bool) -> set[int]:
         case "expression":
             every = True
         case "selection":
-            every = not selected and not any(isinstance(a, Ref) for a in step.args)
+            every = not has_selection and not any(isinstance(a, Ref) for a in step.args)
     return set(range(width)) if every else set()
 
 
@@ -144,18 +144,18 @@ class _WindowOp:
 @dataclass(frozen=True)
 class WindowNeeds:
     """A query's needs of its window: expired rows, contents that a condition can look for (`findable`), the attributes
-    that it selects as they are (`selected`; None for computed ones), and for a window that is the last step `ops_only`
-    and `resets_per_chunk` of `WindowSetup`."""
+    that it selects as they are (`selected_attrs`; None for computed ones), and for a window that is the last step
+    `ops_only` and `resets_per_chunk` of `WindowSetup`."""
 
-    expired: bool = False
+    wants_expired: bool = False
     findable: bool = False
-    selected: Sequence[int | None] | None = None
+    selected_attrs: Sequence[int | None] | None = None
     ops_only: bool = False
     resets_per_chunk: bool = False
 
 
 class InputSteps(DeclaredState):
-    """The steps of one input. `needed` are the attributes (after the last step) that are read later.
+    """The steps of one input. `read_attrs` are the attributes (after the last step) that are read later.
 
     Columns that nothing downstream needs are dropped as early as possible: `places` maps the attributes that are left
     after the last step to their column positions.
@@ -169,7 +169,7 @@ class InputSteps(DeclaredState):
     def __init__(
         self,
         input: StreamInput,
-        needed: set[int],
+        read_attrs: set[int],
         services: Services,
         *,
         query: str,
@@ -191,7 +191,7 @@ class InputSteps(DeclaredState):
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp | _DeduplicateOp] = []
         self.schedulers = 0
         self._needs, self._serial, self._query_input, self._scheduler = needs, serial, input, scheduler
-        self._widths, self._types, self._keep = self._find_attributes(needed)
+        self._widths, self._types, self._keep = self._find_attributes(read_attrs)
         self._schema = input.source.schema
         for i, step in enumerate(input.steps):
             if isinstance(step, FilterStep):
@@ -212,7 +212,7 @@ class InputSteps(DeclaredState):
         if group is not None:
             self.places[GROUP] = len(self.places)
 
-    def _find_attributes(self, needed: set[int]) -> tuple[list[int], list[Type], list[list[int]]]:
+    def _find_attributes(self, read_attrs: set[int]) -> tuple[list[int], list[Type], list[list[int]]]:
         """(the number of attributes before each step, the types of all attributes, the attributes to carry on before
         each step and after all)."""
         steps = self._query_input.steps
@@ -222,13 +222,13 @@ class InputSteps(DeclaredState):
             if isinstance(step, FunctionStep):
                 types += step.appends.types
             widths.append(len(types))
-        later = set(needed)
+        later = set(read_attrs)
         keeps: list[set[int]] = [later]
         for step in reversed(steps):
             later = later | slot_attrs(iter(step_exprs(step)), self.slot)
             width = widths[len(steps) - len(keeps)]
             if isinstance(step, WindowStep):
-                later |= window_attrs(step, width, self._needs.selected is not None)
+                later |= window_attrs(step, width, self._needs.selected_attrs is not None)
                 if self.services.watches(self.query):
                     later |= set(range(width))
             if isinstance(step, FunctionStep):
@@ -250,7 +250,7 @@ class InputSteps(DeclaredState):
         constants = [a.value for a in step.args if isinstance(a, Const)]
         types = tuple(self._types[a] for a in self._keep[i])
         args = [compile_expr(a, self.services.context) for a in step.args[: 2 if is_adaptive else 1]]
-        reorder = ReorderStep(types, constants, self._next_phase(), is_adaptive, self.services.partitioned)
+        reorder = ReorderStep(types, constants, self._next_phase(), is_adaptive, self.services.is_partitioned)
         self._reorders.append(reorder)
         self._steps.append(_ReorderOp(args, reorder))
 
@@ -261,7 +261,7 @@ class InputSteps(DeclaredState):
         arguments = tuple(_replace_places(a, places) for a in step.args)
         setup = WindowSetup(
             arguments, (), self._next_phase(), False, strings=services.strings, context=services.context,
-            partitioned=services.partitioned, refuse=_refuse(services, self.query, self.source),
+            is_partitioned=services.is_partitioned, refuse=_refuse(services, self.query, self.source),
         )  # fmt: skip
         deduplicate = Deduplicate(setup)
         self._reorders.append(deduplicate)
@@ -281,7 +281,7 @@ class InputSteps(DeclaredState):
             services=self.services, query=self.query, stream=self.source,
         )  # fmt: skip
         self._steps.append(_WindowOp(self.window))
-        self._leaves_unseen = not needs.expired and DECLARATIONS[step.function].timers_emit == "expired"
+        self._leaves_unseen = not needs.wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
 
     def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
@@ -290,69 +290,69 @@ class InputSteps(DeclaredState):
 
     def run(self, rows: Rows, clock: Clock, serial: Column | None = None) -> Rows:
         """Rows after the last step; the columns follow `places`, with `serial` last if it is given."""
-        held = list(range(len(rows.columns)))  # attribute number of each column
+        attrs = list(range(len(rows.columns)))  # attribute number of each column
         if serial is not None:
             rows = rows.with_columns([*rows.columns, serial])
-            held.append(_SERIAL)
+            attrs.append(_SERIAL)
         for i, step in enumerate(self._steps):
             keep = self._keep[i]
             if isinstance(step, _WindowOp):
                 if self._group is not None:
-                    ids = self._group(frame_of(rows, {a: p for p, a in enumerate(held)}))
-                    rows, held = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*held, GROUP]
-                rows, held = self._thin(rows, held, keep)
+                    ids = self._group(frame_of(rows, {a: p for p, a in enumerate(attrs)}))
+                    rows, attrs = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*attrs, GROUP]
+                rows, attrs = self._thin(rows, attrs, keep)
                 rows = step.window.run(rows, clock, self.services.instances, self.services.hashes())
                 if serial is not None:
                     rows = for_joins(rows, step.window)
                     if step.window.is_ordered:
-                        held = [*held[:-1], _RANK, _SERIAL]
+                        attrs = [*attrs[:-1], _RANK, _SERIAL]
                 continue
             if isinstance(step, _ReorderOp):
-                rows, held = self._thin(rows, held, keep)
-                args = [a(self._env(rows, held, clock)) for a in step.args]
+                rows, attrs = self._thin(rows, attrs, keep)
+                args = [a(self._env(rows, attrs, clock)) for a in step.args]
                 rows = step.processor.run(rows, args, clock, self.services.instances)
                 continue
             if isinstance(step, _DeduplicateOp):
-                rows, held = self._thin(rows, held, keep)
+                rows, attrs = self._thin(rows, attrs, keep)
                 rows = step.processor.run(rows, clock, self.services.instances, self.services.hashes())
                 continue
             if len(rows) == 0:
                 if isinstance(step, _FunctionOp):
                     width, end = self._widths[i], self._widths[i + 1]
                     rows = rows.with_columns([*rows.columns, *(Column.empty(t) for t in self._types[width:end])])
-                    held = [*held, *range(width, end)]
+                    attrs = [*attrs, *range(width, end)]
                 continue
-            env = self._env(rows, held, clock)
+            env = self._env(rows, attrs, clock)
             if isinstance(step, _FilterOp):
-                rows, held = self._filter(step, rows, held, env, self._keep[i + 1])
+                rows, attrs = self._filter(step, rows, attrs, env, self._keep[i + 1])
             else:
-                rows, held = self._function(step, rows, held, env, self._widths[i])
-        return self._thin(rows, held, self._keep[-1])[0]
+                rows, attrs = self._function(step, rows, attrs, env, self._widths[i])
+        return self._thin(rows, attrs, self._keep[-1])[0]
 
     def passing_rows(self, rows: Rows, clock: Clock) -> Mask:
         """Mask of the rows that pass the leading filters whose result is the same whenever they are evaluated, or that
         fail there: other rows have no effect.
         """
-        out, failed = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+        out, fails = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         for step in self._steps:
             if not isinstance(step, _FilterOp) or not step.steady:
                 break
             env = self._env(rows, list(range(len(rows.columns))), clock)
             result = step.condition(env)
             out &= result.values if result.null is None else result.values & ~result.null
-            if env.failed is not None:
-                failed |= env.failed
-        return out | failed
+            if env.failed_rows is not None:
+                fails |= env.failed_rows
+        return out | fails
 
-    def _env(self, rows: Rows, held: list[int], clock: Clock) -> Env:
-        resolve = frame_of(rows, {a: p for p, a in enumerate(held)}).resolve
+    def _env(self, rows: Rows, attrs: list[int], clock: Clock) -> Env:
+        resolve = frame_of(rows, {a: p for p, a in enumerate(attrs)}).resolve
         now = partial(clock.at, rows.order_key)
         find = self.services.in_table
         tables = None if find is None else partial(find, order_keys=rows.order_key, rank=self.rank)
         return Env(len(rows), self.services.strings, rows.ts, now, resolve, tables=tables)
 
     def _filter(
-        self, step: _FilterOp, rows: Rows, held: list[int], env: Env, keep: list[int]
+        self, step: _FilterOp, rows: Rows, attrs: list[int], env: Env, keep: list[int]
     ) -> tuple[Rows, list[int]]:
         if step.aggregates:
             group, groups = rows.instances(), 1 if rows.instance is None else self.services.instances
@@ -362,30 +362,32 @@ class InputSteps(DeclaredState):
             }
         result = step.condition(env)
         mask: Mask = result.values if result.null is None else result.values & ~result.null
-        if env.failed is not None:
-            mask = mask & ~env.failed
-            self._report_failed(rows, held, env)
-        rows, held = self._thin(rows, held, keep)
-        return rows.where(mask), held
+        if env.failed_rows is not None:
+            mask = mask & ~env.failed_rows
+            self._report_failed(rows, attrs, env)
+        rows, attrs = self._thin(rows, attrs, keep)
+        return rows.where(mask), attrs
 
-    def _function(self, step: _FunctionOp, rows: Rows, held: list[int], env: Env, width: int) -> tuple[Rows, list[int]]:
+    def _function(
+        self, step: _FunctionOp, rows: Rows, attrs: list[int], env: Env, width: int
+    ) -> tuple[Rows, list[int]]:
         args = [a(env) for a in step.args]
-        index, appended, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
+        index, new_columns, lines = STREAM_FUNCTIONS[step.key](rows, args, self.services.strings, env.fail)
         self.services.logs.extend(lines)
-        if env.failed is not None:
-            self._report_failed(rows, held, env)
+        if env.failed_rows is not None:
+            self._report_failed(rows, attrs, env)
             at = np.arange(len(rows)) if index is None else index
-            keep = np.flatnonzero(~env.failed[at])
-            index, appended = at[keep], [c.take(keep) for c in appended]
+            keep = np.flatnonzero(~env.failed_rows[at])
+            index, new_columns = at[keep], [c.take(keep) for c in new_columns]
         if index is not None:
             rows = rows.take(index)
         if "tokenize" in step.key:  # a tokenizer hands on each of its events alone
             rows = one_by_one(rows)
-        return rows.with_columns([*rows.columns, *appended]), [*held, *range(width, width + len(appended))]
+        return rows.with_columns([*rows.columns, *new_columns]), [*attrs, *range(width, width + len(new_columns))]
 
-    def _report_failed(self, rows: Rows, held: list[int], env: Env) -> None:
+    def _report_failed(self, rows: Rows, attrs: list[int], env: Env) -> None:
         """Reports the failing rows with the attributes of the stream: all of them where the query keeps all."""
-        columns = [c for c, a in zip(rows.columns, held, strict=True) if a < self._widths[0]]
+        columns = [c for c, a in zip(rows.columns, attrs, strict=True) if a < self._widths[0]]
         only = None if rows.kind is None else rows.kind == CURRENT
         self.services.route_failed(self.query, self.source, env, columns, rows.order_key, only)
 
@@ -420,11 +422,11 @@ class InputSteps(DeclaredState):
         return self._thin(rows, [*range(width), *tail], self._keep[-1])[0]
 
     @staticmethod
-    def _thin(rows: Rows, held: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
-        keep = [*keep, *(h for h in held[-2:] if h >= GROUP)]
-        if held == keep:
-            return rows, held
-        place = {a: p for p, a in enumerate(held)}
+    def _thin(rows: Rows, attrs: list[int], keep: list[int]) -> tuple[Rows, list[int]]:
+        keep = [*keep, *(h for h in attrs[-2:] if h >= GROUP)]
+        if attrs == keep:
+            return rows, attrs
+        place = {a: p for p, a in enumerate(attrs)}
         return rows.pick([place[a] for a in keep]), keep
 
     @property
@@ -491,22 +493,24 @@ def make_window(
         raise NotImplementedError(
             f"window '{step.function}' is declared and has no factory in engine/windows/__init__.py"
         )
-    selected, refuse = needs.selected, _refuse(services, query, stream)
-    watched = services.watching if services.watches(query) else None
-    if watched is not None:  # its number is a column behind the attributes
+    refuse, selected_columns = _refuse(services, query, stream), tuple[int | None, ...](range(len(attrs)))
+    if needs.selected_attrs is not None:
+        selected_columns = tuple(None if a is None else places[a] for a in needs.selected_attrs)
+    watching = services.watching if services.watches(query) else None
+    if watching is not None:  # its number is a column behind the attributes
         types = (*types[: len(attrs)], Type.LONG, *types[len(attrs) :])
         needs = replace(needs, ops_only=False, resets_per_chunk=False)
     window = WINDOWS[step.function](
         WindowSetup(
-            args, types, scheduler, needs.expired, needs.findable, condition, tuple(schema.names[a] for a in attrs),
-            tuple(range(len(attrs))) if selected is None else tuple(None if a is None else places[a] for a in selected),
-            services.strings, services.context, services.partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
+            args, types, scheduler, needs.wants_expired, needs.findable, condition,
+            tuple(schema.names[a] for a in attrs), selected_columns,
+            services.strings, services.context, services.is_partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
         )
     )  # fmt: skip
-    if watched is None:
+    if watching is None:
         return window
     from ..windows.watched_window import WatchedWindow  # for traces alone
 
-    watched.windows.append(WatchedWindow(window, [schema.names[a] for a in attrs], stream, step))
-    found: Window = watched.windows[-1]
-    return found
+    watching.windows.append(WatchedWindow(window, [schema.names[a] for a in attrs], stream, step))
+    watched_window: Window = watching.windows[-1]
+    return watched_window

@@ -25,10 +25,10 @@ from .saving import Form, by_change, plain
 
 
 class Declaration:
-    """A piece of state, the same for all operators of a class. `saved`: a snapshot has it."""
+    """A piece of state, the same for all operators of a class. `is_saved`: a snapshot has it."""
 
-    def __init__(self, saved_as: str = "", saved: bool = True) -> None:
-        self.name, self.saved = saved_as, saved
+    def __init__(self, saved_as: str = "", is_saved: bool = True) -> None:
+        self.name, self.is_saved = saved_as, is_saved
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name.lstrip("_")
@@ -60,12 +60,12 @@ class Declaration:
 class PerPlace(Declaration):
     """An array with a place for each group, or with this number of `rows` of them; new places are `fill`. A snapshot
     has all its room. A `dtype` or `fill` that is a text names the attribute that has it (a fill: one for each row). One
-    that is not `saved` is restored by the operator's `load`."""
+    that is not saved is restored by the operator's `load`."""
 
     def __init__(
-        self, fill: Any = 0, rows: int | None = None, *, dtype: Any = np.int64, saved: bool = True
+        self, fill: Any = 0, rows: int | None = None, *, dtype: Any = np.int64, is_saved: bool = True
     ) -> None:
-        super().__init__(saved=saved)
+        super().__init__(is_saved=is_saved)
         self.fill, self.rows, self.dtype = fill, rows, dtype
 
     def _fill(self, owner: Any) -> Any:
@@ -104,8 +104,8 @@ class PerKey(PerPlace):
         """Keys stay."""
 
     def state(self, value: Array, form: Form, owner: Any) -> Any:
-        used = np.flatnonzero(value != self.fill)
-        return value[: int(used[-1]) + 1 if len(used) else 0].copy()
+        filled_places = np.flatnonzero(value != self.fill)
+        return value[: int(filled_places[-1]) + 1 if len(filled_places) else 0].copy()
 
 
 class Numbers(Declaration):
@@ -190,26 +190,26 @@ parts: Any = Parts
 class DeclaredState:
     """An operator, or a part of one, whose state is declared. It calls `_create` before it sets parts of its own."""
 
-    _declared: ClassVar[Mapping[str, Declaration]] = {}
+    _declarations: ClassVar[Mapping[str, Declaration]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         values = {name: value for c in reversed(cls.__mro__) for name, value in vars(c).items()}
-        cls._declared = {name: value for name, value in values.items() if isinstance(value, Declaration)}
+        cls._declarations = {name: value for name, value in values.items() if isinstance(value, Declaration)}
 
     def _create(self) -> None:
         """Begins with no state."""
-        for name, declaration in self._declared.items():
+        for name, declaration in self._declarations.items():
             setattr(self, name, declaration.create(self))
 
     def _widen(self, places: int) -> None:
         """Makes room for this number of groups or instances."""
-        for name, declaration in self._declared.items():
+        for name, declaration in self._declarations.items():
             setattr(self, name, declaration.widen(getattr(self, name), places, self))
 
     def _drop(self, places: Array) -> None:
         """Drops what is held for these groups or instances."""
-        for name, declaration in self._declared.items():
+        for name, declaration in self._declarations.items():
             declaration.forget(getattr(self, name), places, self)
 
     def state(self) -> dict[str, Any]:
@@ -221,13 +221,13 @@ class DeclaredState:
         return self._state(by_change)
 
     def _state(self, form: Form) -> dict[str, Any]:
-        items = [(d, getattr(self, name)) for name, d in self._declared.items() if d.saved]
+        items = [(d, getattr(self, name)) for name, d in self._declarations.items() if d.is_saved]
         return {d.name: d.state(value, form, self) for d, value in items}
 
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state` and `save_state`."""
-        for name, d in self._declared.items():
-            if d.saved:
+        for name, d in self._declarations.items():
+            if d.is_saved:
                 setattr(self, name, d.load(getattr(self, name), state[d.name], self))
 
 
@@ -241,4 +241,4 @@ class DeclaredByInstance(DeclaredState):
     @property
     def bytes(self) -> int:
         """Bytes held."""
-        return sum(d.bytes(getattr(self, name)) for name, d in self._declared.items())
+        return sum(d.bytes(getattr(self, name)) for name, d in self._declarations.items())

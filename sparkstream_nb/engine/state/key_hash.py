@@ -76,7 +76,7 @@ class TextKeys:
     def __init__(self, strings: StringPool) -> None:
         self.strings = strings
         self._table = np.zeros((4, 0), np.int64)
-        self._known = 0
+        self._table_end = 0
 
     def numbers(self, columns: Sequence[Column | None], n: int) -> tuple[Array, Array]:
         """(key numbers int64[n], Java's hashes int64[n], unsigned) of n rows; None is a column of nulls.
@@ -99,11 +99,11 @@ class TextKeys:
         codes = column.values  # first, as a column may look its texts up only now
         if column.null is not None:
             codes = np.where(column.null, self.strings.code("null"), codes)
-        if self._known < len(self.strings):
-            fresh = _table_of(self.strings.texts[self._known :])
+        if self._table_end < len(self.strings):
+            fresh = _table_of(self.strings.texts[self._table_end :])
             self._table = grown(self._table, len(self.strings))
-            self._table[:, self._known : len(self.strings)] = fresh
-            self._known = len(self.strings)
+            self._table[:, self._table_end : len(self.strings)] = fresh
+            self._table_end = len(self.strings)
         return self._table, codes
 
 
@@ -123,6 +123,8 @@ def _fingerprint_column(column: Column) -> tuple[Array, Array]:
     n = len(column)
     if column.type in NUMBERS:
         return _hash_array(number_texts(column).fill_null("null")), np.arange(n)
-    told = column.values.tolist()
+    values = column.values.tolist()
     nulls = column.nulls().tolist()
-    return _table_of(["null" if no else text(column.type, v) for v, no in zip(told, nulls, strict=True)]), np.arange(n)
+    return _table_of(["null" if no else text(column.type, v) for v, no in zip(values, nulls, strict=True)]), np.arange(
+        n
+    )

@@ -33,10 +33,11 @@ class Services:
 
     `instances` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
     order in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was
-    made, `gone` the order key from which on it is purged (None: none is), `deaths` those order keys in order, each with
-    the instances that are purged there and may still have state, `partitioned` whether it is in a partition. `on_error`
-    is the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault streams. `clock` is the
-    start of the node's clock. `watching`: the operator that is watched for a trace (None: none is).
+    made, `purge_keys` the order key from which on it is purged (None: none is), `deaths` those order keys in order,
+    each with the instances that are purged there and may still have state, `is_partitioned` whether it is in a
+    partition. `on_error` is the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault
+    streams. `clock` is the start of the node's clock. `watching`: the operator that is watched for a trace (None: none
+    is).
     """
 
     strings: StringPool
@@ -47,9 +48,9 @@ class Services:
     rank: Callable[[], Array | None] = lambda: None
     hashes: Callable[[], Array | None] = lambda: None
     born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
-    gone: Callable[[], Array | None] = lambda: None
+    purge_keys: Callable[[], Array | None] = lambda: None
     deaths: Callable[[], Sequence[tuple[int, Array]]] = lambda: ()
-    partitioned: bool = False
+    is_partitioned: bool = False
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
     clock: ClockStart = field(default_factory=ClockStart)
@@ -58,11 +59,11 @@ class Services:
 
     def watches(self, name: str) -> bool:
         """True if the query or named window `name` is watched for a trace."""
-        return self.watching is not None and self.watching.watched == name
+        return self.watching is not None and self.watching.name == name
 
     def inside(self) -> Services:
         """The services of a partition: all is shared but the count of instances."""
-        return replace(self, instances=0, partitioned=True)
+        return replace(self, instances=0, is_partitioned=True)
 
     def route_failed(
         self, query: str, stream: str, env: Env, columns: list[Column], order_key: Array | None = None,
@@ -73,14 +74,16 @@ class Services:
         `order_key` int64[n] are the rows' order keys: without them no row can go to a fault stream. `only` restricts
         the rows.
         """
-        if env.failed is None:
+        if env.failed_rows is None:
             return
-        rows = np.flatnonzero(env.failed if only is None else env.failed & only)
+        rows = np.flatnonzero(env.failed_rows if only is None else env.failed_rows & only)
         if len(rows) == 0:
             return
         errors = [ErrorObject(env.reason(row) or "the expression failed") for row in rows.tolist()]
-        held = [c.take(rows) for c in columns]
-        self.route_refused(query, stream, held, env.ts[rows], None if order_key is None else order_key[rows], errors)
+        failed_columns = [c.take(rows) for c in columns]
+        self.route_refused(
+            query, stream, failed_columns, env.ts[rows], None if order_key is None else order_key[rows], errors
+        )
 
     def route_refused(
         self, by: str, stream: str, columns: list[Column], ts: Array, order_key: Array | None, errors: list[ErrorObject]

@@ -50,8 +50,8 @@ class _SnapshotWriter:
     def column(self, c: Column) -> dict[str, Any]:
         null = None if c.null is None else self.array(c.null)
         if c.type is Type.STRING:
-            used, inverse = self._used_codes(c.values)
-            texts = self.strings.decode(used)
+            codes, inverse = self._used_codes(c.values)
+            texts = self.strings.decode(codes)
             order = sorted(range(len(texts)), key=lambda i: (texts[i] is not None, texts[i] or ""))
             place = np.empty(len(order), np.int32)
             place[order] = np.arange(len(order), dtype=np.int32)
@@ -62,8 +62,8 @@ class _SnapshotWriter:
     def _used_codes(self, codes: Array) -> tuple[Array, Array]:
         """(the codes in use, in order; the place of each among them)."""
         if len(self.strings) > _SPARSE * len(codes):
-            used, inverse = np.unique(codes, return_inverse=True)
-            return used, inverse
+            distinct_codes, inverse = np.unique(codes, return_inverse=True)
+            return distinct_codes, inverse
         there = np.zeros(len(self.strings) + 1, bool)  # a null is -1, and comes first
         there[codes + 1] = True
         places = np.cumsum(there, dtype=np.int32) - 1
@@ -126,14 +126,14 @@ class _Saver(_SnapshotWriter):
 
     def __init__(self, strings: StringPool) -> None:
         super().__init__(strings)
-        self.tracked: dict[int, Tracked] = {}
+        self.tracked_parts: dict[int, Tracked] = {}
         self.codes: list[Array | Tracked] = []
         """All codes of strings."""
 
     def array(self, a: Array | Tracked) -> dict[str, Any]:
         if not isinstance(a, Tracked):
             return super().array(a)
-        self.tracked[len(self.buffers)] = a
+        self.tracked_parts[len(self.buffers)] = a
         self.buffers.append(b"")
         return {"a": len(self.buffers) - 1, "t": a.dtype.str, "s": [a.n]}
 
@@ -164,9 +164,9 @@ def save_parts(state: Any, strings: StringPool) -> list[Buffer | Tracked] | None
     tree, ends, data = w.value(state), *(w.array(t)["a"] for t in texts)
     if strings.due:
         strings.note_use(w.used_codes())
-    sizes = [w.tracked[i].size if i in w.tracked else len(b) for i, b in enumerate(w.buffers)]
+    sizes = [w.tracked_parts[i].size if i in w.tracked_parts else len(b) for i, b in enumerate(w.buffers)]
     head = json.dumps({"tree": tree, "texts": [ends, data], "sizes": sizes}, separators=(",", ":")).encode()
-    return [_SAVED + struct.pack("<Q", len(head)) + head, *(w.tracked.get(i, b) for i, b in enumerate(w.buffers))]
+    return [_SAVED + struct.pack("<Q", len(head)) + head, *(w.tracked_parts.get(i, b) for i, b in enumerate(w.buffers))]
 
 
 def _code_places(tree: Any) -> Iterator[dict[str, Any]]:
@@ -190,11 +190,11 @@ def _codes_of(head: dict[str, Any], buffers: list[Buffer], strings: StringPool) 
     ends, data = (np.frombuffer(buffers[i], t) for i, t in zip(head["texts"], (np.int32, np.uint8), strict=True))
     n = len(ends) - 1
     texts = string_array(ends, data)
-    used = np.zeros(n + 1, np.bool_)  # a null is -1
+    is_used = np.zeros(n + 1, np.bool_)  # a null is -1
     if n > _FEW:
         for v in _code_places(head["tree"]):
-            used[np.frombuffer(buffers[v["a"]], v["t"])] = True
-    keep = np.flatnonzero(used[:n])
+            is_used[np.frombuffer(buffers[v["a"]], v["t"])] = True
+    keep = np.flatnonzero(is_used[:n])
     codes = np.full(n + 1, -1, np.int32)
     if n > _FEW and 2 * len(keep) < n:
         codes[keep] = strings.encode_arrow(texts, keep)

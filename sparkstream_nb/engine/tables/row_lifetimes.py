@@ -35,7 +35,7 @@ class RowLifetimes:
     def __init__(self) -> None:
         self._births: list[tuple[Array, Array, Array]] = []
         self._deletes: list[tuple[int, Array, Callable[[Array, Visible], tuple[Array, Array]]]] = []
-        self.closed = False
+        self.is_closed = False
 
     def insert(self, rank: int, order_key: Array, positions: Array) -> None:
         """Records the insert of the rows at `positions` at these order keys."""
@@ -53,16 +53,16 @@ class RowLifetimes:
     def rewind(self, mark: tuple[int, int]) -> None:
         """Undoes all that was recorded since the mark."""
         del self._births[mark[0] :], self._deletes[mark[1] :]
-        self.closed = False
+        self.is_closed = False
 
     def close(self, alive: Array) -> None:
         """Computes the lifetimes; `alive` are the positions that the table held before, in order."""
         none = np.empty(0, np.int64)
         order_key, rank, positions = (np.concatenate(c) for c in zip((none, none, none), *self._births, strict=True))
         by = np.lexsort((rank, order_key))
-        old = len(alive)
+        count = len(alive)
         self.order = np.append(alive, positions[by])
-        self._born = (np.append(np.full(old, _FIRST), order_key[by]), np.append(np.zeros(old, np.int64), rank[by]))
+        self._born = (np.append(np.full(count, _FIRST), order_key[by]), np.append(np.zeros(count, np.int64), rank[by]))
         hits = [(none, none, none)]
         for r, at_order_key, find in self._deletes:
 
@@ -74,44 +74,44 @@ class RowLifetimes:
         order_key, rank, index = (np.concatenate(c) for c in zip(*hits, strict=True))
         by = np.lexsort((rank, order_key))
         dead, first = np.unique(index[by], return_index=True)
-        self._died = np.full(len(self.order), _LAST), np.zeros(len(self.order), np.int64)
-        self._died[0][dead], self._died[1][dead] = order_key[by][first], rank[by][first]
-        self.closed = True
+        self._deaths = np.full(len(self.order), _LAST), np.zeros(len(self.order), np.int64)
+        self._deaths[0][dead], self._deaths[1][dead] = order_key[by][first], rank[by][first]
+        self.is_closed = True
 
     def seen_by(self, order_keys: Array, rank: int) -> Visible:
         """Rows visible to a reader of `rank` with these order keys."""
 
         def visible(at: Array, index: Array) -> Array:
-            (born, by), (died, of) = self._born, self._died
+            (born, by), (death, of) = self._born, self._deaths
             order_key = order_keys[at]
-            return _before(born[index], by[index], order_key, rank) & ~_before(died[index], of[index], order_key, rank)
+            return _before(born[index], by[index], order_key, rank) & ~_before(death[index], of[index], order_key, rank)
 
         return visible
 
-    def sees(self, asked: Array, order_keys: Array, rank: int, held: Array, keys: int) -> Array:
-        """True if a reader of `rank` with these order keys sees any row of the key that it asks for. `held` are the
+    def sees(self, lookup_keys: Array, order_keys: Array, rank: int, row_keys: Array, keys: int) -> Array:
+        """True if a reader of `rank` with these order keys sees any row of the key that it asks for. `row_keys` are the
         keys of the rows of `order`, below `keys`; -1: a key that no row has."""
-        born, died = (np.where((by < rank) | (order_key == _LAST), order_key, order_key + 1) for order_key,
-            by in (self._born, self._died))
-        some = np.flatnonzero(held >= 0)
-        held, born, died = held[some], born[some], died[some]
-        # From the order key `born` on a row is seen, from `died` on no more.
-        if not len(died) or died.min() == _LAST:
+        born, death = (np.where((by < rank) | (order_key == _LAST), order_key, order_key + 1) for order_key,
+            by in (self._born, self._deaths))
+        some = np.flatnonzero(row_keys >= 0)
+        row_keys, born, death = row_keys[some], born[some], death[some]
+        # From the order key `born` on a row is seen, from `death` on no more.
+        if not len(death) or death.min() == _LAST:
             first = np.full(keys + 1, _LAST)  # the last place is for -1
-            first[held[::-1]] = born[::-1]  # `order` is by birth: the earliest stays
-            early: Array = first[asked] <= order_keys
+            first[row_keys[::-1]] = born[::-1]  # `order` is by birth: the earliest stays
+            early: Array = first[lookup_keys] <= order_keys
             return early
-        moments = np.unique(np.append(born, died))
+        moments = np.unique(np.append(born, death))
         width = len(moments) + 1
-        at = asked * width + np.searchsorted(moments, order_keys, "right")
-        births, deaths = (np.sort(held * width + np.searchsorted(moments, m)) for m in (born, died))
+        at = lookup_keys * width + np.searchsorted(moments, order_keys, "right")
+        births, deaths = (np.sort(row_keys * width + np.searchsorted(moments, m)) for m in (born, death))
         alive: Array = np.searchsorted(births, at) - np.searchsorted(deaths, at)
         return alive > 0
 
     @property
     def survivors(self) -> Array:
         """Positions of the rows that are alive after the batch, in the table's order."""
-        out: Array = self.order[self._died[0] == _LAST]
+        out: Array = self.order[self._deaths[0] == _LAST]
         return out
 
 

@@ -39,7 +39,7 @@ class StoredTable(TableStore):
     def forget(self) -> None:
         """Holds no rows any more: the database has them."""
         self._clear()
-        self._asked: set[Terms] = set()
+        self._fetched_terms: set[Terms] = set()
         self._all = False
         # As the database had them: by key, None for a key that it did not have; without a primary key, all rows.
         self._were: dict[Values, Values | None] = {}
@@ -60,9 +60,9 @@ class StoredTable(TableStore):
             raise SparkStreamError(f"Table '{self.id}' is in a database: a deployment alone can open it.")
         return self.source
 
-    def _fetch(self, wanted: Sequence[Terms] | None) -> None:
+    def _fetch(self, terms: Sequence[Terms] | None) -> None:
         """Fetches rows, and puts those into the log that are not there yet."""
-        rows = self._database.fetch(self.id, wanted)
+        rows = self._database.fetch(self.id, terms)
         if self._key:
             fresh = {self._key_of(r): r for r in rows}
             rows = [r for k, r in fresh.items() if k not in self._were]
@@ -77,24 +77,24 @@ class StoredTable(TableStore):
     def _key_of(self, row: Values) -> Values:
         return tuple(row[a] for a in self._key)
 
-    def ask(self, wanted: Sequence[Terms] | None) -> None:
-        """Sees to it that all rows which fulfil any of `wanted` are held; for None all rows there are."""
+    def ask(self, terms: Sequence[Terms] | None) -> None:
+        """Sees to it that all rows which fulfil any of `terms` are held; for None all rows there are."""
         if self._all:
             return
-        if wanted is None or not self._key:  # rows without a key are told apart where all are there
+        if terms is None or not self._key:  # rows without a key are told apart where all are there
             self._fetch(None)
             self._all = True
             return
-        wanted = [w for w in dict.fromkeys(wanted) if w not in self._asked]
-        if wanted:
-            self._fetch(wanted)
-            self._asked.update(wanted)
+        terms = [w for w in dict.fromkeys(terms) if w not in self._fetched_terms]
+        if terms:
+            self._fetch(terms)
+            self._fetched_terms.update(terms)
 
     def look(self, condition: TableCondition, env: Env, n: int) -> None:
         """Sees to it that what `condition` finds for the rows of `env` is held."""
         if self._all:
             return
-        terms = condition.pushed
+        terms = condition.pushed_comparisons
         if not terms:
             self.ask(None)
             return
@@ -110,8 +110,8 @@ class StoredTable(TableStore):
 
     def pushed_conditions(self, on: Expr | None, slot: int) -> list[tuple[int, Comparison, Evaluator]]:
         """The parts of a condition that a database can check: (attribute, comparison, value)."""
-        found = (_comparison(e, slot, self.types) for e in conjuncts(on))
-        return [(a, op, compile_expr(e, self.services.context)) for a, op, e in filter(None, found)]
+        comparisons = (_comparison(e, slot, self.types) for e in conjuncts(on))
+        return [(a, op, compile_expr(e, self.services.context)) for a, op, e in filter(None, comparisons)]
 
     # ------------------------------------------------------------------------------------------------------ changing
 
@@ -119,11 +119,11 @@ class StoredTable(TableStore):
         """Add rows. One whose primary key exists is an error, as in a database; so is one that it cannot hold."""
         rows = self._rows_of(columns)
         keys = [self._key_of(r) for r in rows]
-        taken = self._taken(columns, keys) if self._key else [False] * len(rows)
+        is_taken = self._taken(columns, keys) if self._key else [False] * len(rows)
         reasons = [self._unfit(row, key) for row, key in zip(rows, keys, strict=True)]
         seen: set[Values] = set()
         for i, key in enumerate(keys):
-            if self._key and reasons[i] is None and (taken[i] or key in seen):
+            if self._key and reasons[i] is None and (is_taken[i] or key in seen):
                 reasons[i] = f"table {self.id} has a row with this primary key already"
             elif reasons[i] is None:
                 seen.add(key)
@@ -135,20 +135,20 @@ class StoredTable(TableStore):
         self._ask_for(keys)
         assert self.primary is not None
         ids = self.primary.ids(columns)
-        taken: list[bool] = (self.primary.room()[ids] >= 0).tolist()
-        return taken
+        is_taken: list[bool] = (self.primary.room()[ids] >= 0).tolist()
+        return is_taken
 
     def _ask_for(self, keys: Sequence[Values]) -> None:
         """Sees to it that the rows under some keys are held."""
-        known = [k for k in keys if None not in k]
-        self.ask([tuple(Term(a, "==", v) for a, v in zip(self._key, k, strict=True)) for k in known])
-        for k in known:
+        full_keys = [k for k in keys if None not in k]
+        self.ask([tuple(Term(a, "==", v) for a, v in zip(self._key, k, strict=True)) for k in full_keys])
+        for k in full_keys:
             self._were.setdefault(k, None)
 
     def replace(self, positions: Array, changes: Mapping[int, Column], ts: Array | None = None) -> None:
         """`replace` of the table in memory. Rows that the database could not hold stay unchanged, and are errors."""
-        old = self.log.columns(positions)
-        new = [changes.get(a, c) for a, c in enumerate(old)]
+        columns = self.log.columns(positions)
+        new = [changes.get(a, c) for a, c in enumerate(columns)]
         rows = self._rows_of(new)
         keys = [self._key_of(r) for r in rows]
         if any(a in changes for a in self._key):
@@ -160,11 +160,13 @@ class StoredTable(TableStore):
 
     def _without_refused(self, columns: Sequence[Column], ts: Array, reasons: Sequence[str | None]) -> Array:
         """The numbers of the rows that no reason refuses; the others are errors."""
-        refused = np.array([i for i, r in enumerate(reasons) if r is not None], np.int64)
-        if len(refused):
-            said = [ErrorObject(r) for r in reasons if r is not None]
-            self.services.keep(f"table {self.id}", self.id, [c.take(refused) for c in columns], ts[refused], said)
-        return np.setdiff1d(np.arange(len(reasons)), refused)
+        refused_rows = np.array([i for i, r in enumerate(reasons) if r is not None], np.int64)
+        if len(refused_rows):
+            errors = [ErrorObject(r) for r in reasons if r is not None]
+            self.services.keep(
+                f"table {self.id}", self.id, [c.take(refused_rows) for c in columns], ts[refused_rows], errors
+            )
+        return np.setdiff1d(np.arange(len(reasons)), refused_rows)
 
     def _unfit(self, row: Values, key: Values) -> str | None:
         if None in key:
@@ -180,17 +182,17 @@ class StoredTable(TableStore):
 
     def changes(self) -> TableChanges | None:
         """Differences to the database's rows; None if there are none."""
-        held = self._held()
+        rows = self._held()
         if self._key:
-            now = {self._key_of(r): r for r in held}
-            gone = [k for k, was in self._were.items() if was is not None and k not in now]
+            now = {self._key_of(r): r for r in rows}
+            removals = [k for k, was in self._were.items() if was is not None and k not in now]
             new = [r for k, r in now.items() if self._were.get(k) != r]
         else:
-            before, after = self._bag or Counter(), Counter(held)
-            gone = [r for r, n in before.items() if after[r] < n]
-            left = dict.fromkeys(gone, 0)
+            before, after = self._bag or Counter(), Counter(rows)
+            removals = [r for r, n in before.items() if after[r] < n]
+            left = dict.fromkeys(removals, 0)
             new = [r for r, n in after.items() for _ in range(n - left.get(r, before[r]))]
-        return TableChanges(self.id, gone, new) if gone or new else None
+        return TableChanges(self.id, removals, new) if removals or new else None
 
     # --------------------------------------------------------------------------------------------------------- state
 
@@ -217,12 +219,14 @@ def _comparison(e: Expr, slot: int, types: Sequence[Type]) -> tuple[int, Compari
         return None
     for mine, other, op in ((e.left, e.right, e.op), (e.right, e.left, _MIRRORED[e.op])):
         if isinstance(mine, Ref) and mine.slot == slot and not _names(other, slot):
-            own = types[mine.attr]
+            attr_type = types[mine.attr]
             if op == "==":
-                same = own is other.type and own in (Type.STRING, Type.BOOL)
-                fits = same or (own in _WHOLE and other.type in _WHOLE)
+                same = attr_type is other.type and attr_type in (Type.STRING, Type.BOOL)
+                fits = same or (attr_type in _WHOLE and other.type in _WHOLE)
             else:
-                fits = (own in _WHOLE and other.type in _WHOLE) or (own in _REAL and other.type in (*_REAL, Type.INT))
+                fits = (attr_type in _WHOLE and other.type in _WHOLE) or (
+                    attr_type in _REAL and other.type in (*_REAL, Type.INT)
+                )
             return (mine.attr, _MIRRORED[_MIRRORED[op]], other) if fits else None
     return None
 

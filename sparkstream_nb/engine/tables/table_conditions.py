@@ -33,7 +33,7 @@ class TableCondition:
 
     def __init__(self, on: Expr | None, table: TableStore, slot: int = TABLE) -> None:
         self.table, self.slot = table, slot
-        self.pushed = table.pushed_conditions(on, slot)
+        self.pushed_comparisons = table.pushed_conditions(on, slot)
         context = table.services.context
         equal = dict(_equal_attrs(on, slot))
         usable = (n for n, i in enumerate(table.indexes) if all(a in equal for a in i.attrs))
@@ -50,7 +50,8 @@ class TableCondition:
         self.values: list[Evaluator] = (
             [] if self.index is None else [compile_expr(equal[a], context) for a in self.index.attrs]
         )
-        key = () if table.keyed is None or any(a not in equal for a in table.keyed.attrs) else table.keyed.attrs
+        key = () if table.key_index is None else table.key_index.attrs
+        key = () if any(a not in equal for a in key) else key
         self._key_values = [compile_expr(equal[a], context) for a in key]
         # Equalities between values of one type narrow a scan down.
         narrow = {a: e for a, e in equal.items() if e.type is table.types[a]}
@@ -112,18 +113,18 @@ class TableCondition:
                 b = min(a + rows, n)
                 yield np.repeat(np.arange(a, b), m), np.tile(np.arange(m), b - a)
             return
-        asked = self._narrow_keys.ids(self._lookup_keys(env))
-        held = self._narrow_keys.ids(self._held(order))
-        by = np.argsort(held, kind="stable")
-        low, high = (np.searchsorted(held[by], asked, side) for side in ("left", "right"))
+        lookup_keys = self._narrow_keys.ids(self._lookup_keys(env))
+        row_keys = self._narrow_keys.ids(self._held(order))
+        by = np.argsort(row_keys, kind="stable")
+        low, high = (np.searchsorted(row_keys[by], lookup_keys, side) for side in ("left", "right"))
         until = np.cumsum(high - low)
         a = 0
         while a < n:
-            done = int(until[a - 1]) if a else 0
-            b = max(a + 1, int(np.searchsorted(until, done + _BLOCK, "right")))
+            pairs_before = int(until[a - 1]) if a else 0
+            b = max(a + 1, int(np.searchsorted(until, pairs_before + _BLOCK, "right")))
             counts = (high - low)[a:b]
             at = np.repeat(np.arange(a, b), counts)
-            yield at, by[np.arange(len(at)) - np.repeat(until[a:b] - counts - done, counts) + low[at]]
+            yield at, by[np.arange(len(at)) - np.repeat(until[a:b] - counts - pairs_before, counts) + low[at]]
             a = b
 
     def find_as_of(self, env: Env, n: int, order_keys: Array, rank: int) -> tuple[Array, Array]:
@@ -145,10 +146,10 @@ class TableCondition:
     def _under_key(self, env: Env, n: int, order_keys: Array, rank: int) -> Array:
         """Position found by key for each row of `env` at its own moment; -1 for none."""
         table = self.table
-        assert table.keyed is not None
-        if self.index is not table.keyed:
+        assert table.key_index is not None
+        if self.index is not table.key_index:
             self.refuse_null(env)
-        keys, dead = self._keys(env, n, table.keyed, self._key_values)
+        keys, dead = self._keys(env, n, table.key_index, self._key_values)
         place = table.as_of(order_keys, rank, keys)
         if dead is not None:
             place[dead] = -1
@@ -156,26 +157,26 @@ class TableCondition:
 
     def any(self, env: Env, order_keys: Array | None, rank: int) -> Array:
         """bool[n]: whether any row of the table matches; as of the rows' order keys if writes are buffered."""
-        buffered, table = self.table.write_buffer, self.table
+        write_buffer, table = self.table.write_buffer, self.table
         out = np.zeros(env.n, np.bool_)
         table.look(self, env, env.n)
-        if buffered is None:
+        if write_buffer is None:
             if self._only_equal and self.index is None:
-                held = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
-                asked = self._known(self._lookup_keys(env))
-                return np.isin(asked, held[held >= 0])
+                row_keys = self._known(self._held(np.flatnonzero(table.alive[: table.log.end])))
+                lookup_keys = self._known(self._lookup_keys(env))
+                return np.isin(lookup_keys, row_keys[row_keys >= 0])
             out[self.find(env, env.n)[0]] = True
             return out
         assert order_keys is not None
-        if isinstance(buffered, RowLifetimes) and self._only_equal:
+        if isinstance(write_buffer, RowLifetimes) and self._only_equal:
             self.refuse_null(env)
             history = table.history()
-            held = self._known(self._held(history.order))
-            asked = self._known(self._lookup_keys(env))
-            return history.sees(asked, order_keys, rank, held, self._narrow_keys.size)
-        if not isinstance(buffered, RowLifetimes) and self.on is None:
-            found: Array = self._under_key(env, env.n, order_keys, rank) >= 0
-            return found
+            row_keys = self._known(self._held(history.order))
+            lookup_keys = self._known(self._lookup_keys(env))
+            return history.sees(lookup_keys, order_keys, rank, row_keys, self._narrow_keys.size)
+        if not isinstance(write_buffer, RowLifetimes) and self.on is None:
+            has_row: Array = self._under_key(env, env.n, order_keys, rank) >= 0
+            return has_row
         out[self.find_as_of(env, env.n, order_keys, rank)[0]] = True
         return out
 
@@ -222,14 +223,14 @@ class TableCondition:
 
     def refuse_null(self, env: Env) -> None:
         """Fails the rows that would look up null in the index, if it is not read otherwise."""
-        if self.index is not None and self.index.sorted:
+        if self.index is not None and self.index.is_sorted:
             for e in self.values:
                 self._refuse(env, self.index, e(env))
 
-    def _refuse(self, env: Env, index: HashIndex, asked: Column) -> None:
+    def _refuse(self, env: Env, index: HashIndex, key_column: Column) -> None:
         """A sorted map of Siddhi's cannot be asked for null."""
-        if index.sorted and asked.null is not None:
-            env.fail(asked.null, f"null cannot be looked up in an index of table {self.table.id}")
+        if index.is_sorted and key_column.null is not None:
+            env.fail(key_column.null, f"null cannot be looked up in an index of table {self.table.id}")
 
     def _holds(self, env: Env, at: Array, place: Array) -> Array:
         table, slot = self.table, self.slot
@@ -253,11 +254,11 @@ class TableCondition:
         assert self.on is not None
         result = self.on(sub)
         mask = result.values if result.null is None else result.values & ~result.null
-        if sub.failed is not None:
+        if sub.failed_rows is not None:
             bad = np.zeros(env.n, np.bool_)
-            bad[at[sub.failed]] = True
-            env.fail(bad, sub.reason(int(np.flatnonzero(sub.failed)[0])) or "the condition failed")
-            mask = mask & ~sub.failed
+            bad[at[sub.failed_rows]] = True
+            env.fail(bad, sub.reason(int(np.flatnonzero(sub.failed_rows)[0])) or "the condition failed")
+            mask = mask & ~sub.failed_rows
         return np.flatnonzero(mask)
 
 
@@ -291,8 +292,8 @@ def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
         return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
     if isinstance(on, nodes.Compare) and on.op == "==":
         for mine, other in ((on.left, on.right), (on.right, on.left)):
-            known = Type.OBJECT not in (mine.type, other.type) and not _names(other, slot)
-            if isinstance(mine, Ref) and mine.slot == slot and known:
+            is_comparable = Type.OBJECT not in (mine.type, other.type) and not _names(other, slot)
+            if isinstance(mine, Ref) and mine.slot == slot and is_comparable:
                 return [(mine.attr, other)]
     return []
 

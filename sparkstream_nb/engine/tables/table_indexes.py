@@ -15,12 +15,12 @@ from ..state.services import Services
 
 
 class HashIndex:
-    """Positions by the values of some attributes. `sorted`: Siddhi keeps it as a `TreeMap`."""
+    """Positions by the values of some attributes. `is_sorted`: Siddhi keeps it as a `TreeMap`."""
 
     def __init__(self, attrs: tuple[int, ...], types: Sequence[Type], services: Services, sorted_map: bool) -> None:
         self.attrs = attrs
         self.keys = Keys([types[a] for a in attrs], services.strings, null_is_text=False)
-        self.sorted = sorted_map
+        self.is_sorted = sorted_map
 
     def ids(self, columns: Sequence[Column]) -> Array:
         """Key ids of rows of the table."""
@@ -62,9 +62,9 @@ class Primary(HashIndex):
         self.at[:] = -1
 
     def find(self, keys: Array) -> tuple[Array, Array]:
-        held = self.room()[keys]
-        rows = np.flatnonzero(held >= 0)
-        return rows, held[rows]
+        positions = self.room()[keys]
+        rows = np.flatnonzero(positions >= 0)
+        return rows, positions[rows]
 
 
 class Secondary(HashIndex):
@@ -80,18 +80,18 @@ class Secondary(HashIndex):
 
     def remove(self, columns: Sequence[Column], positions: Array) -> None:
         for key, p in zip(self.ids(columns).tolist(), positions.tolist(), strict=True):
-            held = self.at[key]
-            held.remove(p)
-            if not held:
+            key_positions = self.at[key]
+            key_positions.remove(p)
+            if not key_positions:
                 del self.at[key]
 
     def clear(self) -> None:
         self.at.clear()
 
     def find(self, keys: Array) -> tuple[Array, Array]:
-        found = [self.at.get(k, ()) for k in keys.tolist()]
-        rows = np.repeat(np.arange(len(found)), [len(f) for f in found])
-        return rows, np.array([p for f in found for p in f], np.int64)
+        positions_by_row = [self.at.get(k, ()) for k in keys.tolist()]
+        rows = np.repeat(np.arange(len(positions_by_row)), [len(f) for f in positions_by_row])
+        return rows, np.array([p for f in positions_by_row for p in f], np.int64)
 
 
 class Assumed(Primary):
@@ -100,11 +100,11 @@ class Assumed(Primary):
     doubtful = False
 
     def add(self, columns: Sequence[Column], positions: Array) -> None:
-        keys, found = self._found(columns)
-        held = self.room()
-        if (held[keys] >= 0).any() or len(np.unique(keys)) < len(keys):
+        keys, row_numbers = self._found(columns)
+        by_key = self.room()
+        if (by_key[keys] >= 0).any() or len(np.unique(keys)) < len(keys):
             self.doubtful = True
-        held[keys] = positions[found]
+        by_key[keys] = positions[row_numbers]
 
     def remove(self, columns: Sequence[Column], positions: Array) -> None:
         keys, _ = self._found(columns)
@@ -112,5 +112,5 @@ class Assumed(Primary):
 
     def _found(self, columns: Sequence[Column]) -> tuple[Array, Array]:
         """Key ids of the rows that a key finds, and which these are: null equals nothing."""
-        found = np.flatnonzero(~functools.reduce(np.logical_or, [columns[a].nulls() for a in self.attrs]))
-        return self.ids([c.take(found) for c in columns]), found
+        row_numbers = np.flatnonzero(~functools.reduce(np.logical_or, [columns[a].nulls() for a in self.attrs]))
+        return self.ids([c.take(row_numbers) for c in columns]), row_numbers

@@ -52,8 +52,8 @@ def _carry(line: Array, source: Array, base: int, values: Array) -> None:
 
 
 @kernel
-def _as_of(order: WriteOrder, at: Array, reader: int, wanted: Array, held: Array, out: Array) -> None:
-    """Positions that readers with order keys `at` find under keys `wanted`; -1 for none. `held` is overwritten."""
+def _as_of(order: WriteOrder, at: Array, reader: int, keys: Array, by_key: Array, out: Array) -> None:
+    """Positions that readers with order keys `at` find under `keys`; -1 for none. `by_key` is overwritten."""
     j = 0
     for i in range(len(at)):
         while j < len(order.order_key) and (
@@ -61,26 +61,26 @@ def _as_of(order: WriteOrder, at: Array, reader: int, wanted: Array, held: Array
             or (order.order_key[j] == at[i] and order.ranks[order.writer[j] if len(order.writer) else 0] < reader)
         ):
             if order.key[j] >= 0 and order.after[j] != NOTHING:
-                held[order.key[j]] = order.after[j]
+                by_key[order.key[j]] = order.after[j]
             j += 1
-        out[i] = held[wanted[i]] if wanted[i] >= 0 else -1
+        out[i] = by_key[keys[i]] if keys[i] >= 0 else -1
 
 
 @dataclass(slots=True)
 class Writes:
     """Writes of one operator: `kind`, int64 order keys, key ids, log positions where the rows begin that are added if
     no row exists (-1: none are), and the rows that replace an old one; `mask` is the action on each attribute (`SET`
-    ...), `made` the values that programs compute.
+    ...), `set_inputs` the values that programs compute.
     """
 
     kind: int
     rank: int
     order_key: Array
     key: Array
-    added: int
-    changed: int
+    added_at: int
+    changed_at: int
     mask: Array
-    made: SetInputs | None
+    set_inputs: SetInputs | None
 
 
 @dataclass
@@ -93,9 +93,9 @@ class TableLog:
     base: int
     programs: SetPrograms
     _writes: list[Writes] = field(default_factory=list)
-    refused: int = 0
+    refused_count: int = 0
 
-    closed = False
+    is_closed = False
 
     def add_writes(self, writes: Writes) -> None:
         """Buffers the writes of an operator."""
@@ -110,11 +110,11 @@ class TableLog:
         """Undoes all that was buffered since the mark. Only valid if all writes before it are of whole rows, as others
         change values in the log when they are ordered."""
         del self._writes[mark:]
-        self.closed = False
+        self.is_closed = False
 
-    def close(self, held: Array, log: EventLog) -> None:
-        """Sorts the writes into Siddhi's order and completes the new versions in `log`. `held` are the positions by key
-        before the batch.
+    def close(self, by_key: Array, log: EventLog) -> None:
+        """Sorts the writes into Siddhi's order and completes the new versions in `log`. `by_key` are the positions by
+        key before the batch.
         """
         end, none = log.end, np.empty(0, np.int64)
         writes = sorted(self._writes, key=lambda w: w.rank)
@@ -128,8 +128,8 @@ class TableLog:
             order_key, key = order_key[order], np.concatenate([w.key for w in writes])[order]
             writer = np.repeat(np.arange(len(writes)), sizes)[order]
             row = order - np.cumsum([0, *sizes])[writer]
-        kinds, ranks, added, changed = (
-            np.array([getattr(w, f) for w in writes], np.int64) for f in ("kind", "rank", "added", "changed")
+        kinds, ranks, added_at, changed_at = (
+            np.array([getattr(w, f) for w in writes], np.int64) for f in ("kind", "rank", "added_at", "changed_at")
         )
         every = np.array([w.mask for w in writes], np.int8).reshape(len(writes), self.attrs)
         partly = np.flatnonzero((every != SET).any(axis=0))
@@ -138,14 +138,14 @@ class TableLog:
         prior = np.full((n, len(partly) if (masks >= ADD).any() else 0), -1, np.int64)
         source = np.empty((n, len(partly)), np.int64)
         after = np.empty(len(order_key), np.int64)
-        self.line, self.turn, self.held = np.full(n, -1, np.int64), np.empty(n, np.int64), held.copy()
+        self.line, self.turn, self.by_key = np.full(n, -1, np.int64), np.empty(n, np.int64), by_key.copy()
         versions = Versions(self.base, self.line, self.turn, source, prior)
-        self._order = WriteOrder(writer, row, order_key, key, after, kinds, ranks, added, changed, masks)
-        self.refused, loose = self._order.chain(versions, self.held)
+        self._order = WriteOrder(writer, row, order_key, key, after, kinds, ranks, added_at, changed_at, masks)
+        self.refused_count, loose = self._order.chain(versions, self.by_key)
         self.loose = after[(key < 0) & (after >= 0)] if loose else none
-        self.closed = True
-        if any(w.made for w in writes):
-            self.programs.run([w.made for w in writes], every, self._order, self.base, held, log)
+        self.is_closed = True
+        if any(w.set_inputs for w in writes):
+            self.programs.run([w.set_inputs for w in writes], every, self._order, self.base, by_key, log)
         for i, a in enumerate(partly.tolist()):
             if prior.shape[1] and (prior[:, i] >= 0).any():
                 what = np.broadcast_to(masks[0, i], len(key)) if len(masks) == 1 else masks[writer, i]
@@ -154,19 +154,19 @@ class TableLog:
                 continue
             values, null = log.values(a), log.null_mask(a)
             if values.dtype == object:
-                carried = np.flatnonzero((self.line >= 0) & (source[:, i] != np.arange(self.base, end)))
-                log.assign(a, self.base + carried, log.column(a, source[carried, i]))
+                carried_versions = np.flatnonzero((self.line >= 0) & (source[:, i] != np.arange(self.base, end)))
+                log.assign(a, self.base + carried_versions, log.column(a, source[carried_versions, i]))
                 continue
             _carry(self.line, source[:, i], self.base, values.view(f"i{values.itemsize}"))
             if null is not None:
                 _carry(self.line, source[:, i], self.base, null.view(np.int8))
 
-    def as_of(self, order_keys: Array, rank: int, keys: Array, held: Array) -> Array:
-        """The position under each of `keys` at each of `order_keys` for a reader of `rank`; `held` is the state before
-        the batch.
+    def as_of(self, order_keys: Array, rank: int, keys: Array, by_key: Array) -> Array:
+        """The position under each of `keys` at each of `order_keys` for a reader of `rank`; `by_key` is the state
+        before the batch.
         """
         out = np.empty(len(order_keys), np.int64)
-        _as_of(self._order, order_keys, rank, keys, held.copy(), out)
+        _as_of(self._order, order_keys, rank, keys, by_key.copy(), out)
         return out
 
 
@@ -191,13 +191,13 @@ def key_equalities(on: Expr | None, table_slot: int) -> dict[int, Expr] | None:
 
 @dataclass(frozen=True)
 class Buffering:
-    """Buffering of a table's writes: by `key`, or as row lifetimes (`row_lifetimes`); `made`: `set` expressions
+    """Buffering of a table's writes: by `key`, or as row lifetimes (`row_lifetimes`); `has_programs`: `set` expressions
     over the table's own attributes are programs (`table_sets`).
     """
 
     key: tuple[int, ...] = ()
     lifetimes: bool = False
-    made: bool = False
+    has_programs: bool = False
 
 
 NOT_BUFFERED = Buffering()
@@ -208,7 +208,7 @@ def find_buffered(plan: nodes.Plan) -> dict[str, Buffering]:
     several rows in the order of their last changes.
     """
     reads = [r for q in plan.queries for r in _reads(q)]
-    timed = {t for q in plan.queries for t in _timestamped_tables(q)}
+    timestamped_tables = {t for q in plan.queries for t in _timestamped_tables(q)}
     out = {}
     for t, d in plan.tables.items():
         if d.is_stored:
@@ -216,17 +216,17 @@ def find_buffered(plan: nodes.Plan) -> dict[str, Buffering]:
         key = d.primary_key or _common_key(t, plan)
         if any(key != (a,) for a in d.indexes):
             key = ()
-        asked = [(condition, slot) for table, condition, slot in reads if table == t]
+        conditions = [(condition, slot) for table, condition, slot in reads if table == t]
         writers = [q for q in plan.queries if q.output.target.kind == "table" and q.output.target.id == t]
-        made = any(_makes(q, d) for q in writers)
-        if t in timed:  # a version of a row knows no time but its own
+        has_programs = any(_makes(q, d) for q in writers)
+        if t in timestamped_tables:  # a version of a row knows no time but its own
             key = ()
         if key and all(write_kind(q.output, q.select, d, key) is not None for q in writers):
-            programs = not made or all(_makeable(q, d, key) for q in writers)
-            if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in asked):
-                out[t] = Buffering(key, made=made)
+            programs = not has_programs or all(_makeable(q, d, key) for q in writers)
+            if programs and all(c is not None and set(key) <= _equal_attrs(c, slot) for c, slot in conditions):
+                out[t] = Buffering(key, has_programs=has_programs)
                 continue
-        if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in asked):
+        if has_history(d, [q.output for q in writers]) and all(c is not _UNORDERED for c, _ in conditions):
             out[t] = Buffering(lifetimes=True)
     return out
 
@@ -268,14 +268,14 @@ def _timestamped_tables(query: nodes.Query) -> Iterator[str]:
     """The tables of whose rows a join asks the timestamp, by `eventTimestamp(e)`."""
     if isinstance(query.input, nodes.JoinInput):
         sides = (query.input.left, query.input.right)
-        asked = {
+        slots = {
             e.args[0].slot
             for x in expressions(query)
             for e in nodes.walk(x)
             if isinstance(e, nodes.Call) and e.function == "eventTimestamp" and e.args
             if isinstance(e.args[0], nodes.EventRef)
         }
-        yield from (side.source.id for s, side in enumerate(sides) if s in asked and side.source.kind == "table")
+        yield from (side.source.id for s, side in enumerate(sides) if s in slots and side.source.kind == "table")
 
 
 def _equal_attrs(on: Expr | None, slot: int) -> set[int]:
@@ -347,8 +347,8 @@ def _changes(query: nodes.Query, table: nodes.TableDef) -> Mapping[int, Expr]:
 def step(e: Expr, attr: int, type: Type) -> tuple[int, Expr] | None:
     """(`ADD` or `TAKE`, what) where `e` is the table's attribute plus or minus something, in the attribute's type."""
     if isinstance(e, nodes.Arith) and e.op in "+-" and e.type is type and type.numeric:
-        for own, other in ((e.left, e.right), (e.right, e.left)):
-            if isinstance(own, Ref) and own.slot == TABLE and own.attr == attr and (e.op == "+" or own is e.left):
+        for ref, other in ((e.left, e.right), (e.right, e.left)):
+            if isinstance(ref, Ref) and ref.slot == TABLE and ref.attr == attr and (e.op == "+" or ref is e.left):
                 return (ADD if e.op == "+" else TAKE), other
     return None
 

@@ -51,7 +51,7 @@ class _SetCodes(Codes):
     def __init__(self, code: Callable[[str], int], attrs: int) -> None:
         super().__init__(code)
         self.attrs = attrs
-        self.derived: list[Expr] = []
+        self.derived_exprs: list[Expr] = []
 
     def compile_assignment(self, e: Expr, type: Type) -> list[int]:
         """Codes that push `e` as a value of `type`."""
@@ -63,8 +63,8 @@ class _SetCodes(Codes):
         if e.type is Type.OBJECT:
             raise NoProgram
         if not reads_table(e):
-            self.derived.append(e)
-            return [LOAD, EVENT, self.attrs + len(self.derived) - 1]
+            self.derived_exprs.append(e)
+            return [LOAD, EVENT, self.attrs + len(self.derived_exprs) - 1]
         return [LOAD, FIRST, e.attr] if isinstance(e, Ref) else None
 
 
@@ -72,28 +72,28 @@ class _SetCodes(Codes):
 @dataclass(slots=True)
 class _Items:
     """The items of all queries: which each query has (`of`: from the first to the one behind the last), the attribute
-    that each sets, and where its codes begin; `involved`: the attributes that a program reads or sets.
+    that each sets, and where its codes begin; `involved_attrs`: the attributes that a program reads or sets.
     """
 
     of: Array
     attr: Array
     code: Array
     codes: Array
-    involved: Array
+    involved_attrs: Array
 
 
 @struct
 @dataclass(slots=True)
 class _Inputs:
     """By writer, its action on each attribute (`masks`), the `query` whose programs it runs, -1 if none, and the
-    position of its events in the columns of parts without the table (`starts`). The first `old` positions are of rows
-    that were there before; `now` is the position of the row under each key, -1 for none.
+    position of its events in the columns of parts without the table (`starts`). The first `old_count` positions are of
+    rows that were there before; `now` is the position of the row under each key, -1 for none.
     """
 
     masks: Array
     query: Array
     starts: Array
-    old: int
+    old_count: int
     now: Array
     no_times: Array
 
@@ -111,10 +111,10 @@ def _run(order: WriteOrder, base: int, inputs: _Inputs, items: _Items, memory: P
         before = inputs.now[k] if k >= 0 else -1
         at = -1
         if v >= base:
-            at = inputs.old + v - base
+            at = inputs.old_count + v - base
             if before >= 0:
                 w = order.writer[j] if len(order.writer) else 0
-                for a in items.involved:
+                for a in items.involved_attrs:
                     if inputs.masks[w, a] in (KEEP, MADE):
                         memory.words[a, at] = memory.words[a, before]
                         memory.nulls[a, at] = memory.nulls[a, before]
@@ -141,52 +141,59 @@ class SetPrograms:
         """The attribute that is set, and where its codes begin."""
         self._queries: list[tuple[int, int]] = []
         """The items of each, from the first to the one behind the last."""
-        self._involved: set[int] = set()
+        self._involved_attrs: set[int] = set()
 
     def add(self, changes: Sequence[tuple[int, Expr]]) -> tuple[int, list[Evaluator]]:
         """Add one query's `set` clause, in order: returns its number, and the evaluators of the subexpressions that do
         not read the table.
         """
-        self._codes.derived = []
+        self._codes.derived_exprs = []
         begin = len(self._items)
         for attr, e in changes:
             self._items.append((attr, len(self._words)))
             self._words += [*self._codes.compile_assignment(e, self.types[attr]), END]
-            self._involved |= {attr, *(x.attr for x in walk(e) if isinstance(x, Ref) and x.slot == TABLE)}
+            self._involved_attrs |= {attr, *(x.attr for x in walk(e) if isinstance(x, Ref) and x.slot == TABLE)}
         self._queries.append((begin, len(self._items)))
-        return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived]
+        return len(self._queries) - 1, [compile_expr(e, self._services.context) for e in self._codes.derived_exprs]
 
     def run(
-        self, made: Sequence[SetInputs | None], masks: Array, order: WriteOrder, base: int, held: Array, log: EventLog
+        self,
+        set_inputs: Sequence[SetInputs | None],
+        masks: Array,
+        order: WriteOrder,
+        base: int,
+        by_key: Array,
+        log: EventLog,
     ) -> None:
         """Set the values that programs compute in the versions in `log` from position `base` on. By writer: the inputs
-        of its programs (`made`), and its action on each attribute (`masks`). `held` are the positions by key before.
+        of its programs (`set_inputs`), and its action on each attribute (`masks`). `by_key` are the positions by key
+        before.
         """
         key = order.key
-        changes = np.zeros(len(held), np.bool_)
+        changes = np.zeros(len(by_key), np.bool_)
         changes[key[key >= 0]] = True
-        keys = np.flatnonzero(changes & (held >= 0))
-        now = np.full(len(held), -1, np.int64)
+        keys = np.flatnonzero(changes & (by_key >= 0))
+        now = np.full(len(by_key), -1, np.int64)
         now[keys] = np.arange(len(keys))
-        positions = np.concatenate([held[keys], np.arange(base, log.end)])
-        attrs, parts = len(self.types), max((len(m.parts) for m in made if m is not None), default=0)
-        starts = np.cumsum([0, *(0 if m is None else m.rows for m in made)])
-        memory = ProgramMemory(self._codes.known, len(self._words), attrs + parts)
+        positions = np.concatenate([by_key[keys], np.arange(base, log.end)])
+        attrs, parts = len(self.types), max((len(m.parts) for m in set_inputs if m is not None), default=0)
+        starts = np.cumsum([0, *(0 if m is None else m.rows for m in set_inputs)])
+        memory = ProgramMemory(self._codes.constants, len(self._words), attrs + parts)
         memory.words = words = np.zeros((attrs + parts, max(len(positions), int(starts[-1]))), np.int64)
         memory.nulls = nulls = np.zeros(words.shape, np.bool_)
-        involved = sorted(self._involved)
-        for a in involved:
+        involved_attrs = sorted(self._involved_attrs)
+        for a in involved_attrs:
             column = log.column(a, positions)
             _put(column, words[a, : len(positions)], nulls[a])
-        for start, m in zip(starts, made, strict=False):
+        for start, m in zip(starts, set_inputs, strict=False):
             for i, column in enumerate(() if m is None else m.parts):
                 _put(column, words[attrs + i, start : start + len(column)], nulls[attrs + i, start:])
-        given = np.array(self._items, np.int64)
+        item_rows = np.array(self._items, np.int64)
         items = _Items(
-            np.array(self._queries, np.int64), given[:, 0].copy(), given[:, 1].copy(),
-            np.array(self._words, np.int64), np.array(involved, np.int64),
+            np.array(self._queries, np.int64), item_rows[:, 0].copy(), item_rows[:, 1].copy(),
+            np.array(self._words, np.int64), np.array(involved_attrs, np.int64),
         )  # fmt: skip
-        query = np.array([-1 if m is None else m.query for m in made], np.int64)
+        query = np.array([-1 if m is None else m.query for m in set_inputs], np.int64)
         inputs = _Inputs(masks, query, starts, len(keys), now, np.zeros(0, np.int64))
         _run(order, base, inputs, items, memory)
         for a in sorted({a for a, _ in self._items}):

@@ -71,13 +71,13 @@ class TableStore:
         self.primary = Primary(d.primary_key, self.types, self.services, numeric) if d.primary_key else None
         self.indexes: list[HashIndex] = [self.primary] if self.primary else []
         self.indexes += [Secondary((a,), self.types, self.services, True) for a in d.indexes]
-        self.keyed = self.primary
-        self._kept = list(self.indexes)
+        self.key_index = self.primary
+        self._all_indexes = list(self.indexes)
         self._order: Array | None = None
         """Cached `order`, until rows come, go or change their key."""
         if self.primary is None and self.buffering.key:
-            self.keyed = Assumed(self.buffering.key, self.types, self.services, False)
-            self._kept.append(self.keyed)
+            self.key_index = Assumed(self.buffering.key, self.types, self.services, False)
+            self._all_indexes.append(self.key_index)
 
     # ------------------------------------------------------------------------------------------------------ reading
 
@@ -128,7 +128,7 @@ class TableStore:
         """True if writes can be buffered in a batch of `steps` steps. An assumed key must not have occurred twice; and
         if rows are found by a scan, only a larger batch repays the cost of an index.
         """
-        if isinstance(self.keyed, Assumed) and self.keyed.doubtful:
+        if isinstance(self.key_index, Assumed) and self.key_index.doubtful:
             return False
         return not (self.buffering.lifetimes and self.indexes and _LOOKS * steps < self.size)
 
@@ -149,28 +149,29 @@ class TableStore:
         self.write_buffer.rewind(mark[1])
 
     def buffer_writes(
-        self, writer: TableWriter, rows: Rows, keys: Array, added: Sequence[Column] | None,
-        changes: Mapping[int, tuple[int, Column]] | None, made: SetInputs | None,
+        self, writer: TableWriter, rows: Rows, keys: Array, new_columns: Sequence[Column] | None,
+        changes: Mapping[int, tuple[int, Column]] | None, set_inputs: SetInputs | None,
     ) -> None:  # fmt: skip
-        """Notes rows to be written (`table_log`): `added` where the key is free, else `changes`, with their actions
-        (`SET` ...), and the values that programs compute (`made`). Their values lie in the log from now on.
+        """Notes rows to be written (`table_log`): `new_columns` where the key is free, else `changes`, with their
+        actions (`SET` ...), and the values that programs compute (`set_inputs`). Their values lie in the log from now
+        on.
         """
         assert isinstance(self.write_buffer, TableLog)
         assert writer.kind is not None
         n, ts = len(rows), rows.ts
         mask = np.full(len(self.types), SET, np.int8)
-        at = -1 if added is None else self._unborn(added, ts)
-        changed = at
-        whole = added is not None and changes is not None and all(
-            a in changes and changes[a][0] == SET and changes[a][1] is c for a, c in enumerate(added)
+        at = -1 if new_columns is None else self._unborn(new_columns, ts)
+        changed_at = at
+        is_whole = new_columns is not None and changes is not None and all(
+            a in changes and changes[a][0] == SET and changes[a][1] is c for a, c in enumerate(new_columns)
         )
-        if changes is not None and not whole:
+        if changes is not None and not is_whole:
             mask = np.array([changes[a][0] if a in changes else KEEP for a in range(len(self.types))], np.int8)
-            given = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
-            changed = self._unborn(given, ts)
+            values = [changes[a][1] if a in changes else _unknown(t, n) for a, t in enumerate(self.types)]
+            changed_at = self._unborn(values, ts)
         keys = keys.astype(np.int64)
         self.write_buffer.add_writes(
-            Writes(writer.kind, writer.rank, rows.order_key, keys, at, changed, mask, made)
+            Writes(writer.kind, writer.rank, rows.order_key, keys, at, changed_at, mask, set_inputs)
         )
 
     def _unborn(self, columns: Sequence[Column], ts: Array) -> int:
@@ -182,34 +183,34 @@ class TableStore:
 
     def _close_log(self) -> TableLog:
         """The buffered writes in order; from now on none is added."""
-        buffered = self.write_buffer
-        assert isinstance(buffered, TableLog)
-        assert self.keyed is not None
-        if not buffered.closed:
-            buffered.close(self.keyed.room(), self.log)
-        return buffered
+        write_log = self.write_buffer
+        assert isinstance(write_log, TableLog)
+        assert self.key_index is not None
+        if not write_log.is_closed:
+            write_log.close(self.key_index.room(), self.log)
+        return write_log
 
     def as_of(self, order_keys: Array, rank: int, keys: Array) -> Array:
         """Positions under `keys` at the moments `order_keys` of a reader of `rank`, -1 for none (`TableLog.as_of`)."""
-        assert self.keyed is not None
-        buffered = self._close_log()
-        return buffered.as_of(order_keys, rank, keys, self.keyed.room())
+        assert self.key_index is not None
+        write_log = self._close_log()
+        return write_log.as_of(order_keys, rank, keys, self.key_index.room())
 
     def settle(self) -> None:
         """Applies the buffered writes."""
         if isinstance(self.write_buffer, RowLifetimes):
             self._take_over(self.history())
             return
-        buffered = self._close_log()
+        write_log = self._close_log()
         self.write_buffer = None
-        assert self.keyed is not None
-        if buffered.refused:
-            self._forget_writes(buffered.refused)
-        before = self.keyed.room()
+        assert self.key_index is not None
+        if write_log.refused_count:
+            self._forget_writes(write_log.refused_count)
+        before = self.key_index.room()
         after = np.full(len(before), -1, np.int64)
-        after[: len(buffered.held)] = buffered.held
+        after[: len(write_log.by_key)] = write_log.by_key
         at = np.flatnonzero(before != after)
-        self._carry_out(buffered, before[at], after[at])
+        self._carry_out(write_log, before[at], after[at])
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
@@ -222,7 +223,7 @@ class TableStore:
     def history(self) -> RowLifetimes:
         """The row lifetimes of the batch; ends the buffering."""
         assert isinstance(self.write_buffer, RowLifetimes)
-        if not self.write_buffer.closed:
+        if not self.write_buffer.is_closed:
             self.write_buffer.close(np.flatnonzero(self.alive[: self.log.end]))
         return self.write_buffer
 
@@ -234,38 +235,38 @@ class TableStore:
         if len(left) and (np.diff(left) < 0).any():  # several queries inserted
             left = self._unborn(self.log.columns(left), self.log.ts[left]) + np.arange(len(left))
         self.alive[left] = True
-        if self._kept:
-            gone, new = before[~self.alive[before]], np.setdiff1d(left, before, assume_unique=True)
-            for index in self._kept:
-                index.remove(self.log.columns(gone), gone)
+        if self._all_indexes:
+            removals, new = before[~self.alive[before]], np.setdiff1d(left, before, assume_unique=True)
+            for index in self._all_indexes:
+                index.remove(self.log.columns(removals), removals)
                 index.add(self.log.columns(new), new)
         self.size = len(left)
         self.most = max(self.most, self.size)
         if self.log.end > 2048 and self.size * 2 < self.log.end:
             self._compact()
 
-    def _carry_out(self, buffered: TableLog, before: Array, after: Array) -> None:
+    def _carry_out(self, write_log: TableLog, before: Array, after: Array) -> None:
         """The rows at positions `before` (-1: none) give way to those at `after`, key by key: one that was updated
         keeps its place, new ones are appended in the order in which they began.
         """
         self._order = None
         there = after >= 0
         line = np.full(len(after), -1, np.int64)
-        line[there] = buffered.line[after[there] - buffered.base]
-        stay = there & (line < buffered.base)
+        line[there] = write_log.line[after[there] - write_log.base]
+        stay = there & (line < write_log.base)
         for a, c in enumerate(self.log.columns(after[stay])):
             self.log.assign(a, line[stay], c)
-        fresh = np.append(after[there & ~stay], buffered.loose)
-        begun = np.append(line[there & ~stay], buffered.loose)
-        order = np.argsort(buffered.turn[begun - buffered.base], kind="stable")
-        new = self._unborn(self.log.columns(fresh[order]), self.log.ts[begun[order]]) + np.arange(len(order))
-        gone = before[(before >= 0) & (before != line)]
-        for index in self._kept:
-            index.remove(self.log.columns(gone), gone)
+        fresh = np.append(after[there & ~stay], write_log.loose)
+        origins = np.append(line[there & ~stay], write_log.loose)
+        order = np.argsort(write_log.turn[origins - write_log.base], kind="stable")
+        new = self._unborn(self.log.columns(fresh[order]), self.log.ts[origins[order]]) + np.arange(len(order))
+        removals = before[(before >= 0) & (before != line)]
+        for index in self._all_indexes:
+            index.remove(self.log.columns(removals), removals)
             index.add(self.log.columns(new), new)
-        self.alive[gone] = False
+        self.alive[removals] = False
         self.alive[new] = True
-        self.size += len(new) - len(gone)
+        self.size += len(new) - len(removals)
         self.most = max(self.most, self.size)
 
     def insert(self, columns: Sequence[Column], ts: Array) -> None:
@@ -289,7 +290,7 @@ class TableStore:
         self.size += n
         self.most = max(self.most, self.size)
         positions = np.arange(at, at + n)
-        for index_ in self._kept:
+        for index_ in self._all_indexes:
             index_.add(columns, positions)
 
     def _forget_writes(self, n: int) -> None:
@@ -303,7 +304,7 @@ class TableStore:
             return
         self._order = None
         columns = self.log.columns(positions)
-        for index in self._kept:
+        for index in self._all_indexes:
             index.remove(columns, positions)
         self.alive[positions] = False
         self.size -= len(positions)
@@ -316,7 +317,7 @@ class TableStore:
         self.log.compact(keep)
         self.alive = np.ones(len(keep), np.bool_)
         columns, positions = self.log.columns(np.arange(len(keep))), np.arange(len(keep))
-        for index in self._kept:
+        for index in self._all_indexes:
             index.clear()
             index.add(columns, positions)
 
@@ -325,25 +326,25 @@ class TableStore:
         skipped as a whole if two rows would get the same key."""
         if len(positions) == 0:
             return
-        moved = [i for i in self._kept if any(a in changes for a in i.attrs)]
-        old = self.log.columns(positions)
-        new = [changes.get(a, c) for a, c in enumerate(old)]
-        if self.primary in moved and self.primary is not None:
+        changed_indexes = [i for i in self._all_indexes if any(a in changes for a in i.attrs)]
+        old_columns = self.log.columns(positions)
+        new = [changes.get(a, c) for a, c in enumerate(old_columns)]
+        if self.primary in changed_indexes and self.primary is not None:
             after = self.primary.ids(new)
-            held = self.primary.room()[after]
-            if len(np.unique(after)) < len(after) or not np.isin(held[held >= 0], positions).all():
+            occupants = self.primary.room()[after]
+            if len(np.unique(after)) < len(after) or not np.isin(occupants[occupants >= 0], positions).all():
                 self.services.logs.append(f"table {self.id}: an update onto an existing primary key is left out")
                 return
-        if self.primary in moved:
+        if self.primary in changed_indexes:
             self._order = None
-        for index in moved:
-            index.remove(old, positions)
+        for index in changed_indexes:
+            index.remove(old_columns, positions)
         for a, c in changes.items():
             self.log.assign(a, positions, c)
         if ts is not None:
             self.log.ts[positions] = ts
             self.log.touch_ts(positions)
-        for index in moved:
+        for index in changed_indexes:
             index.add(new, positions)
 
     # -------------------------------------------------------------------------------------------------------- state
@@ -370,7 +371,7 @@ class TableStore:
             live = np.flatnonzero(self.alive[:end])
             self.size = len(live)
             columns = self.log.columns(live)
-            for index in self._kept:
+            for index in self._all_indexes:
                 index.add(columns, live)
         self.most = state["most"]
 
@@ -425,27 +426,27 @@ class TableWriter:
         self.set: list[tuple[int, Evaluator]] = []
         if isinstance(output, nodes.Update | nodes.Upsert):
             changes = set_values(output, select, table.definition)
-            found = {a: compile_expr(e, services.context) for a, e in changes.items()}
-            order = walk_order(list(found), len(found))
-            self.set = [(a, found[a]) for a in (list(found)[i] for i in order)]
+            evaluators = {a: compile_expr(e, services.context) for a, e in changes.items()}
+            order = walk_order(list(evaluators), len(evaluators))
+            self.set = [(a, evaluators[a]) for a in (list(evaluators)[i] for i in order)]
         self._places = inserted_places(table.names, self.names)
         self.kind: int | None = None
-        if table.keyed is not None and table.buffering.key:
+        if table.key_index is not None and table.buffering.key:
             self.kind = write_kind(output, select, table.definition, table.buffering.key)
             equal = {} if self.kind in (None, INSERT) else key_equalities(on, TABLE) or {}
             self._key = [compile_expr(equal[a], services.context) for a in table.buffering.key if a in equal]
         self._steps: dict[int, tuple[int, Evaluator]] = {}
-        self._made: tuple[int, list[Evaluator]] | None = None
+        self._programs: tuple[int, list[Evaluator]] | None = None
         self._makes: list[int] = []
         if self.kind in (UPDATE, UPSERT):
-            if table.buffering.made and any(map(reads_table, changes.values())):
+            if table.buffering.has_programs and any(map(reads_table, changes.values())):
                 self._makes = [a for a, _ in self.set if a not in table.buffering.key]
-                self._made = table.programs.add([(a, changes[a]) for a in self._makes])
+                self._programs = table.programs.add([(a, changes[a]) for a in self._makes])
             for a, e in changes.items():
                 if a not in self._makes:
                     how, value = step(e, a, table.types[a]) or (SET, e)
                     self._steps[a] = how, compile_expr(value, services.context)
-        self.whole = self.kind in (INSERT, DELETE) or (
+        self.writes_whole_rows = self.kind in (INSERT, DELETE) or (
             len(self._steps) == len(table.types) and all(how == SET for how, _ in self._steps.values())
         )
         """True if it writes whole rows."""
@@ -485,10 +486,10 @@ class TableWriter:
         env = Env(1, self.services.strings, row.ts, now, self._of(row), tables=self.services.in_table)
         table, condition = self.table, self.condition
         _, positions = condition.find(env, 1)
-        if self._waiting is not None and len(positions) == 0 and env.failed is None:
+        if self._waiting is not None and len(positions) == 0 and env.failed_rows is None:
             table, condition = self._waiting
             _, positions = condition.find(env, 1)
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.services.route_failed(self.query, self.table.id, env, list(row.columns))
             return
         if isinstance(self.output, nodes.Delete):
@@ -505,15 +506,15 @@ class TableWriter:
         """The rows, and the clock at each, without those that `refuse` lets fail: these are errors."""
         env = Env(len(rows), self.services.strings, rows.ts, now, frame_of(rows).resolve)
         refuse(rows, env)
-        if env.failed is None:
+        if env.failed_rows is None:
             return rows, now
         self.services.route_failed(self.query, self.table.id, env, list(rows.columns))
-        keep = np.flatnonzero(~env.failed)
+        keep = np.flatnonzero(~env.failed_rows)
         return rows.take(keep), now[keep]
 
     def _refused_by_table(self, rows: Rows, env: Env) -> None:
         """A sorted map of Siddhi's holds no null."""
-        attrs = {a for i in self.table.indexes if i.sorted for a in i.attrs}
+        attrs = {a for i in self.table.indexes if i.is_sorted for a in i.attrs}
         columns = self._row_to_insert(rows) if attrs else []
         for a in attrs:
             null = columns[a].null
@@ -534,23 +535,23 @@ class TableWriter:
                 table.write_buffer.delete(self.rank, rows.order_key, partial(self.condition.scan, env, n))
             return
         assert self.kind is not None
-        assert table.keyed is not None
+        assert table.key_index is not None
         env = Env(n, self.services.strings, rows.ts, now, lambda ref: rows.columns[ref.attr])  # type: ignore[union-attr]
-        added = None if self.kind in (UPDATE, DELETE) else self._row_to_insert(rows)
+        columns = None if self.kind in (UPDATE, DELETE) else self._row_to_insert(rows)
         changes = None
         if self.kind in (UPDATE, UPSERT):
             changes = {a: (how, _cast(e(env), table.types[a])) for a, (how, e) in self._steps.items()}
             changes |= {a: (MADE, _unknown(table.types[a], n)) for a in self._makes}
-        key = [added[a] for a in table.keyed.attrs] if added is not None else [e(env) for e in self._key]
+        key = [columns[a] for a in table.key_index.attrs] if columns is not None else [e(env) for e in self._key]
         if changes is not None:  # the row under a key has that key; it need not be looked up
-            for a, column in zip(table.keyed.attrs, key, strict=True):
+            for a, column in zip(table.key_index.attrs, key, strict=True):
                 if table.types[a] in _EXACT:
                     changes.setdefault(a, (SET, column))
-        ids = table.keyed.keys.ids(key)
+        ids = table.key_index.keys.ids(key)
         if table.primary is None:  # null equals nothing; a primary key finds it
             ids = np.where(functools.reduce(np.logical_or, [c.nulls() for c in key]), -1, ids)
-        made = None if self._made is None else SetInputs.over(env, *self._made)
-        table.buffer_writes(self, rows, ids, added, changes, made)
+        set_inputs = None if self._programs is None else SetInputs.over(env, *self._programs)
+        table.buffer_writes(self, rows, ids, columns, changes, set_inputs)
 
     def _row_to_insert(self, row: Rows) -> list[Column]:
         """The output row as a row of the table."""
@@ -582,14 +583,14 @@ class TableWriter:
         )
         for a, e in self.set:
             changes[a] = _cast(e(env), table.types[a])
-        if env.failed is not None:
+        if env.failed_rows is not None:
             columns = [c.take(np.zeros(n, np.int64)) for c in row.columns]
             self.services.route_failed(self.query, self.table.id, env, columns)
-            keep = np.flatnonzero(~env.failed)
+            keep = np.flatnonzero(~env.failed_rows)
             positions, changes = positions[keep], {a: c.take(keep) for a, c in changes.items()}
         # Where the primary key alone decides, the new event takes the row's place (`IndexEventHolder.overwrite`).
-        anew = isinstance(self.output, nodes.Upsert) and self.condition.by_key
-        table.replace(positions, changes, row.ts if anew else None)
+        is_overwrite = isinstance(self.output, nodes.Upsert) and self.condition.by_key
+        table.replace(positions, changes, row.ts if is_overwrite else None)
 
 
 def _unknown(type: Type, n: int) -> Column:

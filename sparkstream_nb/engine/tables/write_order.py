@@ -63,8 +63,8 @@ class WriteOrder:
     """All writes of a micro-batch to a table in order: write j is row `row[j]` of the writer `writer[j]` (both empty:
     row j of the only one), under `key[j]` with an order key; `after[j]` is the version that it leaves under its key.
 
-    By writer: `kinds`; `ranks`; `added` and `changed` are where its rows begin in the log, -1 for none; `masks` its
-    action on each attribute that some write changes partly.
+    By writer: `kinds`; `ranks`; `added_at` and `changed_at` are where its rows begin in the log, -1 for none; `masks`
+    its action on each attribute that some write changes partly.
     """
 
     writer: Array
@@ -74,37 +74,37 @@ class WriteOrder:
     after: Array
     kinds: Array
     ranks: Array
-    added: Array
-    changed: Array
+    added_at: Array
+    changed_at: Array
     masks: Array
 
     @compiled
-    def chain(self, versions: Versions, held: Array) -> tuple[int, int]:
+    def chain(self, versions: Versions, by_key: Array) -> tuple[int, int]:
         """Finds the versions. Returns the number of inserts that a primary key rejected, and the number of new rows
-        without a findable key. `held`, the positions by key, is overwritten.
+        without a findable key. `by_key`, the positions by key, is overwritten.
         """
-        refused = 0
+        refused_count = 0
         loose = 0
         for j in range(len(self.key)):
             w = self.writer[j] if len(self.writer) else 0
             r = self.row[j] if len(self.row) else j
             kind = self.kinds[w]
             k = self.key[j]
-            before = held[k] if k >= 0 else -1
-            found = np.int64(NOTHING)
+            before = by_key[k] if k >= 0 else -1
+            version = np.int64(NOTHING)
             if kind == DELETE:
                 if before >= 0:
-                    found = np.int64(GONE)
+                    version = np.int64(GONE)
             elif before < 0 and kind != UPDATE:
-                found = self.added[w] + r
-                versions.begin(found, j)
+                version = self.added_at[w] + r
+                versions.begin(version, j)
                 loose += k < 0
             elif before >= 0 and kind == INSERT:
-                refused += 1
+                refused_count += 1
             elif before >= 0:
-                found = self.changed[w] + r
-                versions.follow(found, before, self.masks, w)
-            self.after[j] = found
-            if k >= 0 and found != NOTHING:
-                held[k] = found
-        return refused, loose
+                version = self.changed_at[w] + r
+                versions.follow(version, before, self.masks, w)
+            self.after[j] = version
+            if k >= 0 and version != NOTHING:
+                by_key[k] = version
+        return refused_count, loose

@@ -36,11 +36,12 @@ class Batches:
 @struct
 class BatchesInLine(Untimed, WindowInLine):
     """Events of one instance in batches, each of which expires with the next one. `places` are the first event that is
-    still to expire, and the first of the batch to come. RESET rows bear the time of the batch if they are `clocked`.
+    still to expire, and the first of the batch to come. With `stamps_resets`, RESET rows
+    bear the time of the batch.
     """
 
     stamps, moves, is_ordered = EXPIRED, False, False
-    clocked = True
+    stamps_resets = True
 
     def __init__(self, setup: WindowSetup) -> None:
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
@@ -73,20 +74,20 @@ class BatchesInLine(Untimed, WindowInLine):
     @compiled
     def _put_out(self, end: Array, time: Array, order_key: Array, out: Emission) -> int:
         """A chunk for each batch: the one before it, a RESET, its own events; returns how many rows are put out."""
-        old = self.places[0]
+        expiring = self.places[0]
         new = self.places[1]
         for b in range(len(end)):
             out.chunks = b
             if self.wants_expired:
-                for pos in range(old, new):
+                for pos in range(expiring, new):
                     out.emit(pos, EXPIRED, time[b], order_key[b])
             if new < end[b]:
-                out.emit(new, RESET, time[b] if self.clocked else self.log.ts[new], order_key[b])
+                out.emit(new, RESET, time[b] if self.stamps_resets else self.log.ts[new], order_key[b])
             for pos in range(new, end[b]):
                 out.emit(pos, CURRENT, self.log.ts[pos], order_key[b])
-            old = new if self.wants_expired else end[b]
+            expiring = new if self.wants_expired else end[b]
             new = end[b]
-        self.places[0] = old
+        self.places[0] = expiring
         self.places[1] = new
         return out.count
 
@@ -94,13 +95,14 @@ class BatchesInLine(Untimed, WindowInLine):
 @struct
 class BatchesInChains(ChainedWindow):
     """Events of several instances in batches, each of which expires with the next one of its instance. In `streaming`
-    windows events pass at once, and only expire together. RESET rows bear the time of the batch if they are `clocked`.
+    windows events pass at once, and only expire together. With `stamps_resets`, RESET rows bear the time of the
+    batch.
     """
 
     streaming: bool
     wants_expired: bool
     resets_per_chunk: bool
-    clocked = True
+    stamps_resets = True
     chains = ("current", "expired")
     reset = first_events()
 
@@ -111,7 +113,7 @@ class BatchesInChains(ChainedWindow):
             out.expire(self.log, EXPIRED_CHAIN, p, now, order_key)
         if self.reset[p] >= 0:
             if not self.resets_per_chunk:
-                out.emit(self.reset[p], RESET, now if self.clocked else self.log.ts[self.reset[p]], order_key)
+                out.emit(self.reset[p], RESET, now if self.stamps_resets else self.log.ts[self.reset[p]], order_key)
             if self.streaming and not self.wants_expired:
                 self.log.alive[self.reset[p]] = False
             self.reset[p] = -1

@@ -38,20 +38,20 @@ def _lay_out(head: Array, tail: Array, nxt: Array, instances: int, out: Array, l
 
 
 @kernel
-def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, moved: Array) -> None:
-    """Compact the log. `keep[:n]` receives the live positions below `end` and has one spare slot; `moved[p]` is the new
-    position of `p`, or -1 if dead, and its last element, for -1, is -1; `nxt` and `alive` are updated.
+def _close_ranks(end: int, alive: Array, nxt: Array, keep: Array, new_positions: Array) -> None:
+    """Compact the log. `keep[:n]` receives the live positions below `end` and has one spare slot; `new_positions[p]` is
+    the new position of `p`, or -1 if dead, and its last element, for -1, is -1; `nxt` and `alive` are updated.
     """
     n = np.uint64(0)
     for i in range(np.uint64(end)):
         on = alive[i]
         keep[n] = i
-        moved[i] = np.int64(n) if on else -1
+        new_positions[i] = np.int64(n) if on else -1
         n += np.uint64(on)
-    moved[np.uint64(len(moved) - 1)] = -1
+    new_positions[np.uint64(len(new_positions) - 1)] = -1
     for k in range(n):
         after: Any = nxt[np.uint64(keep[k])]
-        nxt[k] = moved[np.uint64(after)] if after >= 0 else -1
+        nxt[k] = new_positions[np.uint64(after)] if after >= 0 else -1
         alive[k] = True
     for k in range(n, np.uint64(end)):
         alive[k] = False
@@ -71,12 +71,12 @@ class ChainedLog(EventLog):
     `in_line` promises that there is one instance, and that no chain leaves out an event between two that it holds.
     """
 
-    def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False, timed: bool = True) -> None:
-        super().__init__(types, partitioned=not in_line, timed=timed)
+    def __init__(self, types: Sequence[Type], chains: int = 1, in_line: bool = False, has_times: bool = True) -> None:
+        super().__init__(types, is_partitioned=not in_line, has_times=has_times)
         self.chains, self.in_line = chains, in_line
         self.instances = 0
         self._look_at = 1024
-        self._added = 0
+        self._batch_size = 0
         """Expected size of a batch, from recent batches."""
         self.next = np.zeros(0, np.int32)
         self.alive = np.zeros(0, np.bool_)
@@ -131,7 +131,7 @@ class ChainedLog(EventLog):
         OverflowError beyond 2³¹ events."""
         if self.in_line and self.chains == 1 and self.end + len(rows) > self.capacity:
             self._let_go(self._first(()), len(rows))
-        at, self._added = self.append(rows), max(len(rows), self._added - self._added // 8)
+        at, self._batch_size = self.append(rows), max(len(rows), self._batch_size - self._batch_size // 8)
         if not self.in_line:
             if self.end > _MOST:
                 raise OverflowError("a window cannot hold more than 2^31 events on one node")
@@ -163,22 +163,22 @@ class ChainedLog(EventLog):
             self._look_at = self.end + self.end // 8 + 1024
             return
         self._look_at = live + live // 2 + 1024
-        keep, moved = np.empty(live + 1, np.int64), np.empty(self.end + 1, np.int64)
-        _close_ranks(self.end, self.alive, self.next, keep, moved)
+        keep, new_positions = np.empty(live + 1, np.int64), np.empty(self.end + 1, np.int64)
+        _close_ranks(self.end, self.alive, self.next, keep, new_positions)
         self.compact(keep[:live], self._size(live))
         if len(self.alive) > 2 * self.capacity:
             self.next, self.alive = self.next[: self.capacity].copy(), self.alive[: self.capacity].copy()
         for arrays in (self.head, self.tail):
             for i, a in enumerate(arrays):
-                arrays[i] = moved[a]
+                arrays[i] = new_positions[a]
         for a in positions:
-            a[:] = moved[a]
+            a[:] = new_positions[a]
 
     def _size(self, live: int) -> int:
         """Room for the live events, for half as many (in line, which takes no search: as many) dead events before they
         are dropped, and for a batch, at most as large as the live part.
         """
-        return live + (live if self.in_line else live // 2) + min(live, self._added) + 1024
+        return live + (live if self.in_line else live // 2) + min(live, self._batch_size) + 1024
 
     def _first(self, positions: Sequence[Array]) -> int:
         """The first position that a chain or one of `positions` holds."""
@@ -237,7 +237,7 @@ class ChainedLog(EventLog):
         if "alive" not in state:
             self.load_chains([state])
             return np.array(state["lengths"], np.int64)
-        self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
+        self.__init__(self.types, self.chains, self.in_line, self.has_times)  # type: ignore[misc]
         self.base, lengths = state["first"], np.zeros(state["parts"], np.int64)
         self._again(state, state["parts"])
         self.alive[: self.end] = np.unpackbits(state["alive"], count=self.end)
@@ -258,7 +258,7 @@ class ChainedLog(EventLog):
 
         In line the first chain comes last, as the next events continue where it ends.
         """
-        self.__init__(self.types, self.chains, self.in_line, self.timed)  # type: ignore[misc]
+        self.__init__(self.types, self.chains, self.in_line, self.has_times)  # type: ignore[misc]
         if loose is not None:
             self._again(loose, 0)
         chains = range(len(states))

@@ -55,12 +55,12 @@ class ConditionProgram(Codes):
     def __init__(self, condition: Expr, setup: WindowSetup, log: EventLog) -> None:
         super().__init__(setup.strings.code)
         self.setup, self.log = setup, log
-        self._derived: list[Expr] = []
+        self._derived_exprs: list[Expr] = []
         self._aggregates = 0
         self.codes = np.array([*self.push(condition), END], np.int64)
-        self._evaluators = [compile_expr(e, setup.context) for e in self._derived]
-        self.memory = ProgramMemory(self.known, len(self.codes), len(self._derived), self._aggregates)
-        self.filled = 0
+        self._evaluators = [compile_expr(e, setup.context) for e in self._derived_exprs]
+        self.memory = ProgramMemory(self.constants, len(self.codes), len(self._derived_exprs), self._aggregates)
+        self.evaluated_end = 0
 
     # ------------------------------------------------------------------------------------------------------- codes
 
@@ -74,8 +74,8 @@ class ConditionProgram(Codes):
             return None
         if e.type is Type.OBJECT:
             raise NoProgram
-        self._derived.append(e)
-        return [LOAD, slot, len(self._derived) - 1]
+        self._derived_exprs.append(e)
+        return [LOAD, slot, len(self._derived_exprs) - 1]
 
     def aggregate(self, e: Agg) -> list[int]:
         what = _AGGREGATES.get(e.function)
@@ -101,9 +101,9 @@ class ConditionProgram(Codes):
         places."""
         log, memory = self.log, self.memory
         end = log.end
-        if self._derived and self.filled < end:
+        if self._derived_exprs and self.evaluated_end < end:
             memory.words, memory.nulls = grown(memory.words, log.capacity), grown(memory.nulls, log.capacity, False)
-            index = np.arange(self.filled, end)
+            index = np.arange(self.evaluated_end, end)
             env = Env(
                 len(index), self.setup.strings, log.ts[index], log.ts[index],
                 lambda ref: Column(Type.BOOL, np.ones(len(index), np.bool_)) if isinstance(ref, EventRef)
@@ -113,9 +113,9 @@ class ConditionProgram(Codes):
                 column = evaluate(env)
                 real = column.type in REALS
                 target = memory.reals if real else memory.words
-                target[i, self.filled : end] = column.values
-                memory.nulls[i, self.filled : end] = False if column.null is None else column.null
-        self.filled = end
+                target[i, self.evaluated_end : end] = column.values
+                memory.nulls[i, self.evaluated_end : end] = False if column.null is None else column.null
+        self.evaluated_end = end
         if self._aggregates:
             for a in range(self._aggregates):
                 head, tail = memory.ends[a]
@@ -126,9 +126,9 @@ class ConditionProgram(Codes):
     def compact(self, keep: Array) -> None:
         """The log keeps only positions `keep`."""
         memory = self.memory
-        if self._derived:
+        if self._derived_exprs:
             memory.words, memory.nulls = memory.words[:, keep], memory.nulls[:, keep]
-        self.filled = len(keep)
+        self.evaluated_end = len(keep)
 
     def state(self) -> Any:
         memory = self.memory

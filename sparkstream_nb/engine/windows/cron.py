@@ -43,7 +43,7 @@ class CronWindow(ChainedWindow):
     stamps, moves, is_ordered = None, False, False
     chains = ("current", "expired")
     due = plain_value()
-    turn = per_instance(saved=False)
+    turn = per_instance(is_saved=False)
 
     def __init__(self, setup: WindowSetup) -> None:
         self.times = CronTimes(str(setup.constant(0)), setup.context.timezone)
@@ -71,8 +71,8 @@ class CronWindow(ChainedWindow):
         out = Emission(2 * (at + n))
         self._widen(instances)
         hashes = np.zeros(1, np.int64) if hashes is None else hashes
-        made = self._step(Feed(rows, at), clock, self._fires(clock), hashes, out)
-        result = out.rows(made, log, rows.instance is not None)
+        count = self._step(Feed(rows, at), clock, self._fires(clock), hashes, out)
+        result = out.rows(count, log, rows.instance is not None)
         log.tidy()
         return result
 

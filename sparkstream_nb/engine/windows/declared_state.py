@@ -56,7 +56,7 @@ class _Positions(Numbers):
 
 def lengths() -> Any:
     """The length of the first chain of each instance; the window counts its events."""
-    return _Lengths(saved=False)
+    return _Lengths(is_saved=False)
 
 
 def first_events() -> Any:
@@ -76,9 +76,9 @@ class ChainedWindow(DeclaredState):
     chains: tuple[str, ...] = ("events",)
     log: ChainedLog
 
-    def _declare(self, types: tuple[Type, ...], *, in_line: bool = False, timed: bool = True) -> None:
+    def _declare(self, types: tuple[Type, ...], *, in_line: bool = False, has_times: bool = True) -> None:
         """Begins with no events, of these types; see `ChainedLog`."""
-        self.log = ChainedLog(types, len(self.chains), in_line, timed)
+        self.log = ChainedLog(types, len(self.chains), in_line, has_times)
         self._create()
 
     @property
@@ -88,7 +88,7 @@ class ChainedWindow(DeclaredState):
 
     def _tidy(self) -> None:
         """Compacts the log, as `ChainedLog.tidy`; first events stay in it."""
-        firsts = [getattr(self, n) for n, d in self._declared.items() if isinstance(d, _FirstEvents)]
+        firsts = [getattr(self, n) for n, d in self._declarations.items() if isinstance(d, _FirstEvents)]
         for positions in firsts:
             self.log.alive[positions[positions >= 0]] = True
         self.log.tidy(*firsts)
@@ -108,9 +108,9 @@ class ChainedWindow(DeclaredState):
 
     def load(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
-        firsts = [d.name for d in self._declared.values() if isinstance(d, _FirstEvents)]
+        firsts = [d.name for d in self._declarations.values() if isinstance(d, _FirstEvents)]
         self.log.load_chains([state[c] for c in self.chains], *(state[name]["events"] for name in firsts))
-        for name, d in self._declared.items():
+        for name, d in self._declarations.items():
             if isinstance(d, _Lengths):
                 setattr(self, name, np.array(state[self.chains[0]]["lengths"]))
         super().load(state)
@@ -131,7 +131,7 @@ class WindowInLine(OutsidePartitions, DeclaredState):
 
     def _declare(self, types: tuple[Type, ...]) -> None:
         """Begins with no events, of these types."""
-        self.log = EventLog(types, partitioned=False)
+        self.log = EventLog(types, is_partitioned=False)
         self._create()
 
     def _state(self, form: Form) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .window_protocol import Emission, Window, WindowSetup
 
 def delay_window(setup: WindowSetup) -> Window:
     """Events wait t ms and are emitted as CURRENT; a join finds the waiting ones."""
-    return DelayByInstance(setup) if setup.partitioned else TimeInLine(setup, late=True)
+    return DelayByInstance(setup) if setup.is_partitioned else TimeInLine(setup, late=True)
 
 
 @timed_window
@@ -33,10 +33,10 @@ class DelayByInstance(DeclaredWindow):
     def _emit_due(self, p: int, now: int, order_key: int, out: Emission) -> None:
         """The events that have waited long enough are emitted, stamped with the clock."""
         while self.log.head[0][p] >= 0 and self.log.ts[self.log.head[0][p]] - now + self.span <= 0:
-            old = self.release(p)
+            oldest = self.release(p)
             if self.findable:
-                out.emit(old, LEAVE, now, order_key)
-            out.emit(old, CURRENT, now, order_key)
+                out.emit(oldest, LEAVE, now, order_key)
+            out.emit(oldest, CURRENT, now, order_key)
 
     @inlined
     def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:

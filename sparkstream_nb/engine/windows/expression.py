@@ -66,7 +66,7 @@ class EvaluatedCondition:
         )  # fmt: skip
         env.aggs = _EvaluationAggregates(self._aggregators, env, kind)
         result = self._evaluate(env)
-        if env.failed is not None:
+        if env.failed_rows is not None:
             self.why = env.reason(0) or "the window's expression failed"
             return FAILED
         return TRUE if result.values[0] and not (result.null is not None and result.null[0]) else FALSE
@@ -142,8 +142,8 @@ class _ExpressionBase(Untimed):
         self._take(bind_window_condition(text, schema))
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
-        needed = [a.attr for a in self.setup.args if isinstance(a, Ref)]
-        rows = self.setup.without_nulls(rows, needed, "the window's expression is null")
+        attrs = [a.attr for a in self.setup.args if isinstance(a, Ref)]
+        rows = self.setup.without_nulls(rows, attrs, "the window's expression is null")
         n = len(rows)
         if n == 0:
             return no_rows(self.setup.types)
@@ -223,18 +223,18 @@ class ExpressionWindow(_ExpressionBase):
     @compiled
     def step(self, again: bool, row: int, end: int, rows: Feed, now: Array, bad: Array, out: Emission) -> int:
         """`ExpressionWindowProcessor.process`."""
-        held: Any = np.int64(-1)
+        earlier: Any = np.int64(-1)
         if again:
             p = self.log.instance[rows.first + row]
-            held = self.log.head[0][p]
+            earlier = self.log.head[0][p]
             self.log.head[0][p] = -1
             self.log.tail[0][p] = -1
         r = row
-        while held >= 0 or r < end:
-            fresh = held < 0
-            pos = rows.first + r if fresh else held
+        while earlier >= 0 or r < end:
+            fresh = earlier < 0
+            pos = rows.first + r if fresh else earlier
             if not fresh:
-                held = self.log.next[held]
+                earlier = self.log.next[earlier]
             out.chunks = rows.chunk[r]
             if not bad[r]:
                 self._come(pos, r, fresh, rows.order_key[r], now, bad, out)
@@ -296,10 +296,10 @@ class ExpressionBatchWindow(_ExpressionBase):
         those that expire with the next event), the other one the events emitted last, which will expire. `chunk`
         numbers the chunks of the run.
         """
-        held: Any = np.int64(-1)
+        earlier: Any = np.int64(-1)
         if again:
             p = self.log.instance[rows.first + row]
-            held = self.log.head[EXPIRED_CHAIN][p] if self.streaming else self.log.head[CURRENT_CHAIN][p]
+            earlier = self.log.head[EXPIRED_CHAIN][p] if self.streaming else self.log.head[CURRENT_CHAIN][p]
             if self.streaming:
                 self.log.head[EXPIRED_CHAIN][p] = -1
                 self.log.tail[EXPIRED_CHAIN][p] = -1
@@ -307,11 +307,11 @@ class ExpressionBatchWindow(_ExpressionBase):
                 self.log.head[CURRENT_CHAIN][p] = -1
                 self.log.tail[CURRENT_CHAIN][p] = -1
         r = row
-        while held >= 0 or r < end:
-            fresh = held < 0
-            pos = rows.first + r if fresh else held
+        while earlier >= 0 or r < end:
+            fresh = earlier < 0
+            pos = rows.first + r if fresh else earlier
             if not fresh:
-                held = self.log.next[held]
+                earlier = self.log.next[earlier]
             if fresh and r > 0 and rows.chunk[r] != rows.chunk[r - 1]:
                 self.chunk[0] += 1
             closes = self._closes(pos, r, now[r], bad)
@@ -367,22 +367,22 @@ class ExpressionBatchWindow(_ExpressionBase):
 
     @inlined
     def _let_out(
-        self, pos: int, p: int, fresh: bool, included: bool, now: int, order_key: int, out: Emission
+        self, pos: int, p: int, fresh: bool, is_included: bool, now: int, order_key: int, out: Emission
     ) -> None:
-        """A batch of events that have passed is over; the event at hand is the last of it or (not `included`) the first
-        of the next one."""
-        if included and fresh:
+        """A batch of events that have passed is over; the event at hand is the last of it or (not `is_included`) the
+        first of the next one."""
+        if is_included and fresh:
             out.emit(pos, CURRENT, self.log.ts[pos], order_key)
-        if included:
+        if is_included:
             self.log.push(EXPIRED_CHAIN, pos, p)
         while self.log.head[EXPIRED_CHAIN][p] >= 0:
-            old = self.log.pop(EXPIRED_CHAIN, p)
-            self.log.alive[old] = not fresh
+            oldest = self.log.pop(EXPIRED_CHAIN, p)
+            self.log.alive[oldest] = not fresh
             if fresh:
-                out.emit(old, EXPIRED, now, order_key)
+                out.emit(oldest, EXPIRED, now, order_key)
             else:
-                self.log.push(CURRENT_CHAIN, old, p)
-        if not included:
+                self.log.push(CURRENT_CHAIN, oldest, p)
+        if not is_included:
             if fresh:
                 out.emit(pos, CURRENT, self.log.ts[pos], order_key)
             self.log.push(EXPIRED_CHAIN, pos, p)
@@ -412,15 +412,15 @@ class ExpressionBatchWindow(_ExpressionBase):
         self.chunk[0] = out.chunks + closes
 
     @inlined
-    def _send(self, pos: int, p: int, included: bool, now: int, order_key: int, out: Emission) -> None:
-        """The events that have waited leave, with the event at hand if it is `included`."""
+    def _send(self, pos: int, p: int, is_included: bool, now: int, order_key: int, out: Emission) -> None:
+        """The events that have waited leave, with the event at hand if it is `is_included`."""
         while self.log.head[CURRENT_CHAIN][p] >= 0:
-            old = self.log.pop(CURRENT_CHAIN, p)
+            oldest = self.log.pop(CURRENT_CHAIN, p)
             if self.findable:
-                out.emit(old, LEAVE, self.log.ts[old], order_key)
-            out.emit(old, CURRENT, now, order_key)
-            self.log.push(EXPIRED_CHAIN, old, p)
-        if included:
+                out.emit(oldest, LEAVE, self.log.ts[oldest], order_key)
+            out.emit(oldest, CURRENT, now, order_key)
+            self.log.push(EXPIRED_CHAIN, oldest, p)
+        if is_included:
             out.emit(pos, CURRENT, self.log.ts[pos], order_key)
             self.log.push(EXPIRED_CHAIN, pos, p)
 

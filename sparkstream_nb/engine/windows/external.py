@@ -35,7 +35,7 @@ class ExternalTimeWindow(ChainedWindow, Untimed):
         self.setup = setup
         self.time = setup.column(0)
         self.span, self.ops_only = int(setup.constant(1)), setup.ops_only
-        self._declare(setup.types, in_line=not setup.partitioned)
+        self._declare(setup.types, in_line=not setup.is_partitioned)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
@@ -45,10 +45,10 @@ class ExternalTimeWindow(ChainedWindow, Untimed):
         out = Emission(at + 2 * n, self.ops_only)
         time = log.values(self.time)
         if self.ops_only and log.in_line:
-            made = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out)
+            count = slide_in_line(log, self.span, None, at, time[at : at + n], BEFORE_ALL, time, out)
         else:
-            made = self._slide(Feed(rows, at), time, out)
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
+            count = self._slide(Feed(rows, at), time, out)
+        result = out.beside(count, log, rows) if self.ops_only else out.rows(count, log, rows.instance is not None)
         log.tidy()
         return result
 
@@ -62,9 +62,9 @@ class ExternalTimeWindow(ChainedWindow, Untimed):
             begin = out.count
             t = time[pos]
             while self.log.head[0][p] >= 0 and time[self.log.head[0][p]] - t + self.span <= 0:
-                old = self.log.pop(0, p)
-                self.log.alive[old] = False
-                out.put(old, EXPIRED, t, rows.order_key[i])
+                oldest = self.log.pop(0, p)
+                self.log.alive[oldest] = False
+                out.put(oldest, EXPIRED, t, rows.order_key[i])
             self.log.push(0, pos, p)
             self.log.alive[pos] = True
             out.put(pos, CURRENT, self.log.ts[pos], rows.order_key[i])
@@ -85,9 +85,9 @@ far, whether a timeout has put the batch out already, and how many events are he
 
 @kernel
 def _end_time(now: int, start: int, span: int) -> int:
-    gone = now - start
-    gone = gone - span * int(gone / span) if span else 0  # Java's remainder, toward zero
-    return now + (span - gone)
+    since_start = now - start
+    since_start = since_start - span * int(since_start / span) if span else 0  # Java's remainder, toward zero
+    return now + (span - since_start)
 
 
 @struct
@@ -116,28 +116,28 @@ class _Batching:
             return rows, np.empty(0, np.int64)
         env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
         start = self._start(env)
-        missing = start.null if env.failed is None else env.failed | start.nulls()
+        missing = start.null if env.failed_rows is None else env.failed_rows | start.nulls()
         if missing is None or not missing.any():
             return rows, start.values
-        lost = _lost(missing, rows.chunk, rows.instances(), end)
-        if lost.any():
-            self.setup.refuse(rows, lost, "the window's start time is null")
-        return rows.where(~lost), start.values[~lost]
+        is_lost = _lost(missing, rows.chunk, rows.instances(), end)
+        if is_lost.any():
+            self.setup.refuse(rows, is_lost, "the window's start time is null")
+        return rows.where(~is_lost), start.values[~is_lost]
 
 
 def _lost(missing: Mask, chunk: Array, instance: Array, end: Array) -> Mask:
     """The rows of chunks that would begin an instance's first batch, but have no start time."""
     out = np.zeros(len(missing), np.bool_)
     first = np.flatnonzero(np.append(True, chunk[1:] != chunk[:-1]))
-    begun = set(np.flatnonzero(end >= 0).tolist())
+    with_batch = set(np.flatnonzero(end >= 0).tolist())
     for i, until in zip(first.tolist(), [*first[1:].tolist(), len(chunk)], strict=True):
         p = int(instance[i])
-        if p in begun:
+        if p in with_batch:
             continue
         if missing[i]:
             out[i:until] = True
         else:
-            begun.add(p)
+            with_batch.add(p)
     return out
 
 
@@ -166,7 +166,7 @@ class _ExternalBatchInLine(BatchesInLine):
     def _step(self, rows: Feed, start: Array, time: Array, out: Batches) -> int:
         """The batches of `ExternalTimeBatchWindow`; `start` has where a batch begins that begins with a row, `time` the
         time of each event of the log."""
-        old = self.places[0]
+        expiring = self.places[0]
         new = self.places[1]
         end = self.batch[END]
         newest = self.batch[NEWEST]
@@ -181,9 +181,9 @@ class _ExternalBatchInLine(BatchesInLine):
                     end = self.batch[START] + self.args.span
             newest = max(newest, t)
             if t >= end:
-                if new < pos or (self.wants_expired and old < new):
+                if new < pos or (self.wants_expired and expiring < new):
                     out.put(pos, newest, rows.order_key[i])
-                    old = new
+                    expiring = new
                     new = pos
                 end = _end_time(newest, self.batch[START], self.args.span)
             if self.args.replaces:
@@ -195,7 +195,7 @@ class _ExternalBatchInLine(BatchesInLine):
 
 def external_time_batch_window(setup: WindowSetup) -> Window:
     """Batches of t ms by the events' own time; an event at or after a batch's end lets it out."""
-    in_line = not (setup.partitioned or setup.findable or setup.constant(3, 0))
+    in_line = not (setup.is_partitioned or setup.findable or setup.constant(3, 0))
     return _ExternalBatchInLine(setup) if in_line else ExternalTimeBatchWindow(setup)
 
 
@@ -322,12 +322,12 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
     def _expire(self, p: int, now: int, order_key: int, out: Emission) -> None:
         """The batch before leaves."""
         while self.log.head[EXPIRED_CHAIN][p] >= 0:
-            old = self.log.pop(EXPIRED_CHAIN, p)
-            self.log.alive[old] = False
+            oldest = self.log.pop(EXPIRED_CHAIN, p)
+            self.log.alive[oldest] = False
             if self.findable:
-                out.emit(old, LEAVE, now, order_key)
+                out.emit(oldest, LEAVE, now, order_key)
             if self.wants_expired:
-                out.emit(old, EXPIRED, now, order_key)
+                out.emit(oldest, EXPIRED, now, order_key)
         self.batch[HELD, p] = 0
         if self.log.head[CURRENT_CHAIN][p] >= 0:
             if not self.resets_per_chunk:
@@ -344,13 +344,13 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
         self.timers.room(2 * n, instances)  # a timer that fires leaves its place to the next one
         self.time, self.start = log.values(a.time), start
         out = Emission((2 + self.findable) * (at + n) + 2)
-        made = self.step(rows, at, clock, hashes, out)
-        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
+        count = self.step(rows, at, clock, hashes, out)
+        result = out.rows(count, log, rows.instance is not None, self.resets_per_chunk)
         self._tidy()
         return result
 
     def next_due(self) -> int | None:
         """The next timeout, also one that emits nothing: the following one is counted from the clock at which it goes
         off."""
-        scheduled = grown(self.batch[SCHEDULED], len(self.timers.head))
-        return self.timers.next_due(not_before=scheduled)
+        not_before = grown(self.batch[SCHEDULED], len(self.timers.head))
+        return self.timers.next_due(not_before=not_before)

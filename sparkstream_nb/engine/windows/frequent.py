@@ -53,13 +53,13 @@ class CountedKeys(Untimed):
     """Events of a bucket; 0: there is only one."""
 
     def __init__(self, setup: WindowSetup, first: int) -> None:
-        chosen = [setup.column(i) for i in range(first, len(setup.args))]
+        key_columns = [setup.column(i) for i in range(first, len(setup.args))]
         self.setup = setup
-        self.keys: list[int | None] = [*chosen] if chosen else list(setup.selected)
+        self.keys: list[int | None] = [*key_columns] if key_columns else list(setup.selected_columns)
         self._clear()
 
     def _clear(self) -> None:
-        self.partitioned = False
+        self.is_partitioned = False
         self.log = ChainedLog(self.setup.types)
         self.texts = TextKeys(self.setup.strings)
         self.order = np.zeros(1, np.int64)
@@ -76,7 +76,7 @@ class CountedKeys(Untimed):
         numbers, hashes = self.texts.numbers(columns, len(rows))
         ids, first = self.table.assign(numbers)
         size = self.table.size
-        if self.partitioned:
+        if self.is_partitioned:
             ids, first = self.pairs.assign(ids.astype(np.int64) << 32 | rows.instances())
             size = self.pairs.size
         fresh = np.arange(size - len(first), size)
@@ -93,7 +93,7 @@ class CountedKeys(Untimed):
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
         log = self.log
-        self.partitioned = self.partitioned or rows.instance is not None
+        self.is_partitioned = self.is_partitioned or rows.instance is not None
         ids = self._ids(rows)
         self._room(instances)
         at = log.add(rows, instances)
@@ -102,20 +102,20 @@ class CountedKeys(Untimed):
         # Every key leaves at most once, and the contents for joins enter again whenever a map doubles.
         out = Emission((1 + 2 * findable) * n + (1 + 5 * findable) * (n + live), apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
-        self.found, self.ranks, self.findable = np.empty(live + n, np.int64), ranks, findable
-        made = self._step(Feed(rows, at), ids, clock.at(rows.order_key), out)
+        self.leaving_keys, self.ranks, self.findable = np.empty(live + n, np.int64), ranks, findable
+        count = self._step(Feed(rows, at), ids, clock.at(rows.order_key), out)
         if apart:
-            kept = out.pos[np.flatnonzero(out.kind[:made] == CURRENT)] - at
-            result = out.beside(made, log, rows if len(kept) == n else rows.take(kept))
+            passing_rows = out.pos[np.flatnonzero(out.kind[:count] == CURRENT)] - at
+            result = out.beside(count, log, rows if len(passing_rows) == n else rows.take(passing_rows))
         else:
-            result = out.rows(made, log, rows.instance is not None)
+            result = out.rows(count, log, rows.instance is not None)
         if findable:
-            result = with_ranks(result, ranks[:made])
+            result = with_ranks(result, ranks[:count])
         log.tidy(self.key[LAST])
         self._renumber_keys()
         return result
 
-    @compiled_by("lossy", "partitioned", "findable")
+    @compiled_by("lossy", "is_partitioned", "findable")
     def _step(self, rows: Feed, ids: Array, now: Array, out: Emission) -> int:
         """`FrequentWindowProcessor.process`, and of a `lossy` window `LossyFrequentWindowProcessor.process`.
 
@@ -129,24 +129,24 @@ class CountedKeys(Untimed):
             k = ids[r]
             order_key = rows.order_key[r]
             out.chunks = rows.chunk[r]
-            gone = 0
-            kept = True
+            leaving_count = 0
+            is_counted = True
             if self.lossy:
                 self.fields[TOTAL, p] += 1
             elif self.key[COUNT, k] == 0 and self.fields[LIVE, p] >= self.most:
-                gone = self._take_one_off(p)
-                kept = gone > 0
+                leaving_count = self._take_one_off(p)
+                is_counted = leaving_count > 0
             # Of a lossy window keys leave after the event at hand, of the other one before it.
             if not self.lossy:
-                self._leave(gone, p, now[r], order_key, out)
-            if kept:
+                self._leave(leaving_count, p, now[r], order_key, out)
+            if is_counted:
                 self._count(k, pos, p, order_key, out)
                 if self.lossy and self.width > 0 and self.fields[TOTAL, p] % self.width == 0:
-                    gone = self._find_rare(p)
+                    leaving_count = self._find_rare(p)
             if self.lossy:
-                self._leave(gone, p, now[r], order_key, out)
+                self._leave(leaving_count, p, now[r], order_key, out)
             ends = r + 1 == rows.count or rows.chunk[r + 1] != rows.chunk[r]
-            if self.partitioned and self.fields[LIVE, p] == 0 and ends:
+            if self.is_partitioned and self.fields[LIVE, p] == 0 and ends:
                 self.fields[TOTAL, p] = 0
                 self.fields[SIZE, p] = _BINS
         return out.count
@@ -154,43 +154,43 @@ class CountedKeys(Untimed):
     @inlined
     def _take_one_off(self, p: int) -> int:
         """A key too many takes one off every count; finds the keys that are counted no more, and returns how many."""
-        gone = 0
+        leaving_count = 0
         self.fields[TAKEN, p] += 1
         if self.fields[LEAST, p] <= self.fields[TAKEN, p]:
             least = np.int64(2**62)
             other = self.fields[FIRST, p]
             while other >= 0:
                 if self.key[COUNT, other] == self.fields[TAKEN, p]:
-                    self.found[gone] = other
-                    gone += 1
+                    self.leaving_keys[leaving_count] = other
+                    leaving_count += 1
                 else:
                     least = min(least, self.key[COUNT, other])
                 other = self.key[NEXT, other]
             self.fields[LEAST, p] = least
-        return gone
+        return leaving_count
 
     @inlined
     def _find_rare(self, p: int) -> int:
         """At the end of a bucket: finds the keys that are too rare to be counted on, and returns how many."""
-        gone = 0
+        leaving_count = 0
         bucket = (self.fields[TOTAL, p] + self.width - 1) // self.width
         other = self.fields[FIRST, p]
         while other >= 0:
             if self.key[COUNT, other] + self.key[BUCKET, other] <= bucket:
-                self.found[gone] = other
-                gone += 1
+                self.leaving_keys[leaving_count] = other
+                leaving_count += 1
             other = self.key[NEXT, other]
-        return gone
+        return leaving_count
 
     @inlined
     def _count(self, k: int, pos: int, p: int, order_key: int, out: Emission) -> None:
         """The event at hand is counted, and is the last one of its key."""
         if self.key[COUNT, k] > 0:
             self.key[COUNT, k] += 1
-            old = self.key[LAST, k]
-            self.log.alive[old] = False
+            previous = self.key[LAST, k]
+            self.log.alive[previous] = False
             if self.findable:
-                out.put(old, LEAVE, self.log.ts[old], order_key)
+                out.put(previous, LEAVE, self.log.ts[previous], order_key)
         else:
             bins = self.fields[SIZE, p]
             self._enter(k, p)
@@ -210,19 +210,19 @@ class CountedKeys(Untimed):
             out.put(pos, CURRENT, self.log.ts[pos], order_key)
 
     @inlined
-    def _leave(self, gone: int, p: int, now: int, order_key: int, out: Emission) -> None:
+    def _leave(self, leaving_count: int, p: int, now: int, order_key: int, out: Emission) -> None:
         """The keys that were found are counted no more, and their events leave."""
-        if gone > 1:
-            self._sort_found(gone, p)
-        for i in range(gone):
-            other = self.found[i]
+        if leaving_count > 1:
+            self._sort_found(leaving_count, p)
+        for i in range(leaving_count):
+            other = self.leaving_keys[i]
             self._drop(other, p)
-            old = self.key[LAST, other]
+            last = self.key[LAST, other]
             self.key[LAST, other] = -1
-            self.log.alive[old] = False
+            self.log.alive[last] = False
             if self.findable:
-                out.put(old, LEAVE, self.log.ts[old], order_key)
-            out.put(old, EXPIRED, now, order_key)
+                out.put(last, LEAVE, self.log.ts[last], order_key)
+            out.put(last, EXPIRED, now, order_key)
 
     @inlined
     def _look_anew(self, p: int, order_key: int, out: Emission) -> None:
@@ -250,49 +250,49 @@ class CountedKeys(Untimed):
             self._sort_many(n, p)
         else:
             for i in range(1, n):
-                k = self.found[i]
+                k = self.leaving_keys[i]
                 place = self._place(k, p)
                 j = i
                 while j > 0:
-                    before = self.found[j - 1]
+                    before = self.leaving_keys[j - 1]
                     place_before = self._place(before, p)
                     if place_before < place:
                         break
-                    self.found[j] = before
+                    self.leaving_keys[j] = before
                     j -= 1
-                self.found[j] = k
+                self.leaving_keys[j] = k
 
     @compiled
     def _sort_many(self, n: int, p: int) -> None:
         places = np.empty(n, np.int64)
         for i in range(n):
-            place = self._place(self.found[i], p)
+            place = self._place(self.leaving_keys[i], p)
             places[i] = place
-        self.found[:n] = self.found[:n][np.argsort(places)]
+        self.leaving_keys[:n] = self.leaving_keys[:n][np.argsort(places)]
 
     @compiled
     def _grow(self, p: int) -> None:
         """Doubles the map of an instance."""
         bins, n = self.fields[SIZE, p], self.fields[LIVE, p]
-        found = np.empty(n, np.int64)
+        keys = np.empty(n, np.int64)
         places = np.empty(n, np.int64)
         k = self.fields[FIRST, p]
         for i in range(n):
-            found[i] = k
+            keys[i] = k
             place = self._place(k, p)
             places[i] = place
             k = self.key[NEXT, k]
-        found = found[np.argsort(places)]
+        keys = keys[np.argsort(places)]
         a = 0
         while a < n:
             b = a + 1
-            while b < n and (self.key[SPREAD, found[b]] & (bins - 1)) == (self.key[SPREAD, found[a]] & (bins - 1)):
+            while b < n and (self.key[SPREAD, keys[b]] & (bins - 1)) == (self.key[SPREAD, keys[a]] & (bins - 1)):
                 b += 1
             run = b - 1
-            while run > a and (self.key[SPREAD, found[run - 1]] & bins) == (self.key[SPREAD, found[b - 1]] & bins):
+            while run > a and (self.key[SPREAD, keys[run - 1]] & bins) == (self.key[SPREAD, keys[b - 1]] & bins):
                 run -= 1
             for i in range(a, b):
-                self.key[ORDER, found[i]] = n + i - run if i >= run else n - 1 - (i - a)
+                self.key[ORDER, keys[i]] = n + i - run if i >= run else n - 1 - (i - a)
             a = b
         self.order[0] = max(self.order[0], 2 * n)
         self.fields[SIZE, p] = 2 * bins
@@ -329,11 +329,11 @@ class CountedKeys(Untimed):
 
     def _renumber_keys(self) -> None:
         """Renumber the counted keys if most others are gone."""
-        counted = np.flatnonzero(self.key[COUNT])
-        if self.key.shape[1] > 4 * len(counted) + 4096:
-            self._again(counted, self.key[:, counted])
+        live_keys = np.flatnonzero(self.key[COUNT])
+        if self.key.shape[1] > 4 * len(live_keys) + 4096:
+            self._again(live_keys, self.key[:, live_keys])
 
-    def _again(self, counted: Array, numbers: Array) -> None:
+    def _again(self, live_keys: Array, numbers: Array) -> None:
         """Enters keys with these numbers, which name their last events."""
         self._forget_keys()
         log = self.log
@@ -341,26 +341,26 @@ class CountedKeys(Untimed):
         new = self._ids(Rows(log.columns(last), last, last, last, None, log.instance[last]))
         numbers[SPREAD] = self.key[SPREAD, new]
         old_first = self.fields[FIRST].copy()
-        moved = np.full(int(counted.max(initial=-1)) + 2, -1, np.int64)  # the last place is for -1
-        moved[counted] = new
+        new_numbers = np.full(int(live_keys.max(initial=-1)) + 2, -1, np.int64)  # the last place is for -1
+        new_numbers[live_keys] = new
         self.key[:, new] = numbers
-        self.key[NEXT, new], self.key[PREVIOUS, new] = moved[numbers[NEXT]], moved[numbers[PREVIOUS]]
-        self.fields[FIRST] = moved[old_first]
+        self.key[NEXT, new], self.key[PREVIOUS, new] = new_numbers[numbers[NEXT]], new_numbers[numbers[PREVIOUS]]
+        self.fields[FIRST] = new_numbers[old_first]
 
     def _walk(self) -> Array:
         """The counted keys, instance by instance, as their maps walk through them."""
-        counted = np.flatnonzero(self.key[COUNT])
-        instance = self.log.instance[self.key[LAST, counted]]
-        place = self.key[SPREAD, counted] & (self.fields[SIZE, instance] - 1)
-        by: Array = counted[np.lexsort((self.key[ORDER, counted], place, instance))]
+        live_keys = np.flatnonzero(self.key[COUNT])
+        instance = self.log.instance[self.key[LAST, live_keys]]
+        place = self.key[SPREAD, live_keys] & (self.fields[SIZE, instance] - 1)
+        by: Array = live_keys[np.lexsort((self.key[ORDER, live_keys], place, instance))]
         return by
 
     def forget(self, instances: Array) -> None:
         state = self.state()
         events = state["events"]
         stays = np.flatnonzero(~np.isin(events["part"], instances))
-        kept = {"columns": [c.take(stays) for c in events["columns"]], "ts": events["ts"][stays]}
-        state["events"] = {**kept, "part": events["part"][stays]}
+        staying_events = {"columns": [c.take(stays) for c in events["columns"]], "ts": events["ts"][stays]}
+        state["events"] = {**staying_events, "part": events["part"][stays]}
         for name in ("counts", "buckets", "orders"):
             state[name] = state[name][stays]
         fill_at(state["bins"], instances, _BINS)
@@ -378,12 +378,12 @@ class CountedKeys(Untimed):
             "order": self.order.copy(),
             "bins": self.fields[SIZE, :instances].copy(),
             "totals": self.fields[TOTAL, :instances].copy(),
-            "partitioned": self.partitioned,
+            "partitioned": self.is_partitioned,
         }
 
     def load(self, state: dict[str, Any]) -> None:
         self._clear()
-        self.partitioned = state["partitioned"]
+        self.is_partitioned = state["partitioned"]
         events, instances = state["events"], len(state["bins"])
         n = len(events["ts"])
         zeros = np.zeros(n, np.int64)

@@ -27,7 +27,7 @@ class LengthWindow(ChainedWindow, Untimed):
     def __init__(self, setup: WindowSetup) -> None:
         self.length = int(setup.constant(0))
         self.ops_only = setup.ops_only
-        self._declare(setup.types, in_line=not setup.partitioned, timed=not setup.ops_only)
+        self._declare(setup.types, in_line=not setup.is_partitioned, has_times=not setup.ops_only)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         n = len(rows)
@@ -40,12 +40,12 @@ class LengthWindow(ChainedWindow, Untimed):
         out = Emission(n * (2 if self.length else 3), self.ops_only)
         now = rows.order_key if self.ops_only else clock.at(rows.order_key)
         if in_line:
-            made = pushed_out(self.log, self.length, at, now, rows, out)
+            count = pushed_out(self.log, self.length, at, now, rows, out)
         else:
             self._widen(instances)
-            made = self._push_through(Feed(rows, at), now, out)
-        partitioned = rows.instance is not None
-        result = out.beside(made, self.log, rows) if self.ops_only else out.rows(made, self.log, partitioned)
+            count = self._push_through(Feed(rows, at), now, out)
+        is_partitioned = rows.instance is not None
+        result = out.beside(count, self.log, rows) if self.ops_only else out.rows(count, self.log, is_partitioned)
         self.log.tidy()
         return result
 
@@ -66,9 +66,9 @@ class LengthWindow(ChainedWindow, Untimed):
                 if self.count[p] < self.length:
                     self.count[p] += 1
                 else:
-                    old = self.log.pop(0, p)
-                    self.log.alive[old] = False
-                    self._emit(old, EXPIRED, now[i], i, rows, out)
+                    oldest = self.log.pop(0, p)
+                    self.log.alive[oldest] = False
+                    self._emit(oldest, EXPIRED, now[i], i, rows, out)
                 self.log.push(0, pos, p)
                 self.log.alive[pos] = True
             self._emit(pos, CURRENT, 0 if self.ops_only else self.log.ts[pos], i, rows, out)
@@ -108,7 +108,7 @@ class _LengthBatchInLine(BatchesInLine):
 
 def length_batch_window(setup: WindowSetup) -> Window:
     """Batches of n events. With `stream.current.event` events pass on at once and the batch only expires together."""
-    in_line = not (setup.partitioned or setup.constant(1, False)) and int(setup.constant(0)) > 0
+    in_line = not (setup.is_partitioned or setup.constant(1, False)) and int(setup.constant(0)) > 0
     return _LengthBatchInLine(setup) if in_line else LengthBatchWindow(setup)
 
 
@@ -123,7 +123,7 @@ class LengthBatchWindow(BatchesInChains, Untimed):
         self.length = int(setup.constant(0))
         self.streaming = bool(setup.constant(1, False))
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
-        self._declare(setup.types, in_line=not setup.partitioned)
+        self._declare(setup.types, in_line=not setup.is_partitioned)
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         at = self.log.add(rows, instances)
@@ -131,8 +131,8 @@ class LengthBatchWindow(BatchesInChains, Untimed):
         # Every event leaves at most once as each of CURRENT, EXPIRED and RESET.
         out = Emission(3 * (at + len(rows)))
         log = self.log
-        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
-        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
+        count = self._step(Feed(rows, at), clock.at(rows.order_key), out)
+        result = out.rows(count, log, rows.instance is not None, self.resets_per_chunk)
         self._tidy()
         return result
 

@@ -44,15 +44,15 @@ def _buckets(entries: int, eager: bool) -> int:
 
 
 @kernel
-def _map_order(found: Array, n: int, ends: Array, spread: Array, most: int, keys: int) -> None:
+def _map_order(sessions: Array, n: int, ends: Array, spread: Array, most: int, keys: int) -> None:
     """Sorts sessions by end, those with one end as Siddhi's maps walk through their keys (`findAllCurrentEndTimestamps`
     fills a `HashMap` from a `ConcurrentHashMap`)."""
     inner, outer = _buckets(most, False) - 1, _buckets(keys, True) - 1
     for i in range(1, n):
-        s = found[i]
+        s = sessions[i]
         j = i
         while j > 0:
-            o = found[j - 1]
+            o = sessions[j - 1]
             if ends[o] != ends[s]:
                 after = ends[o] > ends[s]
             elif (spread[o] & inner) != (spread[s] & inner):
@@ -63,9 +63,9 @@ def _map_order(found: Array, n: int, ends: Array, spread: Array, most: int, keys
                 after = o > s
             if not after:
                 break
-            found[j] = o
+            sessions[j] = o
             j -= 1
-        found[j] = s
+        sessions[j] = s
 
 
 @timed_window
@@ -80,9 +80,9 @@ class SessionWindow(TimedWindow):
     def __init__(self, setup: WindowSetup) -> None:
         self.setup = setup
         self.gap = int(setup.constant(0))
-        keyed = len(setup.args) > 1 and isinstance(setup.args[1], Ref)
-        self.key = setup.column(1) if keyed else None
-        self.latency = int(setup.constant(2 if keyed else 1, 0))
+        has_key = len(setup.args) > 1 and isinstance(setup.args[1], Ref)
+        self.key = setup.column(1) if has_key else None
+        self.latency = int(setup.constant(2 if has_key else 1, 0))
         self.scheduler = setup.scheduler
         self._clear()
 
@@ -196,7 +196,7 @@ class SessionWindow(TimedWindow):
 
     @compiled
     def _timed_out(self, which: int, p: int, time: int) -> int:
-        """The sessions of instance `p` that end by `time`, in Siddhi's order, into `found`; returns how many."""
+        """The sessions of instance `p` that end by `time`, in Siddhi's order, into `due_sessions`; returns how many."""
         n = 0
         others = 0
         late = self.latency if which == PREV else 0
@@ -219,8 +219,8 @@ class SessionWindow(TimedWindow):
                 self.back[others] = s
                 others += 1
                 continue
-            if n == 0 or self.found[n - 1] != s:
-                self.found[n] = s
+            if n == 0 or self.due_sessions[n - 1] != s:
+                self.due_sessions[n] = s
                 n += 1
         for i in range(others):
             s = self.back[i]
@@ -229,7 +229,7 @@ class SessionWindow(TimedWindow):
             self._enter(which, self.num[END, which, s], s)
         if n > 1:
             most, keys = self.load_of[MOST, which, p], self.load_of[KEYS, CUR, p]
-            _map_order(self.found, n, self.num[END, which], self.spread, most, keys)
+            _map_order(self.due_sessions, n, self.num[END, which], self.spread, most, keys)
         return n
 
     @inlined
@@ -271,7 +271,7 @@ class SessionWindow(TimedWindow):
         if self.heap_size[CUR] > 0 and self.heap_end[CUR, 0] <= due.time:
             many = self._timed_out(CUR, p, due.time)
         for k in range(many):
-            s = self.found[k]
+            s = self.due_sessions[k]
             if self.latency > 0:
                 self._to_previous(s, p, schedule)
             else:
@@ -280,7 +280,7 @@ class SessionWindow(TimedWindow):
         if self.latency > 0:
             many = self._timed_out(PREV, p, due.time)
             for k in range(many):
-                s = self.found[k]
+                s = self.due_sessions[k]
                 self._expire(self.head[PREV, s], due.order_key, out)
                 self._close(PREV, s, p)
 
@@ -350,30 +350,30 @@ class SessionWindow(TimedWindow):
 
     def _sessions(self, rows: Rows, instances: int) -> Array:
         """The session number of each row; makes room for new sessions."""
-        known = self.keys.size
+        size_before = self.keys.size
         columns = [Column(Type.INT, rows.instances())]
         if self.key is not None:
             columns.append(rows.columns[self.key])
         ids = self.keys.ids(columns)
-        self._widen(known, instances)
+        self._widen(size_before, instances)
         return ids
 
-    def _widen(self, known: int, instances: int) -> None:
+    def _widen(self, size_before: int, instances: int) -> None:
         size = self.keys.size
         self.instances = max(self.instances, instances)
         self.load_of = grown(self.load_of, instances)
-        if size == known:
+        if size == size_before:
             return
         self.num = grown(self.num, size)
-        self.num[BEFORE:, :, known:] = -1
+        self.num[BEFORE:, :, size_before:] = -1
         self.spread, self.instance_of = grown(self.spread, size), grown(self.instance_of, size)
         self.least = grown(self.least, size, NONE)
-        fresh = [c.take(np.arange(known, size)) for c in self.keys.columns()]
-        self.instance_of[known:size] = fresh[0].values
+        fresh = [c.take(np.arange(size_before, size)) for c in self.keys.columns()]
+        self.instance_of[size_before:size] = fresh[0].values
         np.add.at(self.load_of[KEYS, CUR], fresh[0].values, 1)
         if self.key is not None:
             hashes = [string_hash(t or "") & 0xFFFFFFFF for t in self.setup.strings.decode(fresh[1].values)]
-            self.spread[known:size] = [h ^ (h >> 16) for h in hashes]
+            self.spread[size_before:size] = [h ^ (h >> 16) for h in hashes]
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if self.key is not None:
@@ -386,11 +386,11 @@ class SessionWindow(TimedWindow):
         more = int(self.heap_size.max()) + 2 * n + self.keys.size
         self.heap_end, self.heap_of = grown(self.heap_end, more), grown(self.heap_of, more)
         self.session, self.head, self.tail = session, np.stack(log.head), np.stack(log.tail)
-        self.found, self.back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
+        self.due_sessions, self.back = np.empty(self.keys.size, np.int64), np.empty(more, np.int64)
         out = Emission(at + 2 * n)
-        made = self.step(rows, at, clock, hashes, out)
+        count = self.step(rows, at, clock, hashes, out)
         log.head, log.tail = list(self.head), list(self.tail)
-        result = out.rows(made, log, rows.instance is not None)
+        result = out.rows(count, log, rows.instance is not None)
         log.tidy(self.num[BEFORE].reshape(-1), self.num[AT].reshape(-1))
         return result
 
@@ -403,17 +403,17 @@ class SessionWindow(TimedWindow):
 
     def forget(self, instances: Array) -> None:
         """The other sessions get new numbers, in the same order: a key that comes again must come last."""
-        gone = np.isin(self.instance_of[: self.keys.size], instances)
-        if not gone.any():
+        is_forgotten = np.isin(self.instance_of[: self.keys.size], instances)
+        if not is_forgotten.any():
             return
         self.timers.forget(instances)
-        state, keep = self.state(), np.flatnonzero(~gone)
+        state, keep = self.state(), np.flatnonzero(~is_forgotten)
         lists = []
-        for held in state["lists"]:
-            stays = np.flatnonzero(np.repeat(~gone, held["lengths"]))
-            columns = [c.take(stays) for c in held["columns"]]
-            times, instance = held["ts"][stays], held["part"][stays]
-            lists.append({"columns": columns, "ts": times, "part": instance, "lengths": held["lengths"][keep]})
+        for events in state["lists"]:
+            stays = np.flatnonzero(np.repeat(~is_forgotten, events["lengths"]))
+            columns = [c.take(stays) for c in events["columns"]]
+            times, instance = events["ts"][stays], events["part"][stays]
+            lists.append({"columns": columns, "ts": times, "part": instance, "lengths": events["lengths"][keep]})
         fill_at(state["load"], instances, 0)
         self.load(
             {

@@ -43,8 +43,8 @@ def sort_numbers(column: Column, strings: StringPool) -> Array:
     """int64 numbers in the order of the values by Java's `compareTo` (strings by UTF-16 units, NaN last)."""
     values = column.values
     if column.type is Type.STRING:
-        used, inverse = np.unique(values, return_inverse=True)
-        texts = [(t or "").encode("utf-16-be", "surrogatepass") for t in strings.decode(used)]
+        distinct_codes, inverse = np.unique(values, return_inverse=True)
+        texts = [(t or "").encode("utf-16-be", "surrogatepass") for t in strings.decode(distinct_codes)]
         place = np.empty(len(texts), np.int64)
         place[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
         return place[inverse]
@@ -78,7 +78,7 @@ class SortWindow(Untimed):
     def _clear(self) -> None:
         self.log = ChainedLog(self.setup.types)
         self.arrival = np.zeros(0, np.int64)
-        self.arrived = 0
+        self.arrival_count = 0
         self.heap = np.full((0, self.length), -1, np.int64)
         self.size = np.zeros(0, np.int64)
         self.full = np.zeros(0, np.bool_)
@@ -98,8 +98,8 @@ class SortWindow(Untimed):
         log = self.log
         at = log.add(rows, instances)
         self.arrival = grown(self.arrival, log.capacity)
-        self.arrival[at : at + n] = np.arange(self.arrived, self.arrived + n)
-        self.arrived += n
+        self.arrival[at : at + n] = np.arange(self.arrival_count, self.arrival_count + n)
+        self.arrival_count += n
         self._room(instances, n)
         held_columns = log.between(0, log.end)
         keys = np.empty((len(self.by), log.end), np.int64)
@@ -107,18 +107,18 @@ class SortWindow(Untimed):
             numbers = sort_numbers(held_columns[i], self.setup.strings)
             keys[k] = ~numbers if descending else numbers
         findable, apart = self.setup.findable, self.setup.ops_only
-        held = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
+        live_count = int(np.count_nonzero(log.alive[: log.end])) if findable else 0
         # An event comes and goes, with ENTER and LEAVE; held events may enter again with new places twice.
-        out = Emission(4 * (n + held + n) if findable else 2 * n, apart)
+        out = Emission(4 * (n + live_count + n) if findable else 2 * n, apart)
         ranks = np.zeros(len(out.pos) if findable else 0, np.int64)
         places = np.empty(log.end if findable else 0, np.int64)
         if findable:
             places[np.lexsort((self.arrival[: log.end], *keys[::-1]))] = np.arange(log.end)
         self.keys, self.places, self.ranks = keys, places, ranks
-        made = self._step(Feed(rows, at), clock.at(rows.order_key), out)
-        result = out.beside(made, log, rows) if apart else out.rows(made, log, rows.instance is not None)
+        count = self._step(Feed(rows, at), clock.at(rows.order_key), out)
+        result = out.beside(count, log, rows) if apart else out.rows(count, log, rows.instance is not None)
         if findable:
-            result = with_ranks(result, ranks[:made])
+            result = with_ranks(result, ranks[:count])
         self._tidy()
         return result
 
@@ -144,15 +144,15 @@ class SortWindow(Untimed):
                 out.emit(pos, ENTER, self.log.ts[pos], rows.order_key[r])
             out.put(pos, CURRENT, self.log.ts[pos], rows.order_key[r])
             self.log.alive[pos] = True
-            gone = self._insert(pos, p)
-            if gone >= 0:
-                self.log.alive[gone] = False
+            surplus = self._insert(pos, p)
+            if surplus >= 0:
+                self.log.alive[surplus] = False
                 if self.findable:
-                    out.emit(gone, LEAVE, self.log.ts[gone], rows.order_key[r])
+                    out.emit(surplus, LEAVE, self.log.ts[surplus], rows.order_key[r])
                     if not self.full[p]:
-                        self._enter_anew(p, gone, rows.order_key[r], out)
+                        self._enter_anew(p, surplus, rows.order_key[r], out)
                     self.full[p] = True
-                out.put(gone, EXPIRED, now[r], rows.order_key[r])
+                out.put(surplus, EXPIRED, now[r], rows.order_key[r])
         return out.count
 
     @inlined
@@ -160,16 +160,16 @@ class SortWindow(Untimed):
         """Make the events of an instance, except `but`, leave the contents for joins and enter again with their places.
         """
         for i in range(self.size[p]):
-            old = self.heap[p, i]
-            if old != but:
-                out.emit(old, LEAVE, self.log.ts[old], order_key)
-                self.ranks[out.count] = self.places[old]
-                out.emit(old, ENTER, self.log.ts[old], order_key)
+            pos = self.heap[p, i]
+            if pos != but:
+                out.emit(pos, LEAVE, self.log.ts[pos], order_key)
+                self.ranks[out.count] = self.places[pos]
+                out.emit(pos, ENTER, self.log.ts[pos], order_key)
 
     @inlined
     def _insert(self, pos: int, p: int) -> int:
         """The event joins the heap of its instance; returns the one that is too many, -1 if none is."""
-        gone = -1
+        surplus = -1
         if self.size[p] < self.length:
             i = self.size[p]
             self.size[p] += 1
@@ -181,9 +181,9 @@ class SortWindow(Untimed):
                 self.heap[p, i], self.heap[p, up] = self.heap[p, up], self.heap[p, i]
                 i = up
         elif self.length == 0 or _after(self.keys, self.arrival, pos, self.heap[p, 0]):
-            gone = pos
+            surplus = pos
         else:
-            gone = self.heap[p, 0]
+            surplus = self.heap[p, 0]
             self.heap[p, 0] = pos
             i = 0
             while True:
@@ -198,7 +198,7 @@ class SortWindow(Untimed):
                     break
                 self.heap[p, i], self.heap[p, low] = self.heap[p, low], self.heap[p, i]
                 i = low
-        return gone
+        return surplus
 
     def _tidy(self) -> None:
         log = self.log

@@ -38,14 +38,14 @@ class TimeInLine(WindowInLine):
         at = log.append(rows)
         out = Emission((1 + self.findable) * (at - int(self.places[0]) + n) + n, self.ops_only)
         if self.ops_only:
-            made = slide_apart(
+            count = slide_apart(
                 self.span, at, clock.at(rows.order_key), clock.until, log.ts, self.places, out
             )
             self.places[1] = self.places[0]
-            result = out.beside(made, log, rows)
+            result = out.beside(count, log, rows)
         else:
-            made = self._slide(Feed(rows, at), clock, out)
-            result = out.rows(made, log, False)
+            count = self._slide(Feed(rows, at), clock, out)
+            result = out.rows(count, log, False)
         self.places -= log.fit(int(self.places.min()))
         return result
 
@@ -60,17 +60,17 @@ class TimeInLine(WindowInLine):
         one = np.uint64(1)
         tick = clock.first
         head: Any = np.uint64(self.places[0])
-        ahead: Any = np.uint64(self.places[1])
+        timer_head: Any = np.uint64(self.places[1])
         newest = self.seen[0]
         due = _NEVER
         for i in range(rows.count + 1):
             k = np.uint64(i)
             pos = np.uint64(rows.first) + k
             if due == _NEVER:  # the first timer to come
-                while ahead < pos and self.log.ts[ahead] <= newest:
-                    ahead += one
-                if ahead < pos:
-                    due = self.log.ts[ahead] + self.span
+                while timer_head < pos and self.log.ts[timer_head] <= newest:
+                    timer_head += one
+                if timer_head < pos:
+                    due = self.log.ts[timer_head] + self.span
             step = clock.last
             until = clock.last - 1
             if i < rows.count:
@@ -82,14 +82,14 @@ class TimeInLine(WindowInLine):
                     tick = until + 1
                 while tick <= until:
                     t = clock.now[tick]
-                    if clock.moved[tick] and due <= t:
+                    if clock.may_fire[tick] and due <= t:
                         while due <= t:
-                            newest = self.log.ts[ahead]
+                            newest = self.log.ts[timer_head]
                             due = _NEVER
-                            while ahead < pos and self.log.ts[ahead] <= newest:
-                                ahead += one
-                            if ahead < pos:
-                                due = self.log.ts[ahead] + self.span
+                            while timer_head < pos and self.log.ts[timer_head] <= newest:
+                                timer_head += one
+                            if timer_head < pos:
+                                due = self.log.ts[timer_head] + self.span
                         out.chunks += 1
                         order_key = ((clock.base + tick) << _BITS) | self.scheduler
                         left = self._leave(head, pos, t, order_key, n, out)
@@ -110,7 +110,7 @@ class TimeInLine(WindowInLine):
                 out.write(n, pos, came, self.log.ts[pos], order_key)
                 n += one
         self.places[0] = head
-        self.places[1] = ahead
+        self.places[1] = timer_head
         self.seen[0] = newest
         return n
 
@@ -119,22 +119,22 @@ class TimeInLine(WindowInLine):
         """The events from `head` to `end` that have been there for `span` leave, from the n-th row on; how many."""
         event: Any = head
         o: Any = n
-        gone = CURRENT if self.moves else EXPIRED
+        leaving_kind = CURRENT if self.moves else EXPIRED
         while event < end and self.log.ts[event] - time + self.span <= 0:
             if self.moves and self.findable:
                 out.write(o, event, LEAVE, time, order_key)
                 o += np.uint64(1)
-            out.write(o, event, gone, time, order_key)
+            out.write(o, event, leaving_kind, time, order_key)
             o += np.uint64(1)
             event += np.uint64(1)
         return event - head
 
     def next_due(self) -> int | None:
-        log, ahead = self.log, int(self.places[1])
-        timed = np.flatnonzero(log.ts[ahead : log.end] > self.seen[0])
-        return int(log.ts[ahead + timed[0]]) + self.span if len(timed) else None
+        log, timer_head = self.log, int(self.places[1])
+        with_timer = np.flatnonzero(log.ts[timer_head : log.end] > self.seen[0])
+        return int(log.ts[timer_head + with_timer[0]]) + self.span if len(with_timer) else None
 
 
 def time_window(setup: WindowSetup) -> Window:
     """The events of the last t ms; each leaves at exactly its time + t, before arrivals at that instant."""
-    return TimeByInstance(setup) if setup.partitioned else TimeInLine(setup)
+    return TimeByInstance(setup) if setup.is_partitioned else TimeInLine(setup)

@@ -19,13 +19,13 @@ _BITS = np.int64(ORDER_KEY_BITS)
 
 
 @kernel
-def next_emit(now: int, span: int, start: int, aligned: bool) -> int:
+def next_emit(now: int, span: int, start: int, is_aligned: bool) -> int:
     """When the first batch ends (ms), whose first event comes at `now`."""
-    if not aligned:
+    if not is_aligned:
         return now + span
-    gone = now - start
-    gone = gone - span * int(gone / span) if span else 0  # Java's remainder, toward zero
-    return now + (span - gone)
+    since_start = now - start
+    since_start = since_start - span * int(since_start / span) if span else 0  # Java's remainder, toward zero
+    return now + (span - since_start)
 
 
 @kernel
@@ -38,15 +38,15 @@ def first_after(t: int, emit: int, span: int) -> int:
 class _TimeBatchInLine(BatchesInLine):
     """`timeBatch` outside partitions, without `stream.current.event`."""
 
-    clocked = False
+    stamps_resets = False
     emit = numbers(-1)
 
     def __init__(self, setup: WindowSetup) -> None:
         super().__init__(setup)
         self.span = int(setup.constant(0))
         start = setup.constant(1)
-        self.aligned = start is not None and not isinstance(start, bool)
-        self.start = int(start) if self.aligned else 0
+        self.is_aligned = start is not None and not isinstance(start, bool)
+        self.start = int(start) if self.is_aligned else 0
         self.scheduler = setup.scheduler
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
@@ -61,7 +61,7 @@ class _TimeBatchInLine(BatchesInLine):
         """`TimeBatchWindow._step` for one instance whose events wait for the end of their batch: the batches. A timer
         is due whenever a batch is."""
         tick = clock.first
-        old = self.places[0]
+        expiring = self.places[0]
         new = self.places[1]
         i = 0
         while True:
@@ -89,7 +89,7 @@ class _TimeBatchInLine(BatchesInLine):
             while tick <= until and not send:
                 t = clock.now[tick]
                 order_key = ((clock.base + tick) << _BITS) | self.scheduler
-                send = clock.moved[tick] and t >= self.emit[0]
+                send = clock.may_fire[tick] and t >= self.emit[0]
                 if not send:
                     tick += 1
             if not send:
@@ -103,22 +103,22 @@ class _TimeBatchInLine(BatchesInLine):
                     i += 1
                 end = rows.first + i
                 if self.emit[0] == -1:
-                    self.emit[0] = next_emit(t, self.span, self.start, self.aligned)
+                    self.emit[0] = next_emit(t, self.span, self.start, self.is_aligned)
                 send = t >= self.emit[0]
             if not send:
                 continue
             self.emit[0] += self.span
-            if new < end or (self.wants_expired and old < new):
+            if new < end or (self.wants_expired and expiring < new):
                 out.put(end, t, order_key)
-                old = new
+                expiring = new
                 new = end
             elif tick <= until and self.emit[0] <= t:
                 self.emit[0] = first_after(t, self.emit[0], self.span)  # the batches up to now are empty too
         return out.count
 
     def next_due(self) -> int | None:
-        old, new = self.places.tolist()
-        some = new < self.log.end or (self.wants_expired and old < new)
+        expiring, new = self.places.tolist()
+        some = new < self.log.end or (self.wants_expired and expiring < new)
         return int(self.emit[0]) if some and self.emit[0] != -1 else None
 
 
@@ -126,7 +126,7 @@ def time_batch_window(setup: WindowSetup) -> Window:
     """Batches of t ms, from the first event or aligned to `start.time`; a batch leaves when the clock reaches its end.
     """
     streaming = any(a is True for a in (setup.constant(1), setup.constant(2)))
-    return TimeBatchWindow(setup) if setup.partitioned or streaming else _TimeBatchInLine(setup)
+    return TimeBatchWindow(setup) if setup.is_partitioned or streaming else _TimeBatchInLine(setup)
 
 
 @struct
@@ -134,19 +134,19 @@ class TimeBatchWindow(BatchesInChains):
     """`timeBatch` inside a partition, or with `stream.current.event`."""
 
     stamps, moves, is_ordered = EXPIRED, False, False
-    clocked = False
+    stamps_resets = False
     emit = numbers(-1)
     timers: Timers = scheduled_times()
 
     def __init__(self, setup: WindowSetup) -> None:
         self.span = int(setup.constant(0))
         second = setup.constant(1)
-        self.aligned = second is not None and not isinstance(second, bool)
-        self.start = int(second) if self.aligned else 0
+        self.is_aligned = second is not None and not isinstance(second, bool)
+        self.start = int(second) if self.is_aligned else 0
         self.streaming = bool(second if isinstance(second, bool) else setup.constant(2, False))
         self.wants_expired, self.resets_per_chunk = setup.wants_expired, setup.resets_per_chunk
         self.scheduler = setup.scheduler
-        self._declare(setup.types, in_line=not setup.partitioned)
+        self._declare(setup.types, in_line=not setup.is_partitioned)
 
     @compiled
     def _step(self, rows: Feed, schedule: Schedule, out: Emission) -> int:
@@ -172,7 +172,7 @@ class TimeBatchWindow(BatchesInChains):
                     break
                 t = schedule.clock.now[tick]
                 waiting = self.timers.meta[HEAP] > 0 and self.timers.first[self.timers.heap[0]] <= t
-                if ready == 0 and schedule.clock.moved[tick] and waiting:
+                if ready == 0 and schedule.clock.may_fire[tick] and waiting:
                     ready = self.timers.due_instances(t, schedule.hashes)
                     d = 0
                 while d < ready:
@@ -198,7 +198,7 @@ class TimeBatchWindow(BatchesInChains):
                     i += 1
             begin = out.count
             if self.emit[0] == -1:
-                self.emit[0] = next_emit(t, self.span, self.start, self.aligned)
+                self.emit[0] = next_emit(t, self.span, self.start, self.is_aligned)
                 self.timers.notify_at(p, self.emit[0], not in_due)
             send = t >= self.emit[0]
             if send:
@@ -238,11 +238,11 @@ class TimeBatchWindow(BatchesInChains):
         # Every event leaves at most once as each of these.
         out = Emission((1 + self.wants_expired + (not self.resets_per_chunk)) * (at + n))
         schedule = Schedule(self.timers, clock, self.scheduler, hashes)
-        made = self._step(Feed(rows, at), schedule, out)
-        result = out.rows(made, log, rows.instance is not None, self.resets_per_chunk)
+        count = self._step(Feed(rows, at), schedule, out)
+        result = out.rows(count, log, rows.instance is not None, self.resets_per_chunk)
         self._tidy()
         return result
 
     def next_due(self) -> int | None:
-        current, expired = self.log.head
-        return self.timers.next_due((current >= 0) | (expired >= 0) if self.wants_expired else current >= 0)
+        current, expiring = self.log.head
+        return self.timers.next_due((current >= 0) | (expiring >= 0) if self.wants_expired else current >= 0)

@@ -34,9 +34,9 @@ FIRST, SEEN, ASIDE, TIMES, BUCKETS, HELD, TURN = range(7)
 """Places in `places`; the last three are of Siddhi's map of instances that have timers, as in `timers.py`."""
 
 ENDS, OLDEST, NEWEST, NUMBER = range(4)
-"""Places in what `own` holds of an instance, four words in a row: its first and last event in the window (`HEAD` and
-`TAIL`, half a word each; -1: none), the time of the first, the newest time it has seen, which its last timer is for,
-and its number in the map (0: it is not in it)."""
+"""Places in what `instance_words` holds of an instance, four words in a row: its first and last event in the window
+(`HEAD` and `TAIL`, half a word each; -1: none), the time of the first, the newest time it has seen, which its last
+timer is for, and its number in the map (0: it is not in it)."""
 
 _FRESH = np.array([-1, 0, _UNSEEN, 0], np.int64)
 """The words of an instance that has had no event."""
@@ -103,15 +103,17 @@ def _held(link: Array, ends: Array, out: Array) -> None:
 
 
 @kernel
-def _tie(instance: Array, ts: Array, held: Array, timed: Array, link: Array, own: Array, ends: Array) -> None:
+def _tie(
+    instance: Array, ts: Array, is_held: Array, has_timer: Array, link: Array, instance_words: Array, ends: Array
+) -> None:
     """Link the held events of each instance again."""
     for pos in range(len(instance)):
-        link[pos] = np.int32(timed[pos])
-        if held[pos]:
+        link[pos] = np.int32(has_timer[pos])
+        if is_held[pos]:
             p = np.int64(instance[pos])
             if ends[8 * p + HEAD] < 0:
                 ends[8 * p + HEAD] = pos
-                own[4 * p + OLDEST] = ts[pos]
+                instance_words[4 * p + OLDEST] = ts[pos]
             else:
                 link[ends[8 * p + TAIL]] |= (pos - ends[8 * p + TAIL]) << 1
             ends[8 * p + TAIL] = pos
@@ -130,7 +132,7 @@ class TimeByInstance:
         self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
         self.log = EventLog(setup.types)
         self.link = np.zeros(0, np.int32)
-        self.own, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self.instance_words, self.mark = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self.places = np.array([0, _UNSEEN, 0, 0, 16, 0, 0], np.int64)
         self.times, self.instances = np.zeros(0, np.int64), np.zeros(0, np.int32)
         self._timers = Blocks(1)
@@ -143,16 +145,19 @@ class TimeByInstance:
         self._instances(instances)
         self._room(n)
         at = log.append(rows)
-        aside = int(self.places[ASIDE])
-        times, waiting = np.empty(aside + n + instances, np.int64), np.empty(aside + n + instances, np.int32)
-        times[:aside], waiting[:aside] = self.times, self.instances
+        aside_count = int(self.places[ASIDE])
+        times, waiting = (
+            np.empty(aside_count + n + instances, np.int64),
+            np.empty(aside_count + n + instances, np.int32),
+        )
+        times[:aside_count], waiting[:aside_count] = self.times, self.instances
         out = Emission(at + 2 * n, self.ops_only)
         self.times, self.instances = times, waiting
         self.ready, self.since = np.empty(instances, np.int64), np.empty(instances, np.int64)
-        made = self._step(Feed(rows, at), clock, hashes, out)
-        aside = int(self.places[ASIDE])
-        self.times, self.instances = times[:aside].copy(), waiting[:aside].copy()
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
+        count = self._step(Feed(rows, at), clock, hashes, out)
+        aside_count = int(self.places[ASIDE])
+        self.times, self.instances = times[:aside_count].copy(), waiting[:aside_count].copy()
+        result = out.beside(count, log, rows) if self.ops_only else out.rows(count, log, rows.instance is not None)
         if 2 * log.capacity > 3 * self._live() + 2048:
             self._move(0)
         return result
@@ -161,7 +166,7 @@ class TimeByInstance:
     def _step(self, rows: Feed, clock: Clock, hashes: Array, out: Emission) -> int:
         """`TimeWindowProcessor.process` over rows and timers merged by order key. Returns how many rows are put out."""
         tick = clock.first
-        many = len(self.own) > 4 * _MANY
+        many = len(self.instance_words) > 4 * _MANY
         for i in range(rows.count + 1):
             pos = rows.first + i
             step = clock.last
@@ -176,15 +181,15 @@ class TimeByInstance:
                     tick = until + 1
                     break
                 t = clock.now[tick]
-                if clock.moved[tick] and due <= t:
+                if clock.may_fire[tick] and due <= t:
                     order_key: Any = ((clock.base + tick) << _BITS) | self.scheduler
-                    found = self._fire(pos, t, due, order_key, many, out)
-                    self._fire_together(found, t, order_key, hashes, out)
+                    ready_count = self._fire(pos, t, due, order_key, many, out)
+                    self._fire_together(ready_count, t, order_key, hashes, out)
                 tick += 1
             if i == rows.count:
                 break
             if many:
-                prefetch(self.own, 4 * self.log.instance[min(pos + AHEAD, rows.first + rows.count - 1)])
+                prefetch(self.instance_words, 4 * self.log.instance[min(pos + AHEAD, rows.first + rows.count - 1)])
             if i == 0 or rows.chunk[i] != rows.chunk[i - 1]:
                 out.chunks += 1
             p: Any = np.int64(self.log.instance[pos])
@@ -208,15 +213,15 @@ class TimeByInstance:
     @inlined
     def _take_timer(self, time: int) -> Any:
         """Takes the timer that is due next, at `time`; the instance that it is of."""
-        found = np.int64(0)
+        instance = np.int64(0)
         if self.places[ASIDE] > 0 and self.times[0] == time:
-            found = np.int64(self.instances[0])
+            instance = np.int64(self.instances[0])
             _take_aside(self.places[ASIDE], self.times, self.instances)
             self.places[ASIDE] -= 1
         else:
-            found = np.int64(self.log.instance[self.places[FIRST]])
+            instance = np.int64(self.log.instance[self.places[FIRST]])
             self.places[FIRST] += 1
-        return found
+        return instance
 
     @inlined
     def _fire(self, end: int, t: int, first: int, order_key: int, many: bool, out: Emission) -> int:
@@ -224,35 +229,37 @@ class TimeByInstance:
         several, the numbers are put into `ready`, and when they are due into `since`, which have room for all. Returns
         how many are there."""
         due: Any = first
-        found = 0
+        ready_count = 0
         self.places[TIMES] += 1
         while due <= t:
             if many:
-                prefetch(self.own, 4 * self.log.instance[min(self.places[FIRST] + AHEAD, end)])
+                prefetch(self.instance_words, 4 * self.log.instance[min(self.places[FIRST] + AHEAD, end)])
             p = self._take_timer(due)
             time = due
             due = self._next_timer(end)
-            if found == 0 and due > t:
+            if ready_count == 0 and due > t:
                 out.chunks += 1
                 self._run(p, t, order_key, out)
             elif self.mark[p] != self.places[TIMES]:
                 self.mark[p] = self.places[TIMES]
-                self.ready[found] = p
-                self.since[found] = time
-                found += 1
-        return found
+                self.ready[ready_count] = p
+                self.since[ready_count] = time
+                ready_count += 1
+        return ready_count
 
     @inlined
-    def _fire_together(self, found: int, t: int, order_key: int, hashes: Array, out: Emission) -> None:
+    def _fire_together(self, ready_count: int, t: int, order_key: int, hashes: Array, out: Emission) -> None:
         """Among instances that are due since the same time, one runs."""
         a = 0
         mask = self.places[BUCKETS] - 1
-        while a < found:
+        while a < ready_count:
             best = a
             b = a + 1
-            while b < found and self.since[b] == self.since[a]:
+            while b < ready_count and self.since[b] == self.since[a]:
                 nearer = (hashes[self.ready[b]] & mask) - (hashes[self.ready[best]] & mask)
-                newer = self.own[4 * self.ready[b] + NUMBER] > self.own[4 * self.ready[best] + NUMBER]
+                newer = (
+                    self.instance_words[4 * self.ready[b] + NUMBER] > self.instance_words[4 * self.ready[best] + NUMBER]
+                )
                 if nearer < 0 or (nearer == 0 and newer):
                     best = b
                 b += 1
@@ -268,21 +275,21 @@ class TimeByInstance:
     def _run(self, p: int, now: int, order_key: int, out: Emission) -> None:
         """All timers of an instance fire that are due; without one it leaves the map."""
         self._expire(p, now, order_key, out)
-        if self.own[4 * p + NEWEST] + self.span <= now:
-            self.own[4 * p + NUMBER] = 0
+        if self.instance_words[4 * p + NEWEST] + self.span <= now:
+            self.instance_words[4 * p + NUMBER] = 0
             self.places[HELD] -= 1
 
     @inlined
     def _expire(self, p: int, now: int, order_key: int, out: Emission) -> None:
         head: Any = np.int64(self._ends[8 * p + HEAD])
-        oldest = self.own[4 * p + OLDEST]
+        oldest = self.instance_words[4 * p + OLDEST]
         while head >= 0 and oldest - now + self.span <= 0:
             out.put(head, EXPIRED, now, order_key)
             step = np.int64(self.link[head] >> 1)
             head = head + step if step > 0 else np.int64(-1)
             oldest = self.log.ts[head if head >= 0 else 0]
             self._ends[8 * p + HEAD] = head
-            self.own[4 * p + OLDEST] = oldest
+            self.instance_words[4 * p + OLDEST] = oldest
 
     @inlined
     def _hold(self, pos: int, p: int) -> None:
@@ -290,18 +297,18 @@ class TimeByInstance:
         self.link[pos] = 0
         if self._ends[8 * p + HEAD] < 0:
             self._ends[8 * p + HEAD] = pos
-            self.own[4 * p + OLDEST] = self.log.ts[pos]
+            self.instance_words[4 * p + OLDEST] = self.log.ts[pos]
         else:
             self.link[self._ends[8 * p + TAIL]] |= (pos - self._ends[8 * p + TAIL]) << 1
         self._ends[8 * p + TAIL] = pos
-        if self.own[4 * p + NEWEST] < self.log.ts[pos]:
-            self.own[4 * p + NEWEST] = self.log.ts[pos]
-            if self.own[4 * p + NUMBER] == 0:
+        if self.instance_words[4 * p + NEWEST] < self.log.ts[pos]:
+            self.instance_words[4 * p + NEWEST] = self.log.ts[pos]
+            if self.instance_words[4 * p + NUMBER] == 0:
                 if self.places[HELD] > self.places[BUCKETS] * 3 // 4:
                     self.places[BUCKETS] *= 2
                 self.places[HELD] += 1
                 self.places[TURN] += 1
-                self.own[4 * p + NUMBER] = self.places[TURN]
+                self.instance_words[4 * p + NUMBER] = self.places[TURN]
             if self.log.ts[pos] >= self.places[SEEN]:
                 self.places[SEEN] = self.log.ts[pos]
                 self.link[pos] = 1
@@ -313,11 +320,11 @@ class TimeByInstance:
         have = len(self.mark)
         self.mark = grown(self.mark, instances)
         if len(self.mark) > have:
-            self.own = np.concatenate([self.own, np.tile(_FRESH, len(self.mark) - have)])
+            self.instance_words = np.concatenate([self.instance_words, np.tile(_FRESH, len(self.mark) - have)])
 
     @property
     def _ends(self) -> Array:
-        return self.own.view(np.int32)
+        return self.instance_words.view(np.int32)
 
     def _room(self, n: int) -> None:
         """Room for `n` more events."""
@@ -334,11 +341,11 @@ class TimeByInstance:
         """Drop events that are no longer needed, and make room for `spare` more."""
         log, first = self.log, int(self.places[FIRST])
         if _shift(first, self._ends):  # an instance holds events that others dropped long ago
-            held, keep = self._kept()
-            timed, self._stuck = self._have_timer(keep), int(np.searchsorted(keep, first))
+            is_held, keep = self._kept()
+            has_timer, self._stuck = self._have_timer(keep), int(np.searchsorted(keep, first))
             log.compact(keep, len(keep) + spare)
             self._timers.forget()
-            self._tie(held[keep], timed)
+            self._tie(is_held[keep], has_timer)
             self.places[FIRST] = self._stuck
             return
         live = log.end - first
@@ -350,36 +357,36 @@ class TimeByInstance:
 
     def _kept(self) -> tuple[Array, Array]:
         """(which events instances hold, the places of those and of all whose timers have not fired)."""
-        held = np.zeros(self.log.end, np.bool_)
-        _held(self.link, self._ends, held)
-        needed = held.copy()
-        needed[int(self.places[FIRST]) :] = True
-        return held, np.flatnonzero(needed)
+        is_held = np.zeros(self.log.end, np.bool_)
+        _held(self.link, self._ends, is_held)
+        is_needed = is_held.copy()
+        is_needed[int(self.places[FIRST]) :] = True
+        return is_held, np.flatnonzero(is_needed)
 
     def _have_timer(self, keep: Array) -> Array:
         """True if the events at `keep` have a timer."""
         return (self.link[keep] & 1).astype(np.bool_)
 
-    def _tie(self, held: Array, timed: Array) -> None:
+    def _tie(self, is_held: Array, has_timer: Array) -> None:
         """Rebuild the links between the events of the log."""
         log = self.log
         self.link = np.zeros(log.capacity, np.int32)
-        self.own[ENDS::4] = -1
-        _tie(log.instance[: log.end], log.ts, held, timed, self.link, self.own, self._ends)
+        self.instance_words[ENDS::4] = -1
+        _tie(log.instance[: log.end], log.ts, is_held, has_timer, self.link, self.instance_words, self._ends)
 
     def next_due(self) -> int | None:
         first, end = int(self.places[FIRST]), self.log.end
-        timed = np.flatnonzero(self.link[first:end] & 1)
-        due = [int(self.log.ts[first + timed[0]]) + self.span] if len(timed) else []
+        with_timer = np.flatnonzero(self.link[first:end] & 1)
+        due = [int(self.log.ts[first + with_timer[0]]) + self.span] if len(with_timer) else []
         if self.places[ASIDE]:
             due.append(int(self.times.min()))
         return min(due, default=None)
 
     def forget(self, instances: Array) -> None:
         instances = instances[instances < len(self.mark)].astype(np.int64)
-        own = self.own.reshape(-1, 4)
-        self.places[HELD] -= np.count_nonzero(own[instances, NUMBER])
-        own[instances] = _FRESH
+        instance_rows = self.instance_words.reshape(-1, 4)
+        self.places[HELD] -= np.count_nonzero(instance_rows[instances, NUMBER])
+        instance_rows[instances] = _FRESH
         self.link[: self.log.end][np.isin(self.log.instance[: self.log.end], instances)] = 0  # neither chain nor timer
         self._timers.forget()
         stays = np.flatnonzero(~np.isin(self.instances, instances))
@@ -387,17 +394,17 @@ class TimeByInstance:
         self.times, self.instances, self.places[ASIDE] = self.times[stays], self.instances[stays], len(stays)
 
     def state(self) -> dict[str, Any]:
-        held, keep = self._kept()
-        events = {"events": self.log.state(keep), "held": held[keep], "timed": self._have_timer(keep)}
+        is_held, keep = self._kept()
+        events = {"events": self.log.state(keep), "held": is_held[keep], "timed": self._have_timer(keep)}
         return {**events, "first": int(np.searchsorted(keep, self.places[FIRST])), **self._instance_state()}
 
     def _instance_state(self) -> dict[str, Any]:
         """The state without the events."""
         order = np.lexsort((self.instances, self.times))
-        number = self.own[NUMBER::4]
+        number = self.instance_words[NUMBER::4]
         there = np.flatnonzero(number)
         return {
-            "seen": int(self.places[SEEN]), "newest": self.own[NEWEST::4],
+            "seen": int(self.places[SEEN]), "newest": self.instance_words[NEWEST::4],
             "aside": {"times": self.times[order], "parts": self.instances[order]},
             "map": there[np.argsort(number[there])], "buckets": int(self.places[BUCKETS]),
         }  # fmt: skip
@@ -421,17 +428,21 @@ class TimeByInstance:
     def load(self, state: dict[str, Any]) -> None:
         self.log.load(state["events"])
         self._timers.forget()
-        newest, aside, there = state["newest"], state["aside"], state["map"]
-        self.mark, self.own = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        newest, aside_timers, there = state["newest"], state["aside"], state["map"]
+        self.mark, self.instance_words = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._instances(len(newest))
-        self.own[NEWEST::4][: len(newest)] = newest
-        self.own[4 * there + NUMBER] = np.arange(1, len(there) + 1)
-        held = state.get("held")
-        if held is None:
+        self.instance_words[NEWEST::4][: len(newest)] = newest
+        self.instance_words[4 * there + NUMBER] = np.arange(1, len(there) + 1)
+        is_held = state.get("held")
+        if is_held is None:
             heads = state["heads"][self.log.instance[: self.log.end]]
-            held = (heads >= 0) & (heads <= np.arange(self.log.end))
-        self._tie(held, state["timed"].astype(np.bool_))
-        self.times, self.instances, self._stuck = aside["times"].copy(), aside["parts"].copy(), state["first"]
+            is_held = (heads >= 0) & (heads <= np.arange(self.log.end))
+        self._tie(is_held, state["timed"].astype(np.bool_))
+        self.times, self.instances, self._stuck = (
+            aside_timers["times"].copy(),
+            aside_timers["parts"].copy(),
+            state["first"],
+        )
         self.places = np.array(
             [self._stuck, state["seen"], len(self.times), 0, state["buckets"], len(there), len(there)], np.int64
         )

@@ -23,15 +23,15 @@ class TimeLengthWindow(TimedWindow, ChainedWindow):
     def __init__(self, setup: WindowSetup) -> None:
         self.span, self.length = int(setup.constant(0)), int(setup.constant(1))
         self.scheduler, self.ops_only = setup.scheduler, setup.ops_only
-        self._declare(setup.types, in_line=not setup.partitioned)
+        self._declare(setup.types, in_line=not setup.is_partitioned)
 
     @inlined
     def _leave(self, p: int, now: int, order_key: int, out: Emission) -> None:
         """The oldest event leaves."""
-        old = self.log.pop(0, p)
-        self.log.alive[old] = False
+        oldest = self.log.pop(0, p)
+        self.log.alive[oldest] = False
         self.count[p] -= 1
-        out.put(old, EXPIRED, now, order_key)
+        out.put(oldest, EXPIRED, now, order_key)
 
     @inlined
     def on_timer(self, due: Due, schedule: Schedule, out: Emission) -> None:
@@ -61,14 +61,14 @@ class TimeLengthWindow(TimedWindow, ChainedWindow):
         at = log.add(rows, instances)
         out = Emission(at + 2 * n, self.ops_only)
         if self.ops_only and log.in_line and self.length:  # without timers
-            made = slide_in_line(
+            count = slide_in_line(
                 log, self.span, self.length, at, clock.at(rows.order_key), clock.until, log.ts, out
             )
         else:
             self._widen(instances)
             self.timers.room(n, instances)
-            made = self.step(rows, at, clock, hashes, out)
-        result = out.beside(made, log, rows) if self.ops_only else out.rows(made, log, rows.instance is not None)
+            count = self.step(rows, at, clock, hashes, out)
+        result = out.beside(count, log, rows) if self.ops_only else out.rows(count, log, rows.instance is not None)
         log.tidy()
         return result
 

@@ -54,9 +54,9 @@ class UniqueEverWindow(CountedKeys):
             resolve = frame_of(rows).resolve
             env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.order_key), resolve)
             key_columns = [evaluate(env) for evaluate in self._evaluate]
-            if env.failed is not None:
-                self.setup.refuse(rows, env.failed, "its unique key failed")
-                stay = np.flatnonzero(~env.failed)
+            if env.failed_rows is not None:
+                self.setup.refuse(rows, env.failed_rows, "its unique key failed")
+                stay = np.flatnonzero(~env.failed_rows)
                 rows, key_columns = rows.take(stay), [c.take(stay) for c in key_columns]
             rows = rows.with_columns([*rows.columns, *key_columns])
         result = super().run(rows, clock, instances, hashes)

@@ -74,7 +74,7 @@ class UniqueKey:
         else:
             env = Env(len(rows), self.setup.strings, rows.ts, lambda: clock.at(rows.order_key), frame_of(rows).resolve)
             key = self._evaluate(env)
-            missing = env.failed
+            missing = env.failed_rows
         if not self._nullable and key.null is not None:
             missing = key.null if missing is None else missing | key.null
         if missing is not None and missing.any():
@@ -150,9 +150,9 @@ class KeyedWindow(ChainedWindow):
         """Drops dead events and, where they need not stay, ids without events."""
         self.log.tidy(*self.by_key[: self.positions], *(getattr(self, name) for name in self.places))
         if not self.keeps_ids and self.key.size > _FEW_IDS:
-            held = np.flatnonzero((self.by_key[: self.positions, : self.key.size] >= 0).any(axis=0))
-            if 4 * len(held) < self.key.size:
-                self._renumber(held)
+            used_ids = np.flatnonzero((self.by_key[: self.positions, : self.key.size] >= 0).any(axis=0))
+            if 4 * len(used_ids) < self.key.size:
+                self._renumber(used_ids)
 
     def _renumber(self, stay: Array) -> None:
         """Only these ids stay."""

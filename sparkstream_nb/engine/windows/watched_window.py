@@ -63,8 +63,8 @@ def held_events(window: Window) -> list[HeldEvents]:
     if isinstance(window, ExternalTimeBatchWindow):
         return _batches(state["pending"], state["held"], True)
     if isinstance(window, ExpressionBatchWindow):
-        current, former = state["lists"]
-        return _batches(current, former, not window.streaming)
+        current, last_batch = state["lists"]
+        return _batches(current, last_batch, not window.streaming)
     if isinstance(window, ExpressionWindow | SessionWindow):
         return [HeldEvents(rows_of(events), False) for events in state["lists"]]
     if isinstance(window, _PLAIN):
@@ -79,8 +79,8 @@ _PLAIN = (
 """Windows whose state has its contents, and nothing but them, under `events`."""
 
 
-def _batches(current: dict[str, Any], former: dict[str, Any], waiting: bool) -> list[HeldEvents]:
-    return [HeldEvents(rows_of(former), False), HeldEvents(rows_of(current), waiting)]
+def _batches(current: dict[str, Any], last_batch: dict[str, Any], waiting: bool) -> list[HeldEvents]:
+    return [HeldEvents(rows_of(last_batch), False), HeldEvents(rows_of(current), waiting)]
 
 
 def _events_by_key(window: KeyedWindow, state: dict[str, Any]) -> list[HeldEvents]:
@@ -109,13 +109,13 @@ class WatchedWindow:
 
     def __init__(self, window: Window, names: Sequence[str], stream: str, step: WindowStep) -> None:
         self.inner, self.names, self.stream, self.step, self._at = window, tuple(names), stream, step, len(names)
-        self._arrived: list[Rows] = []
-        self._emitted: list[tuple[int, int]] = []
+        self._arrivals: list[Rows] = []
+        self._emissions: list[tuple[int, int]] = []
         self._count = 0
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         if len(rows):
-            self._arrived.append(rows)
+            self._arrivals.append(rows)
         numbers = Column(Type.LONG, np.arange(self._count, self._count + len(rows), dtype=np.int64))
         self._count += len(rows)
         columns = list(rows.columns)
@@ -123,30 +123,30 @@ class WatchedWindow:
             rows.with_columns([*columns[: self._at], numbers, *columns[self._at :]]), clock, instances, hashes
         )
         rest = list(out.columns)
-        self._emitted += zip(rest.pop(self._at).values.tolist(), out.kinds().tolist(), strict=True)
+        self._emissions += zip(rest.pop(self._at).values.tolist(), out.kinds().tolist(), strict=True)
         return out.with_columns(rest)
 
     def take(self, strings: StringPool) -> tuple[list[WindowEvent], list[tuple[int, int]]]:
         """The events that arrived since the last call, and the rows that were emitted: their event's number, and
         their kind (`columnar.rows`)."""
-        found = []
-        number = self._count - sum(map(len, self._arrived))
-        for rows in self._arrived:
+        events = []
+        number = self._count - sum(map(len, self._arrivals))
+        for rows in self._arrivals:
             values = zip(*(c.to_list(strings) for c in rows.columns[: self._at]), strict=True)
             for instance, ts, row in zip(rows.instances().tolist(), rows.ts.tolist(), values, strict=True):
-                found.append(WindowEvent(number, instance, ts, tuple(row)))
+                events.append(WindowEvent(number, instance, ts, tuple(row)))
                 number += 1
-        emitted = self._emitted
-        self._arrived, self._emitted = [], []
-        return found, emitted
+        emissions = self._emissions
+        self._arrivals, self._emissions = [], []
+        return events, emissions
 
     def contents(self) -> list[tuple[int, bool]]:
         """The number of each event that the window holds, and whether it waits to be emitted."""
-        found = []
-        for held in held_events(self.inner):
-            if len(held.rows):
-                found += [(int(n), held.waiting) for n in held.rows.columns[self._at].values.tolist()]
-        return found
+        numbers = []
+        for events in held_events(self.inner):
+            if len(events.rows):
+                numbers += [(int(n), events.waiting) for n in events.rows.columns[self._at].values.tolist()]
+        return numbers
 
     @property
     def stamps(self) -> int | None:

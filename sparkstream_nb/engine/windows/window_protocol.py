@@ -27,12 +27,12 @@ class WindowSetup:
     `args` are the window's arguments, `types` the types of the columns it holds. `scheduler` is the number of its timer
     phase. `wants_expired` is Siddhi's `outputExpectsExpiredEvents`: the query emits expired events; `findable` tells
     that a join looks into the window. `condition` is the condition in an `expression` window's constant text, `names`
-    the attributes of the columns, `selected` the columns that the query selects as they are, in order (None for
-    computed ones). `partitioned`: there are several instances. With `ops_only`, the query wants the CURRENT rows alone,
-    and a window may emit its input instead, with its operations beside it (`rows.WindowOps`). With `resets_per_chunk`
-    it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not emitted (`Rows.resets_per_chunk`).
-    `refuse` takes rows that raise an error (mask over them, why): they do not enter the window. References among `args`
-    and in `condition` name column positions.
+    the attributes of the columns, `selected_columns` the columns that the query selects as they are, in order (None for
+    computed ones). `is_partitioned`: there are several instances. With `ops_only`, the query wants the CURRENT rows
+    alone, and a window may emit its input instead, with its operations beside it (`rows.WindowOps`). With
+    `resets_per_chunk` it wants the CURRENT rows alone, and each chunk begins with a RESET, which is not emitted
+    (`Rows.resets_per_chunk`). `refuse` takes rows that raise an error (mask over them, why): they do not enter the
+    window. References among `args` and in `condition` name column positions.
     """
 
     args: tuple[Expr, ...]
@@ -42,10 +42,10 @@ class WindowSetup:
     findable: bool = False
     condition: Expr | None = None
     names: tuple[str, ...] = ()
-    selected: tuple[int | None, ...] = ()
+    selected_columns: tuple[int | None, ...] = ()
     strings: StringPool = field(default_factory=StringPool)
     context: Context = field(default_factory=Context)
-    partitioned: bool = False
+    is_partitioned: bool = False
     ops_only: bool = False
     resets_per_chunk: bool = False
     refuse: Callable[[Rows, Mask, str], None] = lambda rows, mask, why: None
@@ -164,8 +164,8 @@ def for_joins(rows: Rows, window: Window) -> Rows:
     if not window.moves or rows.kind is None:
         return rows
     serial = rows.columns[-1]
-    told = np.where(rows.kind > RESET, serial.values, -2 - serial.values)
-    return rows.with_columns([*rows.columns[:-1], Column(serial.type, told)])
+    serials = np.where(rows.kind > RESET, serial.values, -2 - serial.values)
+    return rows.with_columns([*rows.columns[:-1], Column(serial.type, serials)])
 
 
 def with_ranks(rows: Rows, ranks: Array) -> Rows:
@@ -250,9 +250,9 @@ class Emission:
     def expire(self, log: ChainedLog, chain: int, instance: int, now: int, order_key: int) -> None:
         """Puts all events of a chain out as expired; they leave the log."""
         while log.head[chain][instance] >= 0:
-            old = log.pop(chain, instance)
-            log.alive[old] = False
-            self.emit(old, EXPIRED, now, order_key)
+            oldest = log.pop(chain, instance)
+            log.alive[oldest] = False
+            self.emit(oldest, EXPIRED, now, order_key)
 
     @inlined
     def write(self, n: Any, pos: Any, kind: int, time: Any, order_key: Any) -> None:
@@ -289,14 +289,14 @@ class Emission:
             _spare.append(self.arrays)
         return pos.copy(), kind.copy(), ts.copy(), order_key.copy(), chunk.copy()
 
-    def rows(self, n: int, log: EventLog, partitioned: bool, anew: bool = False) -> Rows:
+    def rows(self, n: int, log: EventLog, is_partitioned: bool, resets_per_chunk: bool = False) -> Rows:
         """The first `n` as rows; the flag is `resets_per_chunk` of `WindowSetup`."""
         pos, kind, ts, order_key, chunk = self._taken(n)
         columns = log.at(pos)
-        whole, instance = (log.instance, log.instance[pos]) if partitioned else (None, None)
-        if anew:
+        all_instances, instance = (log.instance, log.instance[pos]) if is_partitioned else (None, None)
+        if resets_per_chunk:
             return Rows(columns, ts, order_key, chunk, None, instance, None, True)
-        return Rows(columns, ts, order_key, chunk, kind, instance, WindowOps(columns, kind, whole, False))
+        return Rows(columns, ts, order_key, chunk, kind, instance, WindowOps(columns, kind, all_instances, False))
 
     def beside(self, n: int, log: EventLog, rows: Rows) -> Rows:
         """The rows that came in, which are the CURRENT ones of the first `n`, and all `n` beside them."""

@@ -77,14 +77,14 @@ def _element(value: Any) -> Any:
         raise RowFailure("the element is null")
     text = object_text(value)
     try:
-        parsed = read_smart(text) if text else None
+        json_value = read_smart(text) if text else None
     except JsonError as e:
         raise RowFailure(f"'{text}' is not JSON: {e}") from None
     if isinstance(value, str):
-        if isinstance(parsed, str) and " " in text.strip() and text.strip()[0] not in "'\"":
+        if isinstance(json_value, str) and " " in text.strip() and text.strip()[0] not in "'\"":
             raise RowFailure(f"'{text}' is not JSON")
-        if isinstance(parsed, dict | list):
-            return _doubles(parsed)
+        if isinstance(json_value, dict | list):
+            return _doubles(json_value)
     return value
 
 
@@ -106,11 +106,11 @@ def _set_element(json: Any, path: str | None, element: Any, *key: str | None) ->
     order_key = document(json)
     parts = jsonpath.compile_path(path)
     try:
-        found: Any = jsonpath.read(order_key, path)
+        current: Any = jsonpath.read(order_key, path)
     except jsonpath.NotFound:
-        found = None
+        current = None
     owners = _owners(order_key, parts)
-    if isinstance(found, list):
+    if isinstance(current, list):
         value = _element(element)
         if all(isinstance(o, list) for o, _ in owners):
             for target, _ in owners:
@@ -140,16 +140,16 @@ def _to_object(text: Any) -> Any:
     if text is None:
         raise RowFailure("argument 1 of json:toObject() is null")
     try:
-        return read_smart(object_text(text), hashed=True)
+        return read_smart(object_text(text), as_hash_maps=True)
     except JsonError:
         return None
 
 
-def _to_string(value: Any, *escaped: bool | None) -> str:
-    if escaped and (value is None or escaped[0] is None):
+def _to_string(value: Any, *escape_flag: bool | None) -> str:
+    if escape_flag and (value is None or escape_flag[0] is None):
         raise RowFailure("an argument of json:toString() is null")
     text = write_gson(value)
-    return write_gson(text) if escaped and escaped[0] else text
+    return write_gson(text) if escape_flag and escape_flag[0] else text
 
 
 TABLE: Mapping[str, Builder] = {
