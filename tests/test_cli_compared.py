@@ -165,3 +165,14 @@ def test_the_share_of_replays_grows_to_the_whole(tmp_path: Path) -> None:
     finally:
         app.stop()
         app.close()
+
+
+def test_progress_does_not_fall_when_more_replays_are_needed() -> None:
+    with follow_replays() as progress:
+        progress.expect(10)
+        progress._step_count.count = 5
+        assert progress.share == 0.5
+        progress.expect(30)
+        assert progress.share == 0.5
+        progress._step_count.count = 30
+        assert progress.share == 0.75

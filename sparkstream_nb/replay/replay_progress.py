@@ -19,13 +19,16 @@ class ReplayProgress:
     def __init__(self) -> None:
         self._total_steps = 0
         self._step_count = StepCount()
+        self._highest_share = 0.0
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None if nothing is known, as where Spark's workers replay."""
+        """From 0 to 1; None if nothing is known, as where Spark's workers replay. It waits where further replays turn
+        out to be needed, and does not fall."""
         if not self._total_steps or not self._step_count.count:
             return None
-        return min(self._step_count.count / self._total_steps, _MOST)
+        self._highest_share = max(self._highest_share, min(self._step_count.count / self._total_steps, _MOST))
+        return self._highest_share
 
     def expect(self, steps: int) -> None:
         """Adds steps that are to come."""

@@ -62,7 +62,8 @@ class AppRun:
 
     `shared`: the address where Spark's machines and the app's owner meet; None if these see the app's folder.
     `runner`: kind of its runner, which has the checkpoint. `partitions`: the number of Spark partitions that hold its
-    nodes; it never changes (None in folders of earlier versions).
+    nodes; it never changes (None in folders of earlier versions). `place`: the path of the app's folder, which Spark's
+    checkpoint names; None if Spark has none there.
     """
 
     run: str
@@ -88,6 +89,7 @@ class AppRun:
     shared: str | None = None
     runner: Kind = "spark"
     partitions: int | None = field(default=None, compare=False)
+    place: str | None = field(default=None, compare=False)
 
     @property
     def shared_folder(self) -> Shared | None:
@@ -229,7 +231,7 @@ def wanted_life(deployment: Deployment, plan: Plan, run: str, partitions: int | 
         deployed=DeploymentRecord.of(d.name, d.request),
         units=units_of(plan) if may_change(d) else {}, schemas=schemas_of(plan),
         shared=None if d.shared is None else d.shared.address, runner=d.runner,
-        partitions=partitions,
+        partitions=partitions, place=str(d.home.resolve()) if d.runner == "spark" and d.shared is None else None,
     )  # fmt: skip
 
 
@@ -247,6 +249,7 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     if (home / "app.json").exists():
         previous_run, reason = None if d.request.fresh else _life_there(home), FRESH
         if previous_run is not None:
+            _check_place(previous_run, home)
             new_run = replace(_plan_life(d, plan, previous_run, run), partitions=partitions)
             becomes, reason = _fate(d, previous_run, new_run, plan)
             same = replace(previous_run, deployed=new_run.deployed)
@@ -463,6 +466,16 @@ def _life_there(home: Path) -> AppRun:
     if not previous_run.folder(home).is_dir():
         raise not_whole(home, f"its {previous_run.folder(home).name} is missing, and with it the input")
     return previous_run
+
+
+def _check_place(previous_run: AppRun, home: Path) -> None:
+    """Raises `Misuse` if the app's folder was moved or copied since Spark began a checkpoint in it."""
+    place = previous_run.place
+    if place is not None and Path(place).resolve() != home.resolve():
+        raise Misuse(
+            f"{home} was at {place} before, and Spark's checkpoint in it names that path. Put it back there, or leave "
+            f"a link to it there; fresh=True (--fresh) starts from scratch"
+        )
 
 
 def former_life(home: Path) -> AppRun:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -161,6 +162,20 @@ def test_names_make_different_folders(monkeypatch: pytest.MonkeyPatch, tmp_path:
     homes = {default_home(n) for n in ("a", "a/b", "a_b", "..", ".", "a b")}
     assert len(homes) == 6
     assert all(h.parent == tmp_path / "apps" and h.name not in ("", ".", "..") for h in homes)
+
+
+def test_a_folder_that_was_moved_since_spark_began_in_it(tmp_path: Path) -> None:
+    plan, here, there = compile_app(APP), tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    first, _ = open_folder(replace(DEPLOYMENT, home=here), plan)
+    here.rename(there)
+    moved = replace(DEPLOYMENT, home=there)
+    with pytest.raises(Misuse, match=re.escape(f"{there} was at {here} before")):
+        open_folder(moved, plan)
+    here.symlink_to(there)
+    assert open_folder(moved, plan)[0].run == first.run
+    here.unlink()
+    assert open_folder(moved.with_arguments(fresh=True), plan)[0].run != first.run
 
 
 def files(folder: Path) -> set[str]:
