@@ -115,7 +115,7 @@ class Encoder:
                 texts = [self._writer.event(row) for row in rows]
         out: list[Message] = []
         for places, properties in self._groups(n, rows, chunk):
-            size = (most or len(places)) if self.mapping.grouped else 1
+            size = (most or len(places)) if self.mapping.is_grouped else 1
             for start in range(0, len(places), size):
                 part = places[start : start + size]
                 body = self._writer.body([texts[p] for p in part])

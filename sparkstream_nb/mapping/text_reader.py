@@ -42,7 +42,7 @@ class TextReader:
 
     def read(self, text: str) -> ParsedMessage:
         """The events of a message. Raises MessageError."""
-        if not self.format.grouped:
+        if not self.format.is_grouped:
             return ParsedMessage([self._event(text)])
         out = ParsedMessage([])
         newline = self.format.newline

@@ -102,7 +102,7 @@ class MessageWriter:
         or on how the input was cut into micro-batches.
         """
         n = table.num_rows
-        if not self.mapping.grouped:
+        if not self.mapping.is_grouped:
             return np.arange(1, n + 1)
         return np.append(_changes(table), n)
 
@@ -127,7 +127,7 @@ class MessageWriter:
         if not len(numbers):
             return []
         groups = np.zeros(len(numbers), np.int64)
-        if self.mapping.grouped:
+        if self.mapping.is_grouped:
             groups[_changes(table)] = 1
         dropped_messages: list[DroppedMessage] = []
         times = table.column(2).to_numpy().astype(np.int64)

@@ -28,9 +28,9 @@ class StoreSet:
         return self._by_aggregation.get(aggregation, self.app_store)
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
-        definition_list = list(definitions)
+        all_definitions = list(definitions)
         for store in (*self._others, self.app_store):
-            store.prepare([d for d in definition_list if self._store(d.id) is store])
+            store.prepare([d for d in all_definitions if self._store(d.id) is store])
 
     def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
         return self._store(aggregation).unfit(aggregation, partials)

@@ -32,11 +32,11 @@ class CsvSource:
 
 @dataclass(frozen=True)
 class TextSource:
-    """`patterns` are (name, regular expression). `grouped`: a message holds several events, with lines that are
+    """`patterns` are (name, regular expression). `is_grouped`: a message holds several events, with lines that are
     `delimiter` between them."""
 
     patterns: tuple[tuple[str, str], ...] = ()
-    grouped: bool = False
+    is_grouped: bool = False
     delimiter: str = "~~~~~~~~~~"
     newline: str = "\n"
 
@@ -170,9 +170,9 @@ class SinkMapping:
     """A mapping from events to messages.
 
     `payload` are the templates with their names ("" for one without), empty in a mapping by default and for CSV.
-    `grouped`: the events of a chunk are one message, else each is one.
+    `is_grouped`: the events of a chunk are one message, else each is one.
     """
 
     format: SinkFormat
     payload: tuple[tuple[str, Template], ...]
-    grouped: bool
+    is_grouped: bool

@@ -95,10 +95,10 @@ class OutputRows:
 
     def put_errors(self, errors: Iterable[EventError]) -> None:
         """Adds errors of events."""
-        error_list = list(errors)
-        if error_list:
-            rows = [(e.query, e.stream, e.message, to_json(e.values)) for e in error_list]
-            self._put_texts(ERRORS, [e.ts for e in error_list], rows)
+        event_errors = list(errors)
+        if event_errors:
+            rows = [(e.query, e.stream, e.message, to_json(e.values)) for e in event_errors]
+            self._put_texts(ERRORS, [e.ts for e in event_errors], rows)
 
     def put_late(self, late: Sequence[LateRow]) -> None:
         """Adds late rows."""
