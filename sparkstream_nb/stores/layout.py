@@ -29,8 +29,12 @@ EVENT_TIMESTAMP = "AGG_EVENT_TIMESTAMP"
 LAST_TIMESTAMP = "AGG_LAST_EVENT_TIMESTAMP"
 NULL_KEYS = "AGG_NULL_KEYS"
 
-PURGED = "SPARKSTREAM_PURGED"
+LEDGER = "SPARKSTREAM_LEDGER"
+"""The table of the micro-batches that are committed."""
+ERRORS = "SPARKSTREAM_ERRORS"
 DROPPED = "SPARKSTREAM_DROPPED"
+"""The table that says, for each app, how many errors are not kept any more."""
+PURGED = "SPARKSTREAM_PURGED"
 """The table that says, for each table of an aggregation, before which time `@purge` has deleted its buckets."""
 
 SUFFIX: dict[AggDuration, str] = {

@@ -34,8 +34,8 @@ PROGRAM = textwrap.dedent(
             super().__init__(path)
             self.last = last
 
-        def _merge(self, layout, duration, rows):
-            super()._merge(layout, duration, rows)
+        def _merge(self, c, layout, duration, rows):
+            super()._merge(c, layout, duration, rows)
             self.merges += 1
             if self.merges == self.last:
                 os.kill(os.getpid(), signal.SIGKILL)
