@@ -111,6 +111,10 @@ class AggregationStore(ABC):
     def _text_of(self, name: str) -> str:
         """A quoted column as a text, in SQL."""
 
+    def _whole_value(self, expression: str, column: StoredColumn) -> str:
+        """An expression of the column's type in a select, with all of its digits."""
+        return expression
+
     @abstractmethod
     def _merge(
         self, c: Any, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool = False
@@ -375,12 +379,11 @@ class AggregationStore(ABC):
         if containing:
             condition += f" AND lower({self._text_of(name)}) LIKE :containing ESCAPE '!' AND {null} = 0"
             values["containing"] = like_pattern(containing)
-        sql = (
-            f"SELECT DISTINCT {name}, {marks} AS marks FROM {self._table(layout, per)} WHERE {condition} "
-            f"ORDER BY 1, 2 LIMIT {int(most)}"
-        )
-        found_columns = [column, StoredColumn("marks", "latest", Type.LONG)]
-        table = self._transaction(lambda c: c.table(sql, values, found_columns), reads=True)
+        rows = f"{self._table(layout, per)} WHERE {condition}"
+        value = self._whole_value(name, column)
+        sql = f"SELECT DISTINCT {value}, {marks} AS marks FROM {rows} ORDER BY 1, 2 LIMIT {int(most)}"
+        columns = [column, StoredColumn("marks", "latest", Type.LONG)]
+        table = self._transaction(lambda c: c.table(sql, values, columns), reads=True)
         stored_values = zip(*(c.to_pylist() for c in table.columns), strict=True)
         return [key_value(layout, key, value, bits) for value, bits in stored_values]
 
@@ -439,7 +442,8 @@ class AggregationStore(ABC):
         layout = self._sharded_layout(aggregation)
         if old == new:
             return
-        names, of_shard = ", ".join(self._q(c.name) for c in layout.columns), f"WHERE {self._q(SHARD)} = :old"
+        names = ", ".join(self._whole_value(self._q(c.name), c) for c in layout.columns)
+        of_shard = f"WHERE {self._q(SHARD)} = :old"
 
         def work(c: Transaction) -> None:
             for duration in layout.durations:

@@ -535,6 +535,8 @@ def _literals(values: pa.ChunkedArray, escape: Callable[[str], str]) -> pa.Chunk
                 out.combine_chunks(), special.combine_chunks(), pa.array(escaped_texts, pa.string())
             )
     else:
+        if pa.types.is_float32(kind):  # MariaDB refuses the largest float, rounded up to nine digits
+            values = pc.cast(values, pa.float64())
         out = pc.cast(values, pa.string())
         if pa.types.is_floating(kind):  # 0.1 alone is a decimal
             out = pc.if_else(pc.match_substring(out, "e"), out, pc.binary_join_element_wise(out, "e0", ""))

@@ -269,6 +269,9 @@ class SqlStore(AggregationStore):
         types = self._found(c.connection, table)
         return None if types is None else [*types]
 
+    def _whole_value(self, expression: str, column: StoredColumn) -> str:
+        return expression if column.role == "set" else self._dialect.read(expression, column.type)
+
     def _text_of(self, name: str) -> str:
         return str(sa.cast(sa.literal_column(name), sa.String).compile(dialect=self._engine.dialect))
 
@@ -324,7 +327,7 @@ class SqlStore(AggregationStore):
         times = rows.column(layout.time)
         low, high = pc.min(times).as_py(), pc.max(times).as_py()
         q, key = self._q, layout.key
-        names = ", ".join(q(x.name) for x in (*key, *sets))
+        names = ", ".join(self._whole_value(q(x.name), x) for x in (*key, *sets))
         sql = f"SELECT {names} FROM {self._table(layout, duration)} WHERE {q(layout.time)} BETWEEN :low AND :high"
         stored_sets: dict[tuple[Any, ...], Sequence[Any]] = {}
         for row in c.rows(sql, {"low": low, "high": high}):
@@ -388,7 +391,7 @@ class SqlStore(AggregationStore):
         sets = [c for c in columns if c.role == "set"]
         queries = [self._select(layout, per, where.sql, columns, same)]
         if sets:
-            names = ", ".join(self._q(x) for x in [layout.time, *(x.name for x in (*same, *sets))])
+            names = ", ".join([self._q(layout.time), *(self._whole_value(self._q(c.name), c) for c in (*same, *sets))])
             queries.append(f"SELECT {names} FROM {self._table(layout, per)} WHERE {where.sql}")
 
         def work(c: _SqlTransaction) -> list[Sequence[Any]]:
@@ -419,7 +422,8 @@ class SqlStore(AggregationStore):
                 f"FROM {self._table(layout, per)} t WHERE {where}) numbered"
             )
         expressions = [
-            q(layout.time) if c.role == "time" else q(c.name) if c.in_key else self._merge_sql(c) for c in columns
+            q(layout.time) if c.role == "time" else self._whole_value(q(c.name) if c.in_key else self._merge_sql(c), c)
+            for c in columns
         ]
         return f"SELECT {', '.join(expressions)} FROM {rows} GROUP BY {keys}"
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from odd_keys import ODD_VALUES, counts, identity, values_of
@@ -89,6 +89,7 @@ def fits(kind: str, value: Any) -> bool:
 @pytest.mark.parametrize("kind", STORES)
 @settings(deadline=None, max_examples=examples(16), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=CASES)
+@example(case=([Type.FLOAT], [(1, (float(np.finfo(np.float32).max),)), (2, (1234567.0,)), (1, (1234568.0,))], 2))
 def test_every_key_has_its_row(
     kind: str, stores: Stores, case: tuple[list[Type], list[tuple[int, tuple[Any, ...]]], int]
 ) -> None:
