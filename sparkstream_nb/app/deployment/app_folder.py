@@ -249,9 +249,10 @@ def open_folder(deployment: Deployment, plan: Plan, partitions: int | None = Non
     if (home / "app.json").exists():
         previous_run, reason = None if d.request.fresh else _life_there(home), FRESH
         if previous_run is not None:
-            _check_place(previous_run, home)
             new_run = replace(_plan_life(d, plan, previous_run, run), partitions=partitions)
             becomes, reason = _fate(d, previous_run, new_run, plan)
+            if becomes != "dropped":
+                _check_place(previous_run, home)
             same = replace(previous_run, deployed=new_run.deployed)
             if becomes == "kept":
                 return _keep_state(home, replace(same, units=_match_renamed(previous_run, plan)), d.shard_ids)
@@ -413,7 +414,9 @@ def check_connected_before(deployment: Deployment) -> None:
         return
     record = former_life(d.home).deployed
     offline_before = record is not None and bool(record.arguments.get("offline"))
-    if offline_before == d.request.offline or not (d.connections or d.connections.left_out):
+    c = d.connections
+    has_connections = bool(c.left_out) if d.request.offline else bool(c.sources or c.sinks or c.databases or c.tables)
+    if offline_before == d.request.offline or not has_connections:
         return
     was, now = ("without", "with") if offline_before else ("with", "without")
     other = f"{d.name}-{'offline' if d.request.offline else 'online'}"
@@ -474,7 +477,7 @@ def _check_place(previous_run: AppRun, home: Path) -> None:
     if place is not None and Path(place).resolve() != home.resolve():
         raise Misuse(
             f"{home} was at {place} before, and Spark's checkpoint in it names that path. Put it back there, or leave "
-            f"a link to it there; fresh=True (--fresh) starts from scratch"
+            "a link to it there; fresh=True (--fresh) starts from scratch"
         )
 
 

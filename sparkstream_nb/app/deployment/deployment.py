@@ -52,10 +52,6 @@ class Connections:
     sources: SourcePlans | None = field(default=None, repr=False)
     left_out: str = ""
 
-    def __bool__(self) -> bool:
-        """True if the app reaches anything outside."""
-        return bool(self.sources or self.sinks or self.databases or self.tables)
-
 
 @dataclass(frozen=True)
 class Deployment:
@@ -69,7 +65,7 @@ class Deployment:
     process; the state must fit then.
     """
 
-    request: DeployRequest
+    request: DeployRequest = field(repr=False)  # its variables may be secrets
     name: str
     mode: str
     routing: str

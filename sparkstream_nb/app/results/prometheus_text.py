@@ -12,6 +12,7 @@ from ...prometheus_format import Sample, format_metric
 if TYPE_CHECKING:
     from .answers import Stats
 
+
 @dataclass(frozen=True)
 class AppMetric:
     """A metric: its name without the prefix of the package, its type, its help text, and its labels besides `app`."""

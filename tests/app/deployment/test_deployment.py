@@ -38,6 +38,12 @@ def test_a_wrong_mode_names_what_there_is() -> None:
     assert str(wrong.value) == ("'activ-active' is not a deployment mode. Did you mean 'active-active'?")
 
 
+def test_variables_are_no_part_of_the_text_form() -> None:
+    """They may be secrets, as the token of a master may be."""
+    request = DeployRequest(text=APP, variables={"PW": "s3cret"}, master="inline")
+    assert "s3cret" not in repr(plan_deployment(request))
+
+
 def test_every_argument_of_deploy_is_explained() -> None:
     words = inspect.getdoc(deploy) or ""
     arguments = set(inspect.signature(deploy).parameters) - {"text"}

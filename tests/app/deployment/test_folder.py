@@ -169,9 +169,13 @@ def test_a_folder_that_was_moved_since_spark_began_in_it(tmp_path: Path) -> None
     here.mkdir()
     first, _ = open_folder(replace(DEPLOYMENT, home=here), plan)
     here.rename(there)
+    record = (there / "app.json").read_text()
     moved = replace(DEPLOYMENT, home=there)
     with pytest.raises(Misuse, match=re.escape(f"{there} was at {here} before")):
         open_folder(moved, plan)
+    assert open_folder(replace(moved, shard_ids=("b",)), plan)[1].startswith("The state was dropped: the shard ids")
+    (there / "app.json").write_text(record)
+    first.folder(there).mkdir()
     here.symlink_to(there)
     assert open_folder(moved, plan)[0].run == first.run
     here.unlink()
