@@ -17,19 +17,19 @@ def save_pieces(
 ) -> tuple[list[str], int]:
     """Write the parts of an engine's state: (digests of its pieces, bytes in all). Pieces among
     `previous_digests` are there already; those that are no longer used are removed."""
-    there, now, size = set(previous_digests), [], 0
-    unused_digests = set(there)
+    stored_digests, digests, size = set(previous_digests), [], 0
+    unused_digests = set(stored_digests)
     for piece in pieces(parts):
         digest = piece.digest
-        if digest not in there:
+        if digest not in stored_digests:
             state.put_piece(digest, bytes(piece.data()))
-            there.add(digest)
+            stored_digests.add(digest)
         unused_digests.discard(digest)
-        now.append(digest)
+        digests.append(digest)
         size += piece.size
     for digest in unused_digests:
         state.remove_piece(digest)
-    return now, size
+    return digests, size
 
 
 def read_piece(state: PieceStore, digest: str, place: str = ITS_CHECKPOINT) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -68,6 +68,9 @@ class Transaction(Protocol):
         ...
 
 
+C = TypeVar("C", bound=Transaction)
+
+
 @dataclass(frozen=True)
 class Where:
     """A condition, and the values of its parameters."""
@@ -76,8 +79,8 @@ class Where:
     values: dict[str, Any]
 
 
-class AggregationStore(ABC):
-    """A `Store` in an SQL database."""
+class AggregationStore(ABC, Generic[C]):
+    """A `Store` in an SQL database, whose transactions are of the class `C`."""
 
     path: str
 
@@ -87,7 +90,7 @@ class AggregationStore(ABC):
     # ------------------------------------------------------------------------------------ what databases differ in
 
     @abstractmethod
-    def _transaction(self, work: Callable[[Any], T], *, reads: bool = False) -> T:
+    def _transaction(self, work: Callable[[C], T], *, reads: bool = False) -> T:
         """Runs `work` with a `Transaction`: all or nothing. With `reads` it writes nothing, and waits for no commit of
         this process. Raises StoreError if the database cannot be used."""
 
@@ -100,7 +103,7 @@ class AggregationStore(ABC):
         """The statement that creates a table."""
 
     @abstractmethod
-    def _column_names(self, c: Any, table: str) -> Sequence[str] | None:
+    def _column_names(self, c: C, table: str) -> Sequence[str] | None:
         """The names of a table's columns; None if there is no such table."""
 
     @abstractmethod
@@ -117,20 +120,20 @@ class AggregationStore(ABC):
 
     @abstractmethod
     def _merge(
-        self, c: Any, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool = False
+        self, c: C, layout: TableLayout, duration: AggDuration, rows: pa.Table, *, overwrite: bool = False
     ) -> None:
         """Merges `rows`, one for each key, into a table, or replaces the existing rows with them."""
 
     @abstractmethod
-    def _merge_all(self, c: Any, layout: TableLayout, shards: Sequence[tuple[str, pa.Table]]) -> None:
+    def _merge_all(self, c: C, layout: TableLayout, shards: Sequence[tuple[str, pa.Table]]) -> None:
         """Merges the partials of shards into the tables of all durations."""
 
     @abstractmethod
-    def _note_purge(self, c: Any, table: str, begins: int) -> None:
+    def _note_purge(self, c: C, table: str, begins: int) -> None:
         """Notes that buckets before `begins` (ms) were deleted, unless later ones were."""
 
     @abstractmethod
-    def _keep_errors(self, c: Any, app: str, errors: Sequence[ErrorRow]) -> None:
+    def _keep_errors(self, c: C, app: str, errors: Sequence[ErrorRow]) -> None:
         """Stores errors."""
 
     @abstractmethod
@@ -184,7 +187,7 @@ class AggregationStore(ABC):
     def drop(self, aggregation: str) -> None:
         layout = self._layout(aggregation)
 
-        def work(c: Transaction) -> None:
+        def work(c: C) -> None:
             for duration in layout.durations:
                 c.run(f"DROP TABLE IF EXISTS {self._table(layout, duration)}")
                 c.run(f"DELETE FROM {self._q(PURGED)} WHERE name = :name", {"name": layout.table(duration)})
@@ -195,7 +198,7 @@ class AggregationStore(ABC):
         layout, q = self._layout(aggregation), self.quote_name
         quoted_shard = "'" + shard.replace("'", "''") + "'"
 
-        def work(c: Transaction) -> list[str]:
+        def work(c: C) -> list[str]:
             statements: list[str] = []
             for duration in layout.durations:
                 table = layout.table(duration)
@@ -235,7 +238,7 @@ class AggregationStore(ABC):
     ) -> bool:
         ledger, key = self._q(LEDGER), {"app": app, "run": run, "batch": batch}
 
-        def work(c: Transaction) -> bool:
+        def work(c: C) -> bool:
             if c.rows(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch", key):
                 return False
             c.run(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)", key)
@@ -258,7 +261,7 @@ class AggregationStore(ABC):
         ((batch,),) = self._transaction(lambda c: c.rows(sql, {"app": app, "run": run}), reads=True)
         return -1 if batch is None else int(batch)
 
-    def _purge(self, c: Transaction, clock: BatchClock) -> None:
+    def _purge(self, c: C, clock: BatchClock) -> None:
         for layout in self._layouts.values():
             retention = layout.retention
             due = None if retention is None else retention.due(clock)
@@ -281,7 +284,7 @@ class AggregationStore(ABC):
         layout = self._layout(aggregation)
         shards = {f"shard_{i}": shard for i, shard in enumerate(partials)}
 
-        def work(c: Transaction) -> None:
+        def work(c: C) -> None:
             for duration in layout.durations:
                 table = self._table(layout, duration)
                 if alone and layout.partitioned:
@@ -337,7 +340,7 @@ class AggregationStore(ABC):
         every = self._where(layout, groups=groups)
         order, most = "DESC" if bucket_range.latest else "ASC", int(bucket_range.most)
 
-        def work(c: Transaction) -> Buckets:
+        def work(c: C) -> Buckets:
             sql = f"SELECT DISTINCT {time} FROM {table} WHERE {where.sql} ORDER BY 1 {order} LIMIT {most}"
             starts = sorted(int(row[0]) for row in c.rows(sql, where.values))
             first = starts[0] if starts else bucket_range.start
@@ -395,7 +398,7 @@ class AggregationStore(ABC):
         return self._transaction(lambda c: c.table(sql, {"app": app}, _ERROR_COLUMNS), reads=True)
 
     def forget_errors(self, app: str, ids: Sequence[int]) -> None:
-        def work(c: Transaction) -> None:
+        def work(c: C) -> None:
             for begin in range(0, len(ids), _DELETED_AT_ONCE):
                 values = {f"id_{i}": int(id) for i, id in enumerate(ids[begin : begin + _DELETED_AT_ONCE])}
                 id_list = ", ".join(f":{name}" for name in values)
@@ -406,7 +409,7 @@ class AggregationStore(ABC):
     def trim_errors(self, app: str, most: int | None) -> int:
         errors, dropped_errors, whose = self._q(ERRORS), self._q(DROPPED), {"app": app}
 
-        def work(c: Transaction) -> int:
+        def work(c: C) -> int:
             counts = c.rows(f"SELECT errors FROM {dropped_errors} WHERE app = :app", whose)
             total = int(counts[0][0]) if counts else 0
             if most is None:
@@ -445,7 +448,7 @@ class AggregationStore(ABC):
         names = ", ".join(self._whole_value(self._q(c.name), c) for c in layout.columns)
         of_shard = f"WHERE {self._q(SHARD)} = :old"
 
-        def work(c: Transaction) -> None:
+        def work(c: C) -> None:
             for duration in layout.durations:
                 table = self._table(layout, duration)
                 rows = c.table(f"SELECT {names} FROM {table} {of_shard}", {"old": old}, layout.columns)
@@ -458,7 +461,7 @@ class AggregationStore(ABC):
     def delete_shard(self, aggregation: str, shard: str) -> None:
         layout = self._sharded_layout(aggregation)
 
-        def work(c: Transaction) -> None:
+        def work(c: C) -> None:
             for duration in layout.durations:
                 sql = f"DELETE FROM {self._table(layout, duration)} WHERE {self._q(SHARD)} = :shard"
                 c.run(sql, {"shard": shard})

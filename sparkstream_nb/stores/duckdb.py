@@ -177,7 +177,7 @@ def _bind(sql: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return _PARAMETER.sub(lambda m: f"${m[1]}" if m[1] else ":", sql), {n: values[n] for n in names}
 
 
-class DuckDBStore(AggregationStore):
+class DuckDBStore(AggregationStore[_DuckDBTransaction]):
     """A `Store` in a DuckDB file (`:memory:` for a temporary one). Thread-safe.
 
     Raises StoreError if the file cannot be opened, for example because another process has it open. With `read_only`
@@ -298,8 +298,7 @@ class DuckDBStore(AggregationStore):
             for layout, table in tables:
                 types = _column_types(c, table)
                 if types:
-                    expected_types = {x.name: _type(x) for x in layout.columns}
-                    _check(layout, FoundTable(table, types, _key(c, table)), expected_types)
+                    _check(layout, FoundTable(table, types, _key(c, table)))
                 elif self._read_only:
                     raise missing_table(self.path, table)
                 else:
@@ -410,14 +409,14 @@ def forget_aggregations(path: Path, once: tuple[str, str, int], aggregations: It
     with contextlib.closing(duckdb.connect(str(path))) as db:
         _make_log(path)
         db.execute("BEGIN")
-        there = {name for (name,) in db.execute("SELECT table_name FROM information_schema.tables").fetchall()}
-        if LEDGER not in there:
+        table_names = {name for (name,) in db.execute("SELECT table_name FROM information_schema.tables").fetchall()}
+        if LEDGER not in table_names:
             return
         note = f"INSERT INTO {LEDGER} VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING batch"
         if db.execute(note, [*once]).fetchall():
             for table in [f"{a}_{suffix}" for a in aggregations for suffix in SUFFIX.values()]:
                 db.execute(f"DROP TABLE IF EXISTS {quote_name(table)}")
-                if PURGED in there:
+                if PURGED in table_names:
                     db.execute(f"DELETE FROM {PURGED} WHERE name = ?", [table])
         db.execute("COMMIT")
 
@@ -429,11 +428,10 @@ def _type(c: StoredColumn) -> str:
     return _SQL[c.type] + ("[]" if c.role == "set" else "")
 
 
-def _check(layout: TableLayout, found_table: FoundTable, expected_types: Mapping[str, str]) -> None:
-    def fits(name: str) -> bool:
-        return bool(found_table.columns[name] == expected_types[name])
-
-    check_table(layout, found_table, expected_types, fits, is_ordered=True)
+def _check(layout: TableLayout, found_table: FoundTable) -> None:
+    expected_types = {c.name: _type(c) for c in layout.columns}
+    types = found_table.columns
+    check_table(layout, found_table, expected_types, lambda n: types[n] == expected_types[n], is_ordered=True)
 
 
 def _column_types(c: _DuckDBTransaction, table: str) -> dict[str, str]:

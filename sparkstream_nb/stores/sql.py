@@ -102,7 +102,7 @@ class _SqlTransaction:
         return pa.table(arrays, schema=pa.schema([(c.name, c.arrow) for c in columns]))
 
 
-class SqlStore(AggregationStore):
+class SqlStore(AggregationStore[_SqlTransaction]):
     """A `Store` in a database that SQLAlchemy knows. Thread-safe.
 
     Raises StoreError if the database cannot be reached, or refuses the user. With `read_only` nothing is written:

@@ -147,8 +147,8 @@ def together(
     constants: Any = {f"totals.what[{k}]": w for k, w in enumerate(what)}
     constants |= {
         f"ops.{name}": 0
-        for name, there in (("group_distance", prefetches_groups), ("event_distance", prefetches_events))
-        if not there
+        for name, prefetches in (("group_distance", prefetches_groups), ("event_distance", prefetches_events))
+        if not prefetches
     }
     return kernel(
         _together,

@@ -100,7 +100,7 @@ class EventLog:
         self.end = end - low
 
     def _buffers(self) -> list[Array]:
-        row_arrays = [a for a, there in ((self.ts, self.has_times), (self.instance, self.is_partitioned)) if there]
+        row_arrays = [a for a, is_held in ((self.ts, self.has_times), (self.instance, self.is_partitioned)) if is_held]
         return [*row_arrays, *self._values, *(m for m in self._null if m is not None)]
 
     def _alone(self) -> bool:
