@@ -63,7 +63,8 @@ _PROPERTY_NAME = re.compile(r";\s?(?P<name>[\w.-]++(?: [\w.-]++)?)\s*=(?!=\s)\s*
 _PROPERTY = re.compile(rf"\{{[^}}\n]*\}}|(?:[^;\s'\"]|{_INNER_QUOTE})+")
 _PLAIN_SECRET = re.compile(rf"(?i)(?P<before>(?<![?&;\w.-])[\w.-]*{_NAMES}\s*=(?!=\s)\s*)(?P<value>[^&;\s'\"]+)")
 _HEADER_NAME = re.compile(r"(?<![\w-])(?P<name>[\w-]++)\s*:\s*")
-_HEADER = re.compile(r"(?i)(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)?(?![$\{])[^\s'\",;]+")
+_HEADER = re.compile(r"(?i)(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)?+(?!\$\{|\{\{[^{}]*\}\})[^\s'\",;]+")
+"""The value of a header: a scheme, if any, and the word behind it, but no reference nor a placeholder."""
 _COOKIES = re.compile(r"[^\r\n'\"]+")
 _SCHEME_TOKEN = re.compile(r"(?P<before>\b(?i:basic|bearer|negotiate)[ \t]+)(?P<value>[\w+/=.~-]{6,})")
 _ENGLISH = re.compile(r"[A-Za-z]?[a-z-]*\.?|[A-Z]+")
