@@ -49,7 +49,8 @@ from .deployment.deployment import (
 from .deployment.grouping import Layer, check_groups
 from .deployment.modes import ActiveActive, AskedNodes, Mode, NodesOfMode, check_clock, mode_of
 from .deployment.node_plans import compile_nodes
-from .deployment.offline import OfflineCompiler, point_offline, shared_tables
+from .deployment.offline import OfflineCompiler, shared_tables
+from .deployment.offline_advice import point_offline
 from .results import frontend
 
 Compiler = Callable[[str, Mapping[str, str], Mapping[str, str] | None], Plan]

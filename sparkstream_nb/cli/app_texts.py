@@ -73,7 +73,7 @@ def _compiler(options: Any) -> Callable[[str], Plan]:
         try:
             return _connected_compiler(options)(text)
         except SparkStreamError as error:
-            from ..app.deployment.offline import point_offline
+            from ..app.deployment.offline_advice import point_offline
 
             raise point_offline(error, lambda: bool(list_connections(compile_without_connections(text)[0]))) from None
 

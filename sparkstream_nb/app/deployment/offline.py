@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ...errors import Misuse, SiddhiError, SparkStreamError
 from ...plan.connectors.without_connections import compile_offline, list_connections
 from ...plan.nodes import Plan
 from ...plan.table_requests import layout_of
 from ...stores.address import Database
 from ..connectors.stores import Tables
 from .app_folder import TABLES
-
-WAY_OUT = (
-    "To run the app as it is on your own feeds, without its sources, sinks and databases: --offline, or offline=True."
-)
 
 
 @dataclass
@@ -48,17 +43,3 @@ def describe_left_out(left_out: str) -> str:
         f"Offline, without {left_out}. Streams of sources are fed, and those of sinks read, as others are; stored rows "
         "are the app's own."
     )
-
-
-def point_offline(error: SparkStreamError, runs_offline: Callable[[], bool]) -> SparkStreamError:
-    """The error, which names the way out if the app runs without its connections."""
-    try:
-        if not runs_offline():
-            return error
-    except SparkStreamError:
-        return error
-    if isinstance(error, SiddhiError):
-        error.hint = f"{error.hint} {WAY_OUT}" if error.hint else WAY_OUT
-    elif isinstance(error, Misuse):
-        error.args = (f"{str(error).rstrip('.')}. {WAY_OUT}",)
-    return error

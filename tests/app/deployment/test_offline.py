@@ -12,7 +12,7 @@ from sparkstream_nb import cli
 from sparkstream_nb.app import App, attach, changes, deploy
 from sparkstream_nb.app.config.grants import Grants
 from sparkstream_nb.app.config.secrets import References
-from sparkstream_nb.app.deployment.offline import WAY_OUT
+from sparkstream_nb.app.deployment.offline_advice import WAY_OUT
 from sparkstream_nb.app.planning import plan_deployment
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lab.arguments import deploy_options
