@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from ..engine.node import NodeEngine
 from ..engine.step_count import StepCount
+
+if TYPE_CHECKING:
+    from ..engine.node import NodeEngine
 
 _MOST = 0.99
 """Share while replays are under way: failures repeat steps, so that there may be more than are expected."""
