@@ -10,11 +10,13 @@ import shlex
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from sparkstream_nb import cli
+from sparkstream_nb.cli.registry import COMMANDS, Command
 from sparkstream_nb.options import WIDTH, HelpAsked
 from sparkstream_nb.runners.choice import INLINE
 from tests.masters import EACH_RUNNER
@@ -330,6 +332,12 @@ def test_a_feed_in_local_times_with_other_column_names(tmp_path: Path, capsys: p
     assert said in capsys.readouterr().err
     assert cli.main(["audit", str(app), "--feed", f"S={feed}", *reading, "--map", "station=Station Name"]) in (0, 1)
     assert "rows of the feeds do not fit" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_each_command_has_a_module_that_carries_it_out(command: Command) -> None:
+    """They are imported only when a command runs: one that is missing would show nowhere else."""
+    assert callable(import_module(f"sparkstream_nb.cli.commands.{command.name}").run)
 
 
 def test_each_help_has_an_example_that_is_right() -> None:

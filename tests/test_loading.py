@@ -28,6 +28,8 @@ from Trades[price > 100.0]#window.length(10) select symbol, avg(price) as mean i
 COMMANDS = [
     (["--help"], frozenset()),
     (["--version"], frozenset()),
+    (["run", "--help"], frozenset()),
+    (["store", "--help"], frozenset()),
     (["check", "APP"], PARSER),
     (["fmt", "APP"], PARSER),
     (["explain", "APP"], PARSER),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
@@ -12,35 +13,8 @@ from ..errors import Misuse, SparkStreamError
 from ..options import HelpAsked, Options
 from ..wording import speak_of_options
 from .app_texts import describe_error
-from .checks import add_audit, add_checks, add_trace
-from .commands import Commands
-from .compared import add_compared
-from .folders import add_apps, add_manager
-from .generate_command import add_generate
 from .printing import printable_output
-from .recording import add_record
-from .running import add_run
-from .stored import add_query, add_store
-from .testing import add_test
-from .texts import add_fmt, add_split
-
-_ADDERS = (
-    add_checks,
-    add_trace,
-    add_audit,
-    add_compared,
-    add_test,
-    add_fmt,
-    add_run,
-    add_generate,
-    add_record,
-    add_split,
-    add_query,
-    add_store,
-    add_apps,
-    add_manager,
-)
-"""Functions that add the commands, in the order of the help."""
+from .registry import COMMANDS
 
 _REMOVED = {
     "bench": "To time an app on your own events: sparkstream run APP.siddhi --feed STREAM=FILE --no-output",
@@ -115,7 +89,10 @@ def parser() -> Options:
     """The command line."""
     p = Options(prog="sparkstream", description="Run SiddhiQL apps on simulated nodes, on Spark.")
     p.add_argument("--version", action="version", version=f"sparkstream {__version__}")
-    commands = Commands(p)
-    for add in _ADDERS:
-        add(commands)
+    parsers: argparse._SubParsersAction[Options] = p.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        c: Options = parsers.add_parser(command.name, help=command.summary, description=command.summary)
+        c.set_defaults(run=command.run)
+        c.example = f"sparkstream {command.name} {command.example}"
+        command.add_options(c)
     return p

@@ -1,24 +1,142 @@
-"""The commands of the parser: each module of this folder adds its own."""
+"""The one table of commands: for each its line of the help, an example, and its options."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from ..options import Options
+from .arguments import checks, comparisons, folders, runs, stored, testing, texts
 
 
-class Commands:
-    """The commands that were added to a parser, in the order of its help."""
+@dataclass(frozen=True)
+class Command:
+    """A command: its name, what it does in a line, the arguments of a call as an example, and what adds its options to
+    its parser.
 
-    def __init__(self, parser: Options) -> None:
-        self._parsers: argparse._SubParsersAction[Options] = parser.add_subparsers(metavar="COMMAND", required=True)
+    The module of that name in `commands/` carries it out. It is imported only when the command runs, as it needs pandas
+    and the engine; help and mistakes in options are shown without.
+    """
 
-    def add(self, name: str, run: Callable[[Any], int], what: str, example: str) -> Options:
-        """Add a command, and return its parser. `run` takes the parsed options and returns the exit code; `example`:
-        the arguments of a call, for its help."""
-        command: Options = self._parsers.add_parser(name, help=what, description=what)
-        command.set_defaults(run=run)
-        command.example = f"sparkstream {name} {example}"
-        return command
+    name: str
+    summary: str
+    example: str
+    add_options: Callable[[Options], None]
+
+    def run(self, options: Any) -> int:
+        """Runs it with its parsed options; returns the exit code."""
+        module = import_module(f"{__package__}.commands.{self.name}")
+        code: int = module.run(options)
+        return code
+
+
+COMMANDS = (
+    Command(
+        "check",
+        "Check apps' syntax, names, types and rules, and whether this build can run them.",
+        "trades.siddhi",
+        checks.add_check,
+    ),
+    Command(
+        "explain",
+        "Print apps' plans: where each part runs, and how routing affects each query.",
+        "trades.siddhi --repair",
+        checks.add_explain,
+    ),
+    Command(
+        "graph",
+        "Print which parts of apps read and write which streams, and how routing affects each query.",
+        "trades.siddhi --svg trades.svg",
+        checks.add_graph,
+    ),
+    Command(
+        "trace",
+        "Print what a window holds over a feed, or a pattern's partial matches, or draw it.",
+        "trades.siddhi big --feed Trades=trades.csv --time at --svg big.svg",
+        checks.add_trace,
+    ),
+    Command(
+        "audit",
+        "Report how several nodes change the results of apps, why, and what to do about it. "
+        "Exit code 1 where something depends on the node and is not accepted.",
+        "apps/*.siddhi --html audit.html",
+        checks.add_audit,
+    ),
+    Command(
+        "divergence",
+        "List the outputs that several nodes lose, repeat or invent, against one node, by query, with their causes.",
+        "fraud.siddhi --feed Payments=p.csv --time at --html page.html",
+        comparisons.add_divergence,
+    ),
+    Command(
+        "study",
+        "Count the outputs that differ from one node's on several numbers of nodes under several routings.",
+        "fraud.siddhi --feed Payments=p.csv --time at --nodes 2-4",
+        comparisons.add_study,
+    ),
+    Command(
+        "failover",
+        "Count the outputs that two nodes of minimum HA lose or repeat when they fail, against one that never fails.",
+        "fraud.siddhi --feed Payments=p.csv --time at --faults random:3",
+        comparisons.add_failover,
+    ),
+    Command(
+        "test",
+        "Run the tests of apps in test files, without sources, sinks, databases, Spark and Java. "
+        "Exit code 1 where an output differs, 2 where a test file or an app is wrong.",
+        "tests --junit results.xml",
+        testing.add_test,
+    ),
+    Command("fmt", "Format apps in place: layout only, comments are kept.", "trades.siddhi", texts.add_fmt),
+    Command(
+        "run",
+        "Deploy an app, run its feeds to their end, and print the output; follow its sources.",
+        "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
+        runs.add_run,
+    ),
+    Command(
+        "generate",
+        "Generate events of a stream by a seed, and write them into a file.",
+        "t.siddhi --stream Prices --rows 10000 --seed 7 --out prices.csv",
+        runs.add_generate,
+    ),
+    Command(
+        "record",
+        "Record what an app's sources read into a file, without computing anything.",
+        "trades.siddhi --into kept --mask card --allow kafka=localhost:9092",
+        runs.add_record,
+    ),
+    Command(
+        "split",
+        "Split an app by @dist into apps of their own, with Kafka topics between them.",
+        "trades.siddhi --kafka localhost:9092 --into apps",
+        texts.add_split,
+    ),
+    Command(
+        "query",
+        "Answer an on-demand query from stored aggregations, without running the app.",
+        "t.siddhi \"from Totals within '2024-**-**' per 'days' select *\"",
+        stored.add_query,
+    ),
+    Command(
+        "store",
+        "Look after stored aggregations: shards, and tables from before partitioning.",
+        "shards trades.siddhi",
+        stored.add_store,
+    ),
+    Command(
+        "apps",
+        "List the apps that were deployed here and the disk space that they use, or remove some.",
+        "remove Trades",
+        folders.add_apps,
+    ),
+    Command(
+        "manager",
+        "Run a manager of a distributed deployment: it takes apps over HTTP, and from a directory.",
+        "--conf manager-1.yaml --allow-env ADMIN_PASSWORD --watch apps",
+        folders.add_manager,
+    ),
+)
+"""The commands, in the order of the help."""

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from ..app.results.feed_progress import ProgressLine, span
+from ..replay.replay_progress import follow_replays
+
 _TICK_SECONDS = 1.0
 
 
@@ -15,9 +18,6 @@ _TICK_SECONDS = 1.0
 def show_replays(text: str) -> Iterator[None]:
     """Shows a text, the share of the replays that is done, and the times passed and left on standard error while the
     block runs: on one line of a terminal, else on a further line now and then."""
-    from ..app.results.feed_progress import ProgressLine
-    from ..replay.replay_progress import follow_replays
-
     if not sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
     line, end_event, began = ProgressLine(), threading.Event(), perf_counter()
@@ -40,8 +40,6 @@ def show_replays(text: str) -> Iterator[None]:
 
 def _describe_share(share: float | None, seconds: float) -> str:
     """`37 % · 12 s · 20 s left`; the time alone as long as no share is known."""
-    from ..app.results.feed_progress import span
-
     if share is None:
         return span(seconds)
     return f"{share:.0%} · {span(seconds)} · {span(seconds * (1 - share) / share)} left".replace("%", " %", 1)

@@ -1,4 +1,4 @@
-"""An app that runs: `sparkstream run`."""
+"""Apps that run on the command line: deployed, fed, and closed at the end."""
 
 from __future__ import annotations
 
@@ -9,91 +9,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..option_values import positive, stream_and_count, stream_and_file
-from ..options import RANDOM_RATE, add, add_deployment, add_reading, deployment_of, play_of, reading_of
-from .app_texts import compile_plan
-from .commands import Commands
-from .generate_command import deployment_seed, generate_feeds, times_of
+from ..app import App, check_feed, deploy
+from ..app.deployment.app_folder import document_home, document_name
+from ..app.deployment.fed import FedBefore
+from ..app.running.first_rows import check_first_rows
+from ..app.running.sent import columns_of_streams
+from ..app.running.source_reading import AS_IT_IS, readings_of
+from ..lab import connect
+from ..lab.card import warnings_of
+from ..options import deployment_of, play_of, reading_of
+from ..plan import Plan, compile_retrieval
+from ..sources.recordings import RecordingFile
+from ..synthetic.events import GeneratedEvents
+from .generated_feeds import deployment_seed, generate_feeds, times_of
 from .results import check_outputs, print_results, report_feed
-
-if TYPE_CHECKING:
-    from ..app import App
-    from ..plan import Plan
-    from ..synthetic.events import GeneratedEvents
-
 
 _PATIENCE_SECONDS = 1.0
 """Time after an interrupt in which an app ends without a word."""
 
 
-def add_run(commands: Commands) -> None:
-    """Add `sparkstream run`."""
-    c = commands.add(
-        "run",
-        run_app,
-        "Deploy an app, run its feeds to their end, and print the output; follow its sources.",
-        "trades.siddhi --nodes 3 --feed Prices=prices.csv --time timestamp",
-    )
-    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
-    add(c, "--name")
-    c.add_argument(
-        "--feed",
-        action="append",
-        default=[],
-        type=stream_and_file,
-        metavar="STREAM=FILE",
-        help="feed a stream with a .csv or .parquet file; several, of one stream or of many, are merged by --time; a "
-        "recording needs no STREAM=",
-    )
-    add_reading(c)
-    add(c, "--speed")
-    add(c, "--rate", help=RANDOM_RATE)
-    add(c, "--disorder")
-    c.add_argument(
-        "--random",
-        action="append",
-        default=[],
-        type=stream_and_count,
-        metavar="STREAM=N",
-        help="feed a stream with N generated events, after the files; may be given for several streams, whose events "
-        "are merged by time",
-    )
-    add_deployment(
-        c, seed="a whole number: the seed of --random, and in mode ha of loops and random faults (default: 0)"
-    )
-    c.add_argument(
-        "--query",
-        action="append",
-        default=[],
-        metavar="QUERY",
-        help="an on-demand query to run at the end; may be given several times",
-    )
-    output_options = c.add_mutually_exclusive_group()
-    output_options.add_argument(
-        "--output",
-        action="append",
-        default=[],
-        metavar="STREAM",
-        help="print the output of this stream; may be given several times (default: every stream that a query writes)",
-    )
-    output_options.add_argument("--no-output", action="store_true", help="print no output")
-    add(c, "--last", default=10, help="only the last N events of a stream (default: 10)")
-    add(c, "--limit", default=1000, help="rows of a query's answer to print (default: 1,000)")
-    c.add_argument(
-        "--seconds",
-        type=positive,
-        metavar="N",
-        help="how long the app runs (default: one with sources until Ctrl-C or SIGTERM, others until their feeds end)",
-    )
-
-
-def run_app(options: Any) -> int:
-    """`sparkstream run`. Errors of app, feeds and options that can be found before Spark starts are reported before."""
-    plan = compile_plan(options)
-    from ..lab import connect
-
+def run_plan(plan: Plan, options: Any) -> int:
+    """Runs an app by the options of `sparkstream run`; returns the exit code. Errors of feeds and options that can be
+    found before Spark starts are reported before."""
     connect()
     check_feeds(plan, options)
     generated_events = generate_feeds(plan, options)
@@ -131,12 +70,6 @@ def close_at_end(app: App) -> Iterator[None]:
 
 def check_feeds(plan: Plan, options: Any) -> None:
     """Raises SparkStreamError for a feed that the app would refuse."""
-    from ..app import check_feed
-    from ..app.running.first_rows import check_first_rows
-    from ..app.running.sent import columns_of_streams
-    from ..app.running.source_reading import AS_IT_IS, readings_of
-    from ..sources.recordings import RecordingFile
-
     schemas = {s: plan.schema(s) for s, _ in options.feed if s in plan.streams}
     columns_of_streams(schemas, dict(options.map))  # its error names the option
     readings = readings_of(schemas, **reading_of(options))
@@ -150,8 +83,6 @@ def check_feeds(plan: Plan, options: Any) -> None:
 
 def _check_outputs_and_queries(plan: Plan, options: Any) -> None:
     """Raises SparkStreamError for an output or a query that the app cannot give."""
-    from ..plan import compile_retrieval
-
     check_outputs(plan, options.output)
     for query in options.query:
         compile_retrieval(query, plan)
@@ -159,9 +90,6 @@ def _check_outputs_and_queries(plan: Plan, options: Any) -> None:
 
 def _deploy(plan: Plan, options: Any) -> App:
     """The app, deployed under its name, else that of its file."""
-    from ..app import deploy
-    from ..app.deployment.app_folder import document_home, document_name
-
     how = {**deployment_of(options), "seed": deployment_seed(options)}
     name = options.name or plan.name
     if name is None:
@@ -172,8 +100,6 @@ def _deploy(plan: Plan, options: Any) -> App:
 
 def _print_notes(app: App, options: Any) -> None:
     """Prints notes on the app's former state, on its nodes, and on feeds that are not merged."""
-    from ..lab.card import warnings_of
-
     notes = [f"{app.redeployed} --fresh starts without it."] if app.redeployed and not options.fresh else []
     notes += [*app.emptied, *warnings_of(app)]
     if len(options.feed) > 1 and not (_is_merged(options) and all(stream for stream, _ in options.feed)):
@@ -206,17 +132,15 @@ def _feed_app(app: App, options: Any, generated_events: Mapping[str, GeneratedEv
 
 def _feed_files(app: App, files: Sequence[tuple[str, Path]], options: Any) -> int:
     """Feeds files, merged by event time if there are several, and prints the report. Returns the exit code."""
-    from ..app.deployment.fed import FedBefore
-
-    fed = FedBefore()
-    again = [f for f in files if fed.has(app.home, *f)]
+    feed_history = FedBefore()
+    again = [f for f in files if feed_history.has(app.home, *f)]
     sources: dict[str, list[Path]] = {}
     for stream, path in files:
         sources.setdefault(stream, []).append(path)
     report = app.feed(sources, **reading_of(options), **play_of(options))
     if report.events:
         for stream, path in files:
-            fed.add(app.home, stream, path)
+            feed_history.add(app.home, stream, path)
     for stream, path in again if report.events else ():
         twice = "its events are counted twice. --fresh starts from scratch."
         print(f"{app.name}: {path} was fed to {stream} before: {twice}", file=sys.stderr)

@@ -1,0 +1,76 @@
+"""Options of the commands that only look at apps' texts."""
+
+from __future__ import annotations
+
+from ...option_values import names, stream_and_file
+from ...options import Options, add, add_reading
+
+
+def add_check(c: Options) -> None:
+    """Options of `sparkstream check`."""
+    c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts; - is standard input")
+    add(c, "--param", "--conf", "--allow-env")
+
+
+def add_explain(c: Options) -> None:
+    """Options of `sparkstream explain`."""
+    add_check(c)
+    c.add_argument("--repair", action="store_true", help="print repairs that make each query right on several nodes")
+    _add_picture(c)
+
+
+def add_graph(c: Options) -> None:
+    """Options of `sparkstream graph`."""
+    add_check(c)
+    _add_picture(c)
+
+
+def _add_picture(c: Options) -> None:
+    c.add_argument("--svg", metavar="FILE", help="draw the app instead, into this file; - is standard output")
+
+
+def add_trace(c: Options) -> None:
+    """Options of `sparkstream trace`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("query", metavar="QUERY", nargs="?", help="a query or a named window (default: the only one)")
+    c.add_argument(
+        "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
+        help="the events, a .csv or .parquet file; may be given several times",
+    )  # fmt: skip
+    add_reading(c, apart="1 s")
+    c.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
+    c.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
+    add(c, "--limit", help="only the first N events (200)")
+    c.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
+    add(c, "--param")
+    add(c, "--allow-scripts")
+    c.add_argument("--svg", metavar="FILE", help="draw it instead, into this file; - is standard output")
+
+
+def add_audit(c: Options) -> None:
+    """Options of `sparkstream audit`."""
+    c.add_argument("apps", metavar="APP.siddhi", nargs="+", help="the apps' texts")
+    c.add_argument(
+        "--deployment",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="the nodes' deployment.yaml files, or their folder; behind the apps; as --conf",
+    )
+    add(c, "--conf", "--allow-env")
+    c.add_argument(
+        "--feed",
+        action="append",
+        default=[],
+        type=stream_and_file,
+        metavar="STREAM=FILE",
+        help="count the outputs that differ on two to four nodes, with a .csv or .parquet file; may be given several "
+        "times",
+    )
+    add_reading(c)
+    add(c, "--param")
+    form = c.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--sarif", metavar="FILE", help="write SARIF 2.1.0 for code hosts into this file")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")

@@ -1,0 +1,49 @@
+"""Options of the commands that compare nodes with one node."""
+
+from __future__ import annotations
+
+from ...option_values import counts, positive, stream_and_file
+from ...options import Options, add, add_reading
+
+_LIMIT = 20
+_ROUTING = "which node gets an event: round_robin, hash:ATTRIBUTE, node:K, random:SEED, or sticky"
+
+
+def add_divergence(c: Options) -> None:
+    """Options of `sparkstream divergence`."""
+    _add_common(c)
+    c.add_argument("--nodes", type=positive, default=2, metavar="N", help="the number of nodes (default: 2)")
+    c.add_argument("--routing", default="round_robin", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
+    add(c, "--limit", help=f"outputs that differ to list (default: {_LIMIT})", default=_LIMIT)
+
+
+def add_study(c: Options) -> None:
+    """Options of `sparkstream study`."""
+    _add_common(c)
+    c.add_argument(
+        "--nodes", type=counts, default=[2, 3, 4], metavar="A-B", help="numbers of nodes, as 2-4 or 2,8 (default: 2-4)"
+    )
+    c.add_argument(
+        "--routing", action="append", metavar="HOW",
+        help=f"{_ROUTING}; may be given several times (default: those that suit the app)",
+    )  # fmt: skip
+    add(c, "--limit", help="combinations to list (default: 100)", default=100)
+
+
+def add_failover(c: Options) -> None:
+    """Options of `sparkstream failover`."""
+    _add_common(c)
+    add(c, "--faults", "--seed")
+    add(c, "--limit", help=f"incidents to list (default: {_LIMIT})", default=_LIMIT)
+
+
+def _add_common(c: Options) -> None:
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument(
+        "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
+        help="the events, a .csv or .parquet file; may be given several times; a recording needs no STREAM=",
+    )  # fmt: skip
+    add_reading(c)
+    add(c, "--param", "--conf", "--allow-env", "--allow-scripts")
+    c.add_argument("--json", action="store_true", help="print JSON")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")
