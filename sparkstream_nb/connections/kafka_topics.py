@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import KafkaError
+
 from ..errors import Misuse, SparkStreamError
 
 _BOOTSTRAP, _REQUEST = 5_000, 20_000
@@ -18,9 +21,6 @@ def make_topics(servers: Sequence[str], partitions: Mapping[str, int]) -> list[s
     Raises `Misuse` for one that exists with fewer partitions, before any is made, and SparkStreamError if the servers
     are away or do not make one.
     """
-    from kafka.admin import KafkaAdminClient, NewTopic
-    from kafka.errors import KafkaError
-
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=list(servers), bootstrap_timeout_ms=_BOOTSTRAP, request_timeout_ms=_REQUEST

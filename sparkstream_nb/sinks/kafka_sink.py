@@ -12,44 +12,25 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, codec
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
 from ..masking import mask_passwords
 from ..plan.query_parts import template_attributes
+from .kafka_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
 from .target import OutputPlace, TargetUnavailable, Undeliverable
 
-KEY_HEADER = "Idempotency-Key"
-"""The header with a record's identity: the app's run, sink, micro-batch and row."""
-TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
-"""A topic's name."""
 BOOTSTRAP, BLOCK = 5_000, 3_000
 """ms: to find the servers, and to find a topic."""
-TIMEOUTS = {"request_timeout_ms": 10_000, "delivery_timeout_ms": 20_000}
-"""Until the producer gives a record up, which is then tried again with a pause."""
 _KNOWN_FOR = 30.0
 """Seconds in which a topic that does not exist is not asked for again."""
 _POLL = 0.1
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class KafkaSinkPlace:
-    """Place of a Kafka sink. `topic`, `partition`, `record_key` and the headers of `templates` may name attributes as
-    `{{attribute}}`; `headers` are as they are. None: Kafka chooses the partition, by the record's key if it has one.
-    `settings` are for kafka-python's producer. `key` begins each Idempotency-Key. Never shown: it has secrets.
-    """
-
-    servers: tuple[str, ...]
-    topic: str
-    partition: str | None = None
-    record_key: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    key: str = ""
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    templates: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -148,8 +129,6 @@ class KafkaTarget:
             raise Undeliverable(f"topic '{record.topic}' has no partition {record.partition}: it has {len(partitions)}")
 
     def _partitions(self, topic: str) -> set[int]:
-        from kafka.errors import KafkaError, KafkaTimeoutError
-
         producer = self._open_producer()
         try:
             return set(producer.partitions_for(topic))
@@ -164,9 +143,6 @@ class KafkaTarget:
 
     def _exists(self, topic: str) -> bool:
         """True if Kafka has a topic. Raises TargetUnavailable if it does not answer."""
-        from kafka import KafkaConsumer
-        from kafka.errors import KafkaError
-
         shared = {k: v for k, v in self.place.settings.items() if k.startswith(("sasl_", "security_"))}
         try:
             consumer = KafkaConsumer(
@@ -206,8 +182,6 @@ class KafkaTarget:
 
     def _send_records(self, records: Sequence[_KafkaMessage]) -> dict[str, Exception]:
         """Send records and wait for them; returns the errors, by id. The others are noted in `_taken`."""
-        from kafka.errors import KafkaError
-
         producer = self._open_producer()
         waiting: dict[str, Any] = {}
         errors: dict[str, Exception] = {}
@@ -229,8 +203,6 @@ class KafkaTarget:
 
     def _outcome(self, future: Any) -> Exception | None:
         """Error of a record; None if Kafka has it. Raises TargetUnavailable if the app stops meanwhile."""
-        from kafka.errors import KafkaError
-
         while True:
             try:
                 future.get(timeout=_POLL)
@@ -245,8 +217,6 @@ class KafkaTarget:
     def _open_producer(self) -> Any:
         """The producer. Raises TargetUnavailable if no server can be reached."""
         if self._producer is None:
-            from kafka import KafkaProducer
-
             try:
                 self._producer = KafkaProducer(
                     bootstrap_servers=list(self.place.servers), enable_idempotence=True, acks="all",
@@ -276,8 +246,6 @@ def _bytes(text: str) -> bytes:
 
 def compresses(name: str) -> bool:
     """True if kafka-python can compress by gzip, snappy, lz4 or zstd here: all but gzip need a package of their own."""
-    from kafka import codec
-
     return bool(getattr(codec, f"has_{name}")())
 
 

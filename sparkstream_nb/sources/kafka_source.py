@@ -32,6 +32,7 @@ from ..types import Schema
 from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
+from .kafka_place import KafkaSourcePlace
 from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 
 MOST_PROCESSES = 4
@@ -40,23 +41,6 @@ PATIENCE_MS = 10_000
 _FRAMES_AHEAD = 2
 _PACKAGES = str(Path(__file__).parents[2])
 """Folder that contains this package."""
-
-
-@dataclass(frozen=True)
-class KafkaSourcePlace:
-    """Place of a Kafka source: `options` are for kafka-python's consumer, secrets too. `partitions` (None: all) of
-    each of the `topics`. `starts`: the offset at which a partition (topic, number) begins that was never read;
-    others begin at the offsets of the `group`, else at the topic's beginning, or its end with `latest`. `commits`: the
-    group's offsets follow.
-    """
-
-    topics: tuple[str, ...]
-    partitions: frozenset[int] | None
-    group: str
-    starts: Mapping[tuple[str, int], int]
-    latest: bool
-    commits: bool
-    options: Mapping[str, Any] = field(repr=False)
 
 
 def _id_of(topic: str) -> str:

@@ -10,14 +10,13 @@ from urllib.parse import quote
 
 from ... import argument_checks
 from ...argument_types import explain_arguments
-from ...connections.kafka_topics import make_topics
 from ...errors import Misuse, SiddhiError, shown
 from ...lang.parser import parse
 from ...lang.tree import find_annotation
 from ...plan import compile_app
 from ...plan.distributed.distribute import Topic, distribute
 from ...plan.distributed.partial_texts import PartialText, partial_texts
-from ...sinks.kafka_sink import TOPIC
+from ...sinks.kafka_place import TOPIC
 from ..config.grants import Grants, server_of
 from ..connectors.kafka_settings import servers_of
 from ..deploying import close_app, deploy
@@ -65,6 +64,8 @@ class SplitApp(Displayed):
         SparkStreamError if Kafka does not make one.
         """
         servers = servers_of(self.brokers, Grants.of(allow), f"app '{self.name}'", "makes topics at")
+        from ...connections.kafka_topics import make_topics  # kafka-python is optional; servers_of has found it
+
         return make_topics(servers, {t.name: t.partitions for t in self.topics})
 
     def deploy(

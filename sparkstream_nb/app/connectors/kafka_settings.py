@@ -9,7 +9,6 @@ from typing import Any
 
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka_client_settings import CONFIGURATION, client_settings
-from ...sinks.kafka_sink import compresses
 from ..config.grants import Grants
 from ..config.secrets import References, check_password
 
@@ -66,6 +65,8 @@ def _settings(
 def _compression(name: str, what: str) -> str | None:
     if name == "none":
         return None
+    from ...sinks.kafka_sink import compresses  # kafka-python is optional
+
     if not compresses(name):
         raise Misuse(f"{what}: compression.type {name} needs a package that is not installed: gzip needs none")
     return name

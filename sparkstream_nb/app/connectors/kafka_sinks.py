@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka_client_settings import CONFIGURATION, PRODUCER
 from ...plan.query_parts import template_attributes
-from ...sinks.kafka_sink import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace, KafkaTarget
+from ...sinks.kafka_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
 from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import References
@@ -52,4 +52,6 @@ class KafkaGate:
             headers=tuple((h.name, h.value) for h in header_list if not h.dynamic),
             templates=tuple((h.name, h.value) for h in header_list if h.dynamic),
         )  # fmt: skip
+        from ...sinks.kafka_sink import KafkaTarget  # kafka-python is optional; servers_of has found it
+
         return f"kafka://{','.join(servers)}/{topic}", KafkaTarget(place)

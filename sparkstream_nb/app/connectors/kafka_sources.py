@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka_client_settings import CONFIGURATION, CONSUMER
+from ...sources.kafka_place import KafkaSourcePlace
 from ..config.grants import Grants
 from ..config.secrets import References
 from .kafka_settings import servers_of, settings_of
 from .typed_options import OptionValues
-
-if TYPE_CHECKING:
-    from ...sources.kafka_source import KafkaSourcePlace
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """Names of topics, by Kafka's `Topic.LEGAL_CHARS`."""
@@ -30,8 +27,6 @@ def make_kafka_place(o: OptionValues, grants: Grants, references: References) ->
     o.choice("threading.option")
     o.flag("is.binary.message")
     o.flag("enable.async.commit")
-    from ...sources.kafka_source import KafkaSourcePlace
-
     options = settings_of(o.raw(CONFIGURATION), CONSUMER, references, o.what)
     options["bootstrap_servers"] = list(servers)
     latest = options.pop("auto_offset_reset", "earliest") == "latest"
