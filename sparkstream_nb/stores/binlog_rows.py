@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from pymysqlreplication.json_binary import parse_json
+
 from . import debezium_values as values
 from .change_log import NOT_LOGGED, LogColumn
 
@@ -313,8 +315,6 @@ def _bit(column: BinlogColumn) -> _Made:
 
 def _json(column: BinlogColumn) -> _Made:
     def read(data: bytes) -> str:
-        from pymysqlreplication.json_binary import parse_json
-
         try:
             value = _plain(parse_json(data[0], data[1:])) if data else None
             return json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)

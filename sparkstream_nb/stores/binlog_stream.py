@@ -15,6 +15,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication import event as event_types
+from pymysqlreplication import row_event as row_event_types
+
 from ..errors import StoreError
 from ..masking import mask_passwords
 
@@ -134,14 +139,13 @@ class BinlogStream:
                     reader.close()
 
     def _new_reader(self) -> Any:
-        from pymysqlreplication import BinLogStreamReader, event, row_event
-
         # It warns where columns have no names in the log; these are looked up here.
         logging.getLogger("pymysqlreplication").setLevel(logging.CRITICAL)
         events = [
-            event.RotateEvent, event.FormatDescriptionEvent, event.XidEvent, event.GtidEvent, event.MariadbGtidEvent,
-            event.HeartbeatLogEvent, event.NotImplementedEvent, row_event.TableMapEvent, row_event.WriteRowsEvent,
-            row_event.UpdateRowsEvent, row_event.DeleteRowsEvent, row_event.PartialUpdateRowsEvent,
+            event_types.RotateEvent, event_types.FormatDescriptionEvent, event_types.XidEvent, event_types.GtidEvent,
+            event_types.MariadbGtidEvent, event_types.HeartbeatLogEvent, event_types.NotImplementedEvent,
+            row_event_types.TableMapEvent, row_event_types.WriteRowsEvent, row_event_types.UpdateRowsEvent,
+            row_event_types.DeleteRowsEvent, row_event_types.PartialUpdateRowsEvent,
         ]  # fmt: skip
         schema, name = self._table
         return BinLogStreamReader(
@@ -152,8 +156,6 @@ class BinlogStream:
 
     def _connect(self, **settings: Any) -> Any:
         """A connection of the library's: one for the log, and one that it asks for the server's settings."""
-        import pymysql
-
         is_log = "db" not in settings
         if is_log and self._is_connected:
             raise StoreError(f"{self._server_name} ended the connection")

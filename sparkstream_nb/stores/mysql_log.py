@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pymysql
+
 from ..errors import StoreError, did_you_mean
 from .address import Database
 from .binlog_rows import ADDRESSES, BinlogColumn, ColumnReader, column_reader, read_rows
@@ -107,8 +109,6 @@ class MySqlLog:
         return self._position(), None
 
     def _open(self, position: list[Any] | None) -> None:
-        import pymysql
-
         settings = self._settings()
         try:
             self._sql = pymysql.connect(**settings, autocommit=True)
@@ -379,8 +379,6 @@ class MySqlLog:
             self._sql._sock.shutdown(socket.SHUT_RDWR)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        import pymysql
-
         if self._sql is None:
             raise StoreError(f"{self.place} is closed")
         try:

@@ -15,6 +15,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
+from psycopg.conninfo import make_conninfo
+
 from ..errors import StoreError, did_you_mean
 from .address import Database
 from .change_log import OPERATIONS, Change, LogPortion, Operation
@@ -132,16 +135,12 @@ class PostgresLog:
         self._partial_transaction = (0, 0) if position is None else (parse_lsn(position[1]), int(position[2]))
 
     def _connect(self) -> None:
-        import psycopg
-
         try:
             self._sql = psycopg.connect(self._conninfo(), autocommit=True)
         except psycopg.Error as error:
             raise StoreError(f"{self.place}: {in_one_line(str(error))}") from None
 
     def _conninfo(self, **more: str) -> str:
-        from psycopg.conninfo import make_conninfo
-
         d = self._where.database
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
         return make_conninfo(
@@ -441,8 +440,6 @@ class PostgresLog:
         return rows[0] if rows else None
 
     def _rows(self, query: str, **values: Any) -> list[Any]:
-        import psycopg
-
         if self._sql is None:
             raise StoreError(f"{self.place} is closed")
         try:

@@ -13,6 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from psycopg import Error, pq
+
 from ..errors import StoreError
 from ..masking import mask_passwords
 
@@ -40,8 +42,6 @@ class WalStream:
 
     def __init__(self, conninfo: str, server_name: str, command: str) -> None:
         """`server_name` is the server without user and password; `command` is START_REPLICATION with its options."""
-        from psycopg import pq
-
         self._server_name = server_name
         self._connection = pq.PGconn.connect(conninfo.encode())
         if self._connection.status != pq.ConnStatus.OK:
@@ -58,8 +58,6 @@ class WalStream:
 
     def next_message(self, deadline: float) -> WalData | Progress | None:
         """The next message; None if none came before `deadline` (s of the monotonic clock)."""
-        from psycopg import Error
-
         while True:
             try:
                 size, data = self._connection.get_copy_data(1)
@@ -107,8 +105,6 @@ class WalStream:
 
     def answer(self, *, ask: bool = False) -> None:
         """Tell the server how far this reader is; `ask` for how far the server is."""
-        from psycopg import Error
-
         clock = int((time.time() - _EPOCH_SECONDS) * 1_000_000)
         # Confirmed is what is on the disk here, written may not be behind it.
         written_lsn = max(self._received_lsn, self._confirmed_lsn)

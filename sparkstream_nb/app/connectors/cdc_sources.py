@@ -18,6 +18,7 @@ from ...plan.connectors.change_properties import (
 )
 from ...plan.connectors.incoming import PROPERTIES, is_listening, listened_operations
 from ...plan.connectors.mapping import SourceMapping
+from ...sources.listening import ListeningReader
 from ...sources.reader import SourceReader
 from ...stores.address import Database, Secret, from_jdbc
 from ...stores.change_log import OPERATIONS, ChangeLog, Operation
@@ -69,8 +70,6 @@ def _granted_database(o: OptionValues, grants: Grants) -> Database:
 
 def _make_listening_reader(o: OptionValues, database: Database, mapping: SourceMapping, schema: Schema) -> SourceReader:
     """The reader of the log of a database."""
-    from ...sources.listening import ListeningReader
-
     properties = connector_properties(o.raw(PROPERTIES))
     operation_names = listened_operations(o.raw_values)
     operations = frozenset(operation for operation in OPERATIONS if operation in operation_names)
@@ -84,8 +83,6 @@ def _make_listening_reader(o: OptionValues, database: Database, mapping: SourceM
 def _make_postgres_log(
     o: OptionValues, database: Database, operations: frozenset[Operation], properties: Mapping[str, str]
 ) -> ChangeLog:
-    from ...stores.postgresql_log import PostgresLog, WalPlace
-
     slot = properties.get(SLOT, o.text("slot.name"))
     if not _SLOT_NAME.fullmatch(slot):
         raise Misuse(f"{o.what}: slot.name has small letters, digits and _, 63 at most, not {shown(slot)}")
@@ -94,19 +91,21 @@ def _make_postgres_log(
         raise Misuse(f"{o.what}: plugin.name is one of {', '.join(PLUGINS)}, not {shown(plugin)}")
     if find_spec("psycopg") is None:
         raise Misuse(f"{o.what} needs psycopg: {_INSTALL}")
+    from ...stores.postgresql_log import PostgresLog, WalPlace
+
     return PostgresLog(WalPlace(database, o.text("table.name"), operations, slot, properties.get(PUBLICATION)))
 
 
 def _make_mysql_log(
     o: OptionValues, database: Database, operations: frozenset[Operation], properties: Mapping[str, str]
 ) -> ChangeLog:
-    from ...stores.mysql_log import BinlogPlace, MySqlLog
-
     id_text = properties.get(SERVER_ID)
     if id_text is not None and not (id_text.isdecimal() and len(id_text) < 11 and 0 < int(id_text) < 1 << 32):
         raise Misuse(f"{o.what}: {SERVER_ID} is a whole number from 1 to 4,294,967,295, not {shown(id_text)}")
     server_id = int(id_text) if id_text is not None else o.number("database.server.id") if o.has(SERVER_ID) else None
     if find_spec("pymysqlreplication") is None:
         raise Misuse(f"{o.what} needs mysql-replication: {_INSTALL}")
+    from ...stores.mysql_log import BinlogPlace, MySqlLog
+
     name = o.text("database.server.name")
     return MySqlLog(BinlogPlace(database, o.text("table.name"), operations, server_id, name))
