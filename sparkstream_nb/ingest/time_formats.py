@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -118,8 +119,6 @@ class TimeFormat:
 
     def parse_texts(self, texts: pa.Array) -> tuple[pa.Array, Array, Doubts | None]:
         """Texts of the format as int64 ms, a mask of the others, and doubts as in `place_moments`."""
-        import pandas as pd
-
         aware = "%z" in str(self.format)
         parsed_moments = pd.to_datetime(texts.to_pandas(), format=self.format, errors="coerce", utc=aware)
         misfits = parsed_moments.isna().to_numpy()

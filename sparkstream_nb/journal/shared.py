@@ -26,6 +26,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
+from pyarrow import ArrowException
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
+
 from ..errors import Misuse, SparkStreamError, printable
 from ..masking import mask_passwords
 from ..system import put_in_place
@@ -92,8 +95,6 @@ class Shared:
 
     def check(self) -> None:
         """Raises SparkStreamError if it cannot be reached, or not be written to."""
-        from pyarrow import ArrowException
-
         name = f".{os.urandom(8).hex()}.reached"
         try:
             self.put(name, b"")
@@ -132,8 +133,6 @@ class Shared:
 
     def copy_to(self, folder: Path) -> None:
         """Copies all objects, with those in folders, into a folder on this machine."""
-        from pyarrow.fs import FileSelector, FileType
-
         system, root = self._open()
         for info in system.get_file_info(FileSelector(root, allow_not_found=True, recursive=True)):
             if info.type == FileType.File:
@@ -144,16 +143,12 @@ class Shared:
 
     def names(self, folder: str) -> list[str]:
         """The names of the objects in a folder, in order; none if it does not exist."""
-        from pyarrow.fs import FileSelector, FileType
-
         system, root = self._open()
         infos = system.get_file_info(FileSelector(f"{root}/{folder}", allow_not_found=True))
         return sorted(f.base_name for f in infos if f.type == FileType.File)
 
     def has(self, name: str) -> bool:
         """True if there is an object, or a folder, of a name."""
-        from pyarrow.fs import FileType
-
         system, root = self._open()
         return bool(system.get_file_info(f"{root}/{name}").type != FileType.NotFound)
 
@@ -200,16 +195,17 @@ class Shared:
         """The file system, and the path in it. One for each process: connections do not outlive a fork."""
         key = os.getpid(), self.address
         if key not in _file_systems:
-            from pyarrow.fs import AwsStandardS3RetryStrategy, FileSystem, LocalFileSystem, S3FileSystem
-
             kind, options = self.system()
             if kind == "file":
                 system = LocalFileSystem()
             elif kind == "s3":
+                from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # not every build of Arrow has it
+
                 system = S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES), **options)
-            elif kind.startswith("gs:"):  # it would go on trying for a quarter of an hour
+            elif kind.startswith("gs:"):
                 from pyarrow.fs import GcsFileSystem
 
+                # It would go on trying for a quarter of an hour.
                 system = GcsFileSystem(retry_time_limit=timedelta(seconds=_CONNECT_SECONDS))
             else:
                 system, _ = FileSystem.from_uri(kind)

@@ -23,13 +23,19 @@ _TYPES = {
 }  # fmt: skip
 
 
-def parsed_schema(format_: Avro, schema: Schema) -> Any:
-    """The schema of a mapping as fastavro takes it; without one, a record of the stream's attributes. Raises Misuse for
-    one that is none."""
+def _fastavro() -> Any:
+    """The library, which is optional. Raises `Misuse` where it is not installed."""
     try:
         import fastavro
     except ImportError:
         raise Misuse("The mapping avro needs fastavro: pip install 'sparkstream-nb[avro]'.") from None
+    return fastavro
+
+
+def parsed_schema(format_: Avro, schema: Schema) -> Any:
+    """The schema of a mapping as fastavro takes it; without one, a record of the stream's attributes. Raises Misuse for
+    one that is none."""
+    fastavro = _fastavro()
     if not format_.schema:
         fields = [{"name": a.name, "type": _TYPES[a.type]} for a in schema]
         return fastavro.parse_schema({"type": "record", "name": format_.record, "fields": fields})
@@ -48,8 +54,7 @@ class AvroReader:
 
     def read_bytes(self, message: bytes) -> ParsedMessage:
         """The events of a message. Raises MessageError if it is not a record of the schema."""
-        import fastavro
-
+        fastavro = _fastavro()
         source = io.BytesIO(message)
         try:
             record = fastavro.schemaless_reader(source, self._schema, None)
@@ -101,8 +106,7 @@ class AvroWriter(BodyWriter):
         return str(body) if isinstance(body, _UnwrittenRecord) else None
 
     def _encode_record(self, record: Any) -> str:
-        import fastavro
-
+        fastavro = _fastavro()
         out = io.BytesIO()
         try:
             fastavro.schemaless_writer(out, self._avro, record, strict=True)

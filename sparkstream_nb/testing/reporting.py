@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from ..errors import Misuse, SparkStreamError
+from .coverage import measure_coverage
 from .model import AppTestFile
 from .suite_results import AppTestReport, AppTestResult, FileError
 from .suite_runner import RunOptions, TestedRun, find_test_files, is_wanted, read_test_file, run_file
@@ -51,8 +52,6 @@ def run_paths(paths: Sequence[str | Path], options: ReportOptions | None = None)
         results += [t.result for t in test_runs]
     report = AppTestReport(tuple(results), tuple(wrong), 0.0, None, tuple(updated_files), options.quiet)
     if options.coverage:
-        from .coverage import measure_coverage
-
         active_runs = [
             (f, t, r) for f in files for t in f.tests for r in t.active_runs if is_wanted(f, t, r, options.run.only)
         ]

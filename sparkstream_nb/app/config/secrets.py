@@ -73,10 +73,9 @@ def _from_keyring(alias: str) -> str | None:
     """The password of the user's keyring; None if there is no keyring, or it does not have the alias."""
     try:
         import keyring  # it asks the desktop, and takes its time to load
-        from keyring.errors import KeyringError
     except ImportError:
         return None
     try:
         return keyring.get_password(KEYRING_SERVICE, alias)
-    except KeyringError:
+    except keyring.errors.KeyringError:
         return None

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
 
 from ... import argument_checks
 from ...errors import Misuse, SparkUnavailable, nearest, shown
 from ...lang.printer import name_text
+from ...outputs.committed_outputs import BatchRange
+from ...runners.operator.output_rows import columns_of_events, columns_of_schema
+from ...runners.output_columns import as_spark_table, empty_table, rows_as_table
 from ...runners.spark.settings import NO_SPARK
 from ...types import Schema, Type
 from .retrievals import Retrievals
@@ -52,14 +58,12 @@ class OutputFrames:
                 f"see: app.table('{name}') reads them here. Deploy it with home=... in a folder that they share"
             )
         spark = self._session(session)
-        from ...runners.spark import output_source
-
         app.outputs.note_committed(app.progress.batch)
         spec = self._spec(name)
         if start == "now":
-            return output_source.stream_frame(spark, _after(spec, spec.open().last_committed()))
+            return _output_source().stream_frame(spark, _after(spec, spec.open().last_committed()))
         self._warn_of_dropped(name, "the stream begins with the first that is kept")
-        return output_source.stream_frame(spark, spec)
+        return _output_source().stream_frame(spark, spec)
 
     def table(self, name: str, *, session: SparkSession | None = None) -> DataFrame:
         """A batch DataFrame of Spark's: of a derived stream, the outputs that are committed at the call, with the
@@ -75,8 +79,6 @@ class OutputFrames:
             return self._held_rows(name, session)
         self._check_stream(name)
         spark = self._session(session)
-        from ...runners.spark import output_source
-
         if app.state == "running":
             app.waits.settle_briefly()
         app.outputs.note_committed(app.progress.batch)
@@ -86,45 +88,27 @@ class OutputFrames:
             reader = spec.open()
             spec = _after(spec, reader.find_start(), reader.last_committed())
         if app.app_run.shared is None:
-            return output_source.batch_frame(spark, spec)
-        import pyarrow as pa
-
-        from ...outputs.committed_outputs import BatchRange
-        from ...runners.output_columns import as_spark_table, empty_table
-
+            return _output_source().batch_frame(spark, spec)
         batch_range = BatchRange(spec.after or 0, spec.last or 0)
         tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(batch_range)]
-        return output_source.local_frame(spark, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
+        return _output_source().local_frame(spark, pa.concat_tables([empty_table(spec.schema), *tables]), spec.columns)
 
     def _held_rows(self, name: str, session: Any) -> DataFrame:
         """The rows of a table or a named window."""
         spark = self._session(session)
-        from ...runners.operator.output_rows import columns_of_schema
-        from ...runners.output_columns import rows_as_table
-        from ...runners.spark import output_source
-
         answer = self._retrievals.query(f"from {name_text(name)} select *")
         schema = Schema.of(*((column, Type(type)) for column, type in answer.columns))
         self._check_columns(name, schema)
-        return output_source.local_frame(spark, rows_as_table(schema, answer.rows), columns_of_schema(schema))
+        return _output_source().local_frame(spark, rows_as_table(schema, answer.rows), columns_of_schema(schema))
 
     def _session(self, session: Any) -> SparkSession:
-        try:
-            from ...runners.spark.output_source import session_for_frames
-        except ModuleNotFoundError as error:
-            if error.name not in ("pyspark", "py4j"):
-                raise
-            raise SparkUnavailable(NO_SPARK) from error
-        return session_for_frames(session, getattr(self._app.session, "spark", None))
+        return _output_source().session_for_frames(session, getattr(self._app.session, "spark", None))
 
     def _spec(self, name: str) -> OutputFrameSpec:
-        from ...runners.operator.output_rows import columns_of_events
-        from ...runners.spark.output_source import OutputFrameSpec
-
         app = self._app
         schema = app.schemas[name]
         self._check_columns(name, schema)
-        return OutputFrameSpec(
+        return _output_source().OutputFrameSpec(
             app.outputs.folder.absolute(), app.app_run.run, name, f"{app.name}.{name}", schema,
             columns_of_events(schema), app.app_run.batches.get(name, 0),
         )  # fmt: skip
@@ -165,6 +149,17 @@ class OutputFrames:
         if dropped_events:
             title = f"{self._app.name}.{name}"
             warnings.warn(f"{dropped_events:,} outputs of {title} are no longer kept (retention): {what}", stacklevel=5)
+
+
+def _output_source() -> ModuleType:
+    """The module of frames, which needs pyspark. Raises SparkUnavailable without it."""
+    try:
+        from ...runners.spark import output_source
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j"):
+            raise
+        raise SparkUnavailable(NO_SPARK) from error
+    return output_source
 
 
 def _after(spec: OutputFrameSpec, after: int, last: int | None = None) -> OutputFrameSpec:

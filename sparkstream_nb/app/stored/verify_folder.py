@@ -22,6 +22,7 @@ from ...runners.app_node import parse_note
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
 from ...sinks.position import read_position
 from ...sources.recordings import RecordingFile
+from ...stores.duckdb import read_all_tables
 from ..deployment.app_folder import former_life
 from ..deployment.owner import owner_of
 
@@ -163,8 +164,6 @@ class _Verifier:
         self._each("positions of sinks", sorted((run_folder / "sinks").glob("*.json")), read_position)
 
     def _store(self) -> None:
-        from ...stores.duckdb import read_all_tables
-
         file = self.home / "store.duckdb"
         owner = owner_of(self.home)
         if owner is not None:

@@ -91,23 +91,21 @@ def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOpt
     subject = find_subject(plan, query)
     if feed is None:
         raise Misuse(f"{subject.name}: give the events to trace it with, such as feed=[(time, values), ...]")
-    from .trace_feed import TraceFeed, steps_of  # what runs apps is loaded only now
-    from .traced_node import TracedNode
+    from . import pattern_traces, trace_feed, traced_node, window_traces  # they load patterns, which takes its time
 
-    steps = steps_of(plan, feed, options.reading, subject.streams[0] if len(subject.streams) == 1 else "")
+    steps = trace_feed.steps_of(plan, feed, options.reading, subject.streams[0] if len(subject.streams) == 1 else "")
     if not steps:
         raise Misuse(f"{subject.name}: the feed has no events: there is nothing to trace")
-    limited_feed = TraceFeed(steps[: options.limit], sum(len(s.rows) for s in steps), options.start, options.until)
+    event_count = sum(len(s.rows) for s in steps)
+    limited_feed = trace_feed.TraceFeed(steps[: options.limit], event_count, options.start, options.until)
     _check_labels(options.labels, plan, subject)
-    node = TracedNode(plan, subject.operator, subject.name, start=options.start, allow_scripts=options.allow_scripts)
+    node = traced_node.TracedNode(
+        plan, subject.operator, subject.name, start=options.start, allow_scripts=options.allow_scripts
+    )
     if subject.is_pattern:
-        from .pattern_traces import trace_pattern
-
-        partials = trace_pattern(node, subject.name, limited_feed)
+        partials = pattern_traces.trace_pattern(node, subject.name, limited_feed)
         return replace(partials, feed=replace(partials.feed, labels=options.labels))
-    from .window_traces import trace_windows
-
-    stays = trace_windows(node, subject.name, limited_feed)
+    stays = window_traces.trace_windows(node, subject.name, limited_feed)
     return replace(stays, feed=replace(stays.feed, labels=options.labels))
 
 

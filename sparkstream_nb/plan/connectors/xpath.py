@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lxml import etree
+
+
+def _etree() -> Any:
+    """lxml's module for elements: 25 ms that apps without XML do not pay."""
+    from lxml import etree
+
+    return etree
 
 
 class NotAPath(Exception):
@@ -25,15 +32,12 @@ class XPath:
 
     def compile(self) -> etree.XPath:
         """The path, ready to be evaluated at an element. Raises lxml's XPathError."""
-        from lxml import etree  # 25 ms that apps without XML do not pay
-
-        return etree.XPath(self.text, namespaces=dict(self.namespaces))
+        return _etree().XPath(self.text, namespaces=dict(self.namespaces))
 
 
 def parse_xpath(text: str, namespaces: Mapping[str, str]) -> XPath:
     """The path that `text` writes; `namespaces` are addresses by prefix. Raises NotAPath."""
-    from lxml import etree
-
+    etree = _etree()
     path = XPath(text.strip(), tuple(namespaces.items()))
     if not path.text:
         raise NotAPath("it is empty")
