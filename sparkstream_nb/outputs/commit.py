@@ -39,7 +39,7 @@ from ..journal.throughput import ArrivalCounts, BatchFigures, Throughput
 from ..masking import mask_passwords
 from ..plan.nodes import Plan
 from ..stores.several import StoreSet
-from ..stores.store_protocol import ErrorRow, Store
+from ..stores.store_protocol import BatchKey, ErrorRow, Store
 from .last_reports import LastReports
 from .merging import Merging
 from .output_files import OutputFiles
@@ -119,29 +119,37 @@ class AfterCommit:
     arrivals: ArrivalCounts | None = None
 
 
+@dataclass(frozen=True)
+class CommittedRun:
+    """The run of an app whose micro-batches are committed: the names of app and run, the nodes' shard ids, and the
+    plan. Workers leave large results at a `shared` address, if there is one."""
+
+    app: str
+    run: str
+    shards: Sequence[str]
+    plan: Plan
+    shared: Shared | None = None
+
+
 class Commit:
     """Commits micro-batches: the function for Spark's foreachBatch, and `commit` for rows that are at hand."""
 
+    clock: Callable[[], float] = staticmethod(time.time)
+    """Gives the seconds since 1970."""
+
     def __init__(
         self,
-        app: str,
-        run: str,
-        shards: Sequence[str],
+        run: CommittedRun,
         store: Store,
         outputs: OutputFiles,
         progress: Progress,
-        plan: Plan,
         after: AfterCommit | None = None,
-        *,
-        clock: Callable[[], float] = time.time,
-        shared: Shared | None = None,
     ) -> None:
-        """`clock` gives the seconds since 1970. Workers leave large results at a `shared` address, if there is one."""
-        self.shared = shared
-        self.app, self.run, self.shards = app, run, list(shards)
+        self.shared = run.shared
+        self.app, self.run, self.shards = run.app, run.run, list(run.shards)
         self.store, self.outputs, self.progress = store, outputs, progress
-        self.after, self.clock = after or AfterCommit(), clock
-        self._aggregations, self._zone = plan.aggregations, plan.aggregation_zone
+        self.after = after or AfterCommit()
+        self._aggregations, self._zone = run.plan.aggregations, run.plan.aggregation_zone
 
     def __call__(self, frame: BatchFrame, batch: int) -> None:
         began = self.clock()  # Spark does the work of the micro-batch when it is asked for the rows
@@ -162,7 +170,7 @@ class Commit:
         # All nodes that take events see the same clock; one that came later began to see it later.
         clocks = [report.clock for report in gathered_rows.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
-        fresh = self.store.commit(self.app, self.run, batch, partials, gathered_rows.errors, clock)
+        fresh = self.store.commit(BatchKey(self.app, self.run, batch), partials, gathered_rows.errors, clock)
         rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in gathered_rows.streams.items()}
         self.outputs.account(batch, rows_by_stream)
         if self.after.limit is not None:

@@ -33,7 +33,16 @@ from .layout import (
     rows_to_store,
     several_rows,
 )
-from .store_protocol import EACH_GROUP, KEPT_BATCHES, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows
+from .store_protocol import (
+    EACH_GROUP,
+    KEPT_BATCHES,
+    BatchKey,
+    BucketRange,
+    Buckets,
+    ErrorRow,
+    GroupFilter,
+    ShardRows,
+)
 
 T = TypeVar("T")
 SHARD_COLUMN = StoredColumn(SHARD, "shard", Type.STRING)
@@ -229,21 +238,19 @@ class AggregationStore(ABC, Generic[C]):
 
     def commit(
         self,
-        app: str,
-        run: str,
-        batch: int,
+        key: BatchKey,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
         clock: BatchClock | None = None,
     ) -> bool:
-        ledger, key = self._q(LEDGER), {"app": app, "run": run, "batch": batch}
+        ledger, values = self._q(LEDGER), {"app": key.app, "run": key.run, "batch": key.batch}
 
         def work(c: C) -> bool:
-            if c.rows(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch", key):
+            if c.rows(f"SELECT 1 FROM {ledger} WHERE app = :app AND run = :run AND batch = :batch", values):
                 return False
-            c.run(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)", key)
-            if batch % KEPT_BATCHES == 0:
-                oldest = {**key, "batch": batch - KEPT_BATCHES}
+            c.run(f"INSERT INTO {ledger} VALUES (:app, :run, :batch)", values)
+            if key.batch % KEPT_BATCHES == 0:
+                oldest = {**values, "batch": key.batch - KEPT_BATCHES}
                 c.run(f"DELETE FROM {ledger} WHERE app = :app AND run = :run AND batch < :batch", oldest)
             if clock is not None:
                 self._purge(c, clock)
@@ -251,7 +258,7 @@ class AggregationStore(ABC, Generic[C]):
                 shards = [(shard, table) for (a, shard), table in partials.items() if a == aggregation]
                 self._merge_all(c, self._layout(aggregation), shards)
             if errors:
-                self._keep_errors(c, app, errors)
+                self._keep_errors(c, key.app, errors)
             return True
 
         return self._transaction(work)

@@ -367,6 +367,13 @@ class DuckDBStore(AggregationStore[_DuckDBTransaction]):
 
     # ------------------------------------------------------------------------------------------------------- reading
 
+    def _read_sql(self, layout: TableLayout, column: StoredColumn) -> str:
+        """A column of the merged rows, in SQL."""
+        name = self._q(column.name)
+        if column.role == "time":
+            return f"{self._q(layout.time)} AS {name}"
+        return name if column.in_key else f"{_merge_sql(column, layout, name)} AS {name}"
+
     def _read(
         self, layout: TableLayout, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, *, by_shard: bool
     ) -> pa.Table:
@@ -374,16 +381,7 @@ class DuckDBStore(AggregationStore[_DuckDBTransaction]):
         q, time = self._q, self._q(layout.time)
         by_group = [] if groups.merged else [c for c in layout.columns if c.role in ("group", "nulls")]
         same = [c for c in layout.columns if c in by_group or (by_shard and c.role == "shard")]
-        out: list[str] = []
-        for c in layout.columns:
-            if c.role == "time":
-                out.append(f"{time} AS {q(c.name)}")
-            elif c.role == "shard":
-                out += [q(SHARD)] if by_shard else []
-            elif c.in_key:
-                out += [q(c.name)] if c in by_group else []
-            else:
-                out.append(f"{_merge_sql(c, layout, q(c.name))} AS {q(c.name)}")
+        out = [self._read_sql(layout, c) for c in layout.columns if not c.in_key or c.role == "time" or c in same]
         keys = ", ".join([time, *(q(c.name) for c in same)])
         where = self._where(layout, bounds, groups)
         sql = (

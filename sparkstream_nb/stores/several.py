@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from .store_protocol import EACH_GROUP, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
+from .store_protocol import EACH_GROUP, BatchKey, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
 
 
 class StoreSet:
@@ -37,18 +37,16 @@ class StoreSet:
 
     def commit(
         self,
-        app: str,
-        run: str,
-        batch: int,
+        key: BatchKey,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
         clock: BatchClock | None = None,
     ) -> bool:
         for store in self._others:
-            its = {key: rows for key, rows in partials.items() if self._store(key[0]) is store}
-            store.commit(app, run, batch, its, (), clock)
-        rest = {key: rows for key, rows in partials.items() if self._store(key[0]) is self.app_store}
-        return self.app_store.commit(app, run, batch, rest, errors, clock)
+            its = {place: rows for place, rows in partials.items() if self._store(place[0]) is store}
+            store.commit(key, its, (), clock)
+        rest = {place: rows for place, rows in partials.items() if self._store(place[0]) is self.app_store}
+        return self.app_store.commit(key, rest, errors, clock)
 
     def last_committed(self, app: str, run: str) -> int:
         return self.app_store.last_committed(app, run)

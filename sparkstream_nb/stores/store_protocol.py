@@ -24,6 +24,15 @@ class ErrorRow:
 
 
 @dataclass(frozen=True)
+class BatchKey:
+    """The key of a micro-batch in the ledger: the names of its app and of the app's run, and its number."""
+
+    app: str
+    run: str
+    batch: int
+
+
+@dataclass(frozen=True)
 class ShardRows:
     """The number of rows of an aggregation that one shard holds, over all durations."""
 
@@ -102,9 +111,7 @@ class Store(Protocol):
 
     def commit(
         self,
-        app: str,
-        run: str,
-        batch: int,
+        key: BatchKey,
         partials: Mapping[tuple[str, str], pa.Table],
         errors: Sequence[ErrorRow] = (),
         clock: BatchClock | None = None,
@@ -113,7 +120,7 @@ class Store(Protocol):
 
         `clock` decides which purges of aggregations (`@purge`) are due: they run before the merge.
 
-        If the ledger has (app, run, batch), nothing changes and False is returned.
+        If the ledger has the key, nothing changes and False is returned.
         """
         ...
 

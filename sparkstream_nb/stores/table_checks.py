@@ -18,6 +18,11 @@ class FoundTable:
     key: Sequence[str]
 
 
+def _has_key(table: FoundTable, layout: TableLayout, *, is_ordered: bool) -> bool:
+    key = [c.name for c in layout.key]
+    return list(table.key) == key if is_ordered else set(table.key) == set(key)
+
+
 def check_table(
     layout: TableLayout,
     table: FoundTable,
@@ -32,13 +37,11 @@ def check_table(
     its values. `is_ordered`: the columns must also be in the layout's order.
     """
     columns = table.columns
-    key = [c.name for c in layout.key]
     extra = [n for n in columns if n not in expected_types]
     missing = [n for n in expected_types if n not in columns]
     wrong = [n for n in expected_types if n in columns and not fits(n)]
     same_order = not is_ordered or list(columns) == list(expected_types)
-    same_key = list(table.key) == key if is_ordered else set(table.key) == set(key)
-    if not extra and not missing and not wrong and same_order and same_key:
+    if not (extra or missing or wrong) and same_order and _has_key(table, layout, is_ordered=is_ordered):
         return
     if not wrong and (missing, extra) == (([SHARD], []) if layout.partitioned else ([], [SHARD])):
         raise _unfit_shard(layout, table)

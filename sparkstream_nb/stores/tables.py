@@ -228,40 +228,57 @@ class Turn:
         self._connection.close()
 
     def _write(self, layout: StoredTableLayout, changes: TableChanges) -> None:
-        d, q, c = self._dialect, self._dialect.quote_name, self._connection
-        table = q(layout.name)
         if changes.removals and layout.key:
-            where = " AND ".join(f"{q(layout.schema[a].name)} = :k{i}" for i, a in enumerate(layout.key))
-            c.execute(
-                sa.text(f"DELETE FROM {table} WHERE {where}"),
-                [{f"k{i}": v for i, v in enumerate(k)} for k in changes.removals],
-            )
+            self._remove_by_key(layout, changes.removals)
         elif changes.removals:
-            for row in changes.removals:
-                same = [
-                    f"{d.read(q(a.name), a.type)} = {d.given(f':v{i}', a.type)}" if row[i] is not None
-                    else f"{q(a.name)} IS NULL"
-                    for i, a in enumerate(layout.schema)
-                ]  # fmt: skip
-                values = {f"v{i}": v for i, v in enumerate(row) if v is not None}
-                c.execute(sa.text(f"DELETE FROM {table} WHERE {' AND '.join(same)}"), values)
-        if not changes.new:
-            return
+            self._remove_equal(layout, changes.removals)
+        if changes.new and layout.key:
+            self._upsert(layout, changes.new)
+        elif changes.new:
+            self._insert(layout, changes.new)
+
+    def _remove_by_key(self, layout: StoredTableLayout, keys: Sequence[Values]) -> None:
+        """Removes the rows with these primary keys."""
+        q = self._dialect.quote_name
+        where = " AND ".join(f"{q(layout.schema[a].name)} = :k{i}" for i, a in enumerate(layout.key))
+        self._connection.execute(
+            sa.text(f"DELETE FROM {q(layout.name)} WHERE {where}"),
+            [{f"k{i}": v for i, v in enumerate(k)} for k in keys],
+        )
+
+    def _remove_equal(self, layout: StoredTableLayout, rows: Sequence[Values]) -> None:
+        """Removes rows of a table without a primary key, by all their values."""
+        d, q = self._dialect, self._dialect.quote_name
+        for row in rows:
+            same = [
+                f"{d.read(q(a.name), a.type)} = {d.given(f':v{i}', a.type)}" if row[i] is not None
+                else f"{q(a.name)} IS NULL"
+                for i, a in enumerate(layout.schema)
+            ]  # fmt: skip
+            values = {f"v{i}": v for i, v in enumerate(row) if v is not None}
+            self._connection.execute(sa.text(f"DELETE FROM {q(layout.name)} WHERE {' AND '.join(same)}"), values)
+
+    def _insert(self, layout: StoredTableLayout, rows: Sequence[Values]) -> None:
+        """Adds rows to a table without a primary key."""
+        q = self._dialect.quote_name
         names = [q(a.name) for a in layout.schema]
-        if not layout.key:
-            marks = ", ".join(f":v{i}" for i in range(len(names)))
-            insert = sa.text(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})")
-            c.execute(insert, [{f"v{i}": v for i, v in enumerate(row)} for row in changes.new])
-            return
+        marks = ", ".join(f":v{i}" for i in range(len(names)))
+        insert = sa.text(f"INSERT INTO {q(layout.name)} ({', '.join(names)}) VALUES ({marks})")
+        self._connection.execute(insert, [{f"v{i}": v for i, v in enumerate(row)} for row in rows])
+
+    def _upsert(self, layout: StoredTableLayout, new_rows: Sequence[Values]) -> None:
+        """Adds rows, in the place of those with their primary keys."""
+        d = self._dialect
+        names = [d.quote_name(a.name) for a in layout.schema]
         sets = [(n, d.now(n)) for a, n in enumerate(names) if a not in layout.key]
         sql = d.upsert(layout.name, names, [names[a] for a in layout.key], sets)
         columns = [StoredColumn(a.name, "last", a.type) for a in layout.schema]
         rows = pa.table(
-            [pa.array(list(v), x.arrow) for v, x in zip(zip(*changes.new, strict=True), columns, strict=True)],
+            [pa.array(list(v), x.arrow) for v, x in zip(zip(*new_rows, strict=True), columns, strict=True)],
             names=[x.name for x in columns],
         )
         types = [self._tables._type(layout, a) for a in range(len(columns))]
-        d.load(c, sql, list(zip(names, types, strict=True)), rows)
+        d.load(self._connection, sql, list(zip(names, types, strict=True)), rows)
 
 
 _READ: Mapping[Type, Callable[[Any], Any]] = {

@@ -24,6 +24,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import sqlalchemy as sa
 
+from sparkstream_nb.stores.store_protocol import BatchKey
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import servers
@@ -70,7 +72,7 @@ def ours(store: Store, plan: Plan, partials: pa.Table) -> Write:
 
     def write(batch: int) -> None:
         store.unfit(A, partials)
-        if not store.commit("bench", "run", batch, {(A, SHARD): partials}):
+        if not store.commit(BatchKey("bench", "run", batch), {(A, SHARD): partials}):
             raise RuntimeError("the ledger has this batch")
 
     return write

@@ -14,7 +14,7 @@ from sparkstream_nb.engine.state.node_batch import Emitted, RetrievalAnswer
 from sparkstream_nb.journal import result_codec, result_rows
 from sparkstream_nb.journal.entries import Ask, to_json
 from sparkstream_nb.journal.journal import COLUMNS
-from sparkstream_nb.outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
+from sparkstream_nb.outputs.commit import AfterCommit, Commit, CommittedRun, ErrorLimit, Progress
 from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
@@ -92,7 +92,7 @@ SUM_APP = "define stream S (v int); define aggregation Sums from S select sum(v)
 def commit_to(folder: Path) -> tuple[Commit, Any]:
     store: Any = Kept()
     outputs, plan = OutputFiles(folder, ["node-1"]), compile_app(SUM_APP)
-    return Commit("app", "run", ["node-1"], store, outputs, Progress(), plan), store
+    return Commit(CommittedRun("app", "run", ["node-1"], plan), store, outputs, Progress()), store
 
 
 def test_errors_above_the_limit_go_after_a_commit(tmp_path: Path) -> None:
@@ -100,7 +100,8 @@ def test_errors_above_the_limit_go_after_a_commit(tmp_path: Path) -> None:
     try:
         limit = ErrorLimit(store, "app", 200, progress)
         after = AfterCommit(limit=limit)
-        commit = Commit("app", "run", ["node-1"], store, OutputFiles(tmp_path, ["n"]), progress, plan, after)
+        run = CommittedRun("app", "run", ["node-1"], plan)
+        commit = Commit(run, store, OutputFiles(tmp_path, ["n"]), progress, after)
         kept = []
         for batch in range(4):
             lines = result_codec.error_lines([["S", i, [i], "no"] for i in range(101 if batch < 2 else 1)])

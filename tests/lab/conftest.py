@@ -35,6 +35,7 @@ from sparkstream_nb.retention import Retention
 from sparkstream_nb.runners.spark import jvm
 from sparkstream_nb.sources.feeds import Shape
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 from sparkstream_nb.types import Schema
 from stores.trades import partials_of
 from tests.distribution import group_of
@@ -121,9 +122,8 @@ class StandInRuntime(AppRuntime):
     def commit(self, store: DuckDBStore, shard: str, rows: list[list[Any]]) -> None:
         """Commits trades of one node, and tells who watches."""
         progress = self.progress
-        assert store.commit(
-            "Trades", "run", progress.batch + 1, {("TradeAggregation", shard): partials_of(self.plan, rows)}
-        )
+        key = BatchKey("Trades", "run", progress.batch + 1)
+        assert store.commit(key, {("TradeAggregation", shard): partials_of(self.plan, rows)})
         with progress.changed:
             progress.batch += 1
             progress.changed.notify_all()

@@ -34,6 +34,7 @@ from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .conftest import HOUR, StandIn
 
@@ -336,7 +337,8 @@ def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pyte
     store.prepare([definition])
     columns = [["a", "a", "b", "<b>"], [1, 2, 1, 3], [1, 2, 4, 8], [HOUR] * 4]
     batch = InputBatch(np.full(4, HOUR), {"S": StreamRows(np.arange(4), np.full(4, HOUR), columns)})
-    store.commit("App", "run", 0, {("A", "node-1"): NodeEngine(plan, stored=True).step(batch).partials["A"]})
+    partials = NodeEngine(plan, stored=True).step(batch).partials["A"]
+    store.commit(BatchKey("App", "run", 0), {("A", "node-1"): partials})
     reader = AggregationReader(
         definition, InputStream("App", "S", plan.streams["S"].source.schema, "ts"), lambda: ["node-1"], store,
         zone="GMT", follow=lambda changed: lambda: None, settle=lambda: None,

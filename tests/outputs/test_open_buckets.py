@@ -12,6 +12,7 @@ from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.outputs.shard_retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 APP = """
 define stream S (k string, v long, ts long);
@@ -36,7 +37,7 @@ def answer(per: str, *, every: str = "sec ... day", as_wso2: bool = True) -> lis
         at = NOON + np.array(after)
         rows = StreamRows(np.arange(len(at)), at, [list(keys), list(values), at.tolist()])
         partials = NodeEngine(plan, stored=True).step(InputBatch(at, {"S": rows})).partials["A"]
-        store.commit("App", "run", number, {("A", shard): partials})
+        store.commit(BatchKey("App", "run", number), {("A", shard): partials})
     text = f"from A within '2024-06-01 **:**:**' per '{per}' select AGG_TIMESTAMP, k, s, m"
     found = retrieve(plan, compile_retrieval(text, plan), store, as_wso2=as_wso2)
     by_shard = found.by_shard

@@ -23,6 +23,7 @@ from sparkstream_nb.outputs.shard_retrieval import Retrieved, merge_nodes, retri
 from sparkstream_nb.plan import bind_retrieval, compile_app, compile_retrieval
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import DuckDBStore, Store
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 APP = """
 define stream TradeStream (symbol string, price double, quantity long, timestamp long);
@@ -56,7 +57,7 @@ def filled(path: Path, plan: Plan, shards: dict[str, list[list[Any]]]) -> Store:
     partials = {
         ("TradeAggregation", s): step(NodeEngine(plan, shard=s), rows)["TradeAggregation"] for s, rows in shards.items()
     }
-    assert store.commit("app", "run", 0, partials)
+    assert store.commit(BatchKey("app", "run", 0), partials)
     return store
 
 

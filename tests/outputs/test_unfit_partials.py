@@ -10,7 +10,7 @@ import pytest
 
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.journal import result_codec, result_rows
-from sparkstream_nb.outputs.commit import Commit, Progress
+from sparkstream_nb.outputs.commit import Commit, CommittedRun, Progress
 from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import DuckDBStore
@@ -44,7 +44,7 @@ def stores(tmp_path: Path) -> Iterator[tuple[CrashingStore, StoreSet]]:
 
 
 def commit_to(folder: Path, store: StoreSet, plan: Plan) -> Commit:
-    return Commit("app", "run", ["node-1"], store, OutputFiles(folder, ["node-1"]), Progress(), plan)
+    return Commit(CommittedRun("app", "run", ["node-1"], plan), store, OutputFiles(folder, ["node-1"]), Progress())
 
 
 def test_errors_of_a_repeated_batch_are_kept_once(tmp_path: Path, stores: tuple[CrashingStore, StoreSet]) -> None:

@@ -36,6 +36,7 @@ from sparkstream_nb.runners.spark.processor import NodeProcessor
 from sparkstream_nb.runners.spark.streaming_query import session_for, start_frame
 from sparkstream_nb.runners.stateless import SourceApp, app_of, options_of
 from sparkstream_nb.stores.duckdb import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .engine_cases import events, input_batch
 
@@ -251,7 +252,7 @@ class _CaseReplay:
             store = self.running[app].store
             if store is not None:
                 found = {key: pa.concat_tables(tables) for key, tables in partials.get(app, {}).items()}
-                store.commit("case", "run", batch, found, clock=clock)
+                store.commit(BatchKey("case", "run", batch), found, clock=clock)
         for app, row in questions:
             r = self.running[app]
             r.got["results"][self.asked[row.seq][1]] = self._answer(r, row.seq, row.answer)

@@ -13,7 +13,7 @@ from sparkstream_nb.journal.checkpoints import SparkCheckpoint
 from sparkstream_nb.journal.journal import COLUMNS
 from sparkstream_nb.journal.result_codec import to_ipc
 from sparkstream_nb.journal.shared import Shared
-from sparkstream_nb.outputs.commit import Commit, Progress
+from sparkstream_nb.outputs.commit import Commit, CommittedRun, Progress
 from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.spark.handover import CommittedUpTo, ConnectIntake, clear, left
@@ -29,7 +29,8 @@ class Owner:
         self.home, self.shared = home, shared
         self.store = DuckDBStore(home / "store.duckdb")
         self.progress = Progress()
-        commit = Commit("app", "run", ["n"], self.store, OutputFiles(home / "out", ["n"]), self.progress, PLAN)
+        run = CommittedRun("app", "run", ["n"], PLAN)
+        commit = Commit(run, self.store, OutputFiles(home / "out", ["n"]), self.progress)
         self.intake = ConnectIntake(home, shared, commit)
         self.progress.batch, self.progress.last = self.intake.position.batch, self.intake.position.last
 

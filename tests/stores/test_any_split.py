@@ -25,6 +25,7 @@ from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import DURATIONS, Plan
 from sparkstream_nb.stores import Store
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .conftest import Stores
 from .trades import step
@@ -128,7 +129,7 @@ def deployed(plan: Plan, store: Store, batches: list[Batch], restart: Callable[[
                     partials[A, shard] = found[A]
                 after[shard] = node.snapshot()
             if crash != "before":
-                assert store.commit("app", run, number, partials) is not committed
+                assert store.commit(BatchKey("app", run, number), partials) is not committed
                 committed = True
             if crash == "none":
                 states = after

@@ -9,6 +9,7 @@ import pytest
 
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores import EVERY, BucketRange, GroupFilter, Store
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .trades import NOON, TRADES, partials_of, plan_of, rows_of
 
@@ -24,7 +25,7 @@ def seed(store: Store) -> None:
     one = [["a", 10.0, 1, NOON], ["b", 20.0, 2, NOON], ["a", 30.0, 3, NOON + 1000], [None, 5.0, 4, NOON + 3000]]
     two = [["a", 40.0, 3, NOON], ["a", 50.0, 6, NOON + 4000]]
     partials = {(A, "node-1"): partials_of(plan, one), (A, "node-2"): partials_of(plan, two)}
-    assert store.commit("app", "run", 0, partials)
+    assert store.commit(BatchKey("app", "run", 0), partials)
 
 
 def test_the_latest_or_the_earliest_buckets_of_a_range(open_store: Open) -> None:
@@ -65,7 +66,7 @@ def test_some_values_of_several_group_by_attributes(open_store: Open) -> None:
     store.prepare(plan.aggregations.values())
     rows = [["a", 1.0, 1, NOON], ["a", 2.0, 12, NOON], ["50%", 4.0, 12, NOON], ["5_0", 8.0, None, NOON],
             [None, 16.0, 0, NOON], ["", 32.0, 3, NOON]]  # fmt: skip
-    assert store.commit("app", "run", 0, {(A, "node-1"): partials_of(plan, rows)})
+    assert store.commit(BatchKey("app", "run", 0), {(A, "node-1"): partials_of(plan, rows)})
 
     def paid(*only: object) -> float | None:
         found = store.read(A, "day", *ALWAYS, GroupFilter(only=only, merged=True)).column("AGG_SUM_price").to_pylist()
@@ -136,7 +137,7 @@ def test_reading_goes_on_while_batches_are_committed(open_store: Open) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     for batch in range(1, 60):
-        assert store.commit("app", "run", batch, {(A, "node-1"): trade, (A, "node-2"): trade})
+        assert store.commit(BatchKey("app", "run", batch), {(A, "node-1"): trade, (A, "node-2"): trade})
     ended.set()
     reader.join()
     assert failed == []

@@ -14,6 +14,7 @@ import pytest
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .trades import NOON, partials_of, plan_of, rows_of
 
@@ -26,6 +27,7 @@ PROGRAM = textwrap.dedent(
     sys.path.insert(0, sys.argv[1])
     from trades import NOON, partials_of, plan_of
     from sparkstream_nb.stores import DuckDBStore
+    from sparkstream_nb.stores.store_protocol import BatchKey
 
     class Dying(DuckDBStore):
         merges = 0
@@ -47,7 +49,7 @@ PROGRAM = textwrap.dedent(
         store = Dying(f"{sys.argv[2]}/{merges}.duckdb", merges)
         store.prepare(plan.aggregations.values())
         for batch in range(3):
-            store.commit("app", "run", batch, partials)
+            store.commit(BatchKey("app", "run", batch), partials)
         os.kill(os.getpid(), signal.SIGKILL)
 
     for merges in sys.argv[3:]:
@@ -86,7 +88,7 @@ def test_killed_in_the_middle(left: Path, merges: int) -> None:
     # Spark repeats the batch that was not committed, and may repeat the one that was.
     for batch in range(max(0, committed - 1), 3):
         part = partials_of(plan, [["x", 1.0, 5, NOON]])
-        assert store.commit("app", "run", batch, {(A, "node-1"): part}) is (batch >= committed)
+        assert store.commit(BatchKey("app", "run", batch), {(A, "node-1"): part}) is (batch >= committed)
     for d in DURATIONS:
         (row,) = rows_of(store.read(A, d, *ALWAYS))
         assert (row["AGG_SUM_quantity"], row["AGG_COUNT_price"]) == (15, 3)

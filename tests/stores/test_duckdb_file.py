@@ -15,6 +15,7 @@ from sparkstream_nb.errors import DamagedFile
 from sparkstream_nb.stores import DuckDBStore, ErrorRow
 from sparkstream_nb.stores.duckdb import forget_aggregations
 from sparkstream_nb.stores.duckdb_blocks import check_blocks
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 
 @pytest.fixture
@@ -52,10 +53,10 @@ def test_the_files_of_an_open_store_are_the_owners_alone(tmp_path: Path, open_to
     store = DuckDBStore(tmp_path / "store.duckdb")
     assert {p.name for p in tmp_path.iterdir()} == {"store.duckdb", "store.duckdb.wal"}
     assert modes() == {0o600}
-    store.commit("a", "run", 0, {})
+    store.commit(BatchKey("a", "run", 0), {})
     assert modes() == {0o600}
     store._db.execute("CHECKPOINT")  # it removes the log, as DuckDB does by itself after many events
-    store.commit("a", "run", 1, {})
+    store.commit(BatchKey("a", "run", 1), {})
     assert (tmp_path / "store.duckdb.wal").stat().st_size > 0
     assert modes() == {0o600}
     store.close()
@@ -65,7 +66,7 @@ def test_the_files_of_an_open_store_are_the_owners_alone(tmp_path: Path, open_to
 
 def test_a_log_in_which_nothing_is_yet_does_no_harm(tmp_path: Path) -> None:
     store = DuckDBStore(tmp_path / "store.duckdb")
-    store.commit("a", "run", 0, {})
+    store.commit(BatchKey("a", "run", 0), {})
     store.close()
     (tmp_path / "store.duckdb.wal").touch()
     for read_only in (True, False):
@@ -82,7 +83,7 @@ def test_errors_of_an_old_file_get_numbers_and_may_have_no_time(tmp_path: Path) 
         old.execute("INSERT INTO SPARKSTREAM_ERRORS VALUES ('app', 'S', 5, '[1]', 'old')")
     for batch in range(2):  # the second time, nothing is left to change
         store = DuckDBStore(path)
-        assert store.commit("app", "run", batch, {}, [ErrorRow("S", None, [2], "new")])
+        assert store.commit(BatchKey("app", "run", batch), {}, [ErrorRow("S", None, [2], "new")])
         store.close()
     with duckdb.connect(str(path)) as found:
         rows = found.execute("SELECT ts, reason, id FROM SPARKSTREAM_ERRORS ORDER BY id").fetchall()

@@ -19,6 +19,7 @@ from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.plan.nodes import DURATIONS
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .conftest import Stores
 from .trades import NOON, STORES, plan_of, rows_of, step
@@ -53,8 +54,8 @@ def filled(stores: Stores, kind: str, batches: list[dict[str, list[list[Any]]]])
             for shard, rows in batch.items():
                 node = nodes.setdefault(shard, NodeEngine(plan, shard=shard))
                 partials[A, shard] = step(node, "TradeStream", rows)[A]
-            assert store.commit("app", "run", i, partials)
-            assert store.commit("app", "run", i, partials) is False
+            assert store.commit(BatchKey("app", "run", i), partials)
+            assert store.commit(BatchKey("app", "run", i), partials) is False
         out = {d: rows_of(store.read(A, d, *ALWAYS)) for d in DURATIONS}
         by_engine = {d: rows_of(engine_merge(plan, store.read_by_shard(A, d, *ALWAYS), d)) for d in DURATIONS}
         store.close()

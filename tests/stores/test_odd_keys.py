@@ -22,7 +22,7 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.sql import SqlStore
-from sparkstream_nb.stores.store_protocol import GroupFilter
+from sparkstream_nb.stores.store_protocol import BatchKey, GroupFilter
 from sparkstream_nb.types import Type
 
 from .conftest import Stores
@@ -57,7 +57,7 @@ def store_batches(store: Store, plan: Plan, batches: Sequence[Sequence[tuple[int
             ts = np.arange(len(rows)) + node.now + 1
             out = node.step(InputBatch(ts, {"S": StreamRows(np.arange(len(rows)), ts, columns)}))
             partials |= {(a, f"node-{own}"): t for a, t in out.partials.items()}
-        assert store.commit("app", "run", number, partials)
+        assert store.commit(BatchKey("app", "run", number), partials)
 
 
 def counts_of(table: pa.Table, keys: int) -> dict[tuple[Any, ...], int]:

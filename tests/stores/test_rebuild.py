@@ -16,6 +16,7 @@ from sparkstream_nb.app.stored.rebuild_stored import EventFile, finer_of, from_f
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock, Plan
 from sparkstream_nb.stores import Store
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .trades import AGGREGATION, NOON, TRADES, partials_of, plan_of, rows_of
 
@@ -39,7 +40,7 @@ EVENTS = {"node-1": trades(1, [NOON + i * 7_777_777 for i in range(60)]),
 
 def filled(store: Store, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     store.prepare(plan.aggregations.values())
-    store.commit("app", "run", 0, {(A, s): partials_of(plan, rows) for s, rows in EVENTS.items()})
+    store.commit(BatchKey("app", "run", 0), {(A, s): partials_of(plan, rows) for s, rows in EVENTS.items()})
     return held(store)
 
 
@@ -52,7 +53,7 @@ def spoil(store: Store, *durations: str) -> None:
     wrong = partials_of(plan_of(), [[e[0], 1e6, 1000, e[3]] for rows in EVENTS.values() for e in rows])
     kept = wrong.filter(pa.array([d in durations for d in wrong.column("duration").to_pylist()]))
     for i, shard in enumerate(EVENTS):
-        store.commit("app", "spoilt", i, {(A, shard): kept})
+        store.commit(BatchKey("app", "spoilt", i), {(A, shard): kept})
 
 
 def test_coarse_durations_of_a_finer_one(open_store: Open) -> None:
@@ -80,17 +81,17 @@ def test_what_is_purged_is_not_made_anew(open_store: Open) -> None:
     filled(store, PURGED)
     last = EVENTS["node-1"][-1][3]
     assert store.purged_before(A, "sec") is None
-    store.commit("app", "run", 1, {}, clock=BatchClock(last, last, last + 20_000))
+    store.commit(BatchKey("app", "run", 1), {}, clock=BatchClock(last, last, last + 20_000))
     assert store.purged_before(A, "sec") == last + 20_000 - 120_000
     late = partials_of(PURGED, [["a", 5.0, 5, NOON]])
-    store.commit("app", "run", 2, {(A, "node-1"): late})
+    store.commit(BatchKey("app", "run", 2), {(A, "node-1"): late})
     right = held(store)
     lines = from_finer(store, PURGED.aggregations[A], "sec", "GMT")
     assert held(store) == right, "the late event alone would have replaced a whole day"
     assert lines[0].startswith(f"{A}: 6 rows of minutes are made of the seconds; 114 stay as they are")
-    store.commit("app", "run", 3, {}, clock=BatchClock(last, last, last - 10**9))
+    store.commit(BatchKey("app", "run", 3), {}, clock=BatchClock(last, last, last - 10**9))
     assert held(store) == right, "a clock that goes back purges nothing"
-    store.commit("app", "run", 4, {}, clock=BatchClock(last, last + 20_000, last + 10**15))
+    store.commit(BatchKey("app", "run", 4), {}, clock=BatchClock(last, last + 20_000, last + 10**15))
     assert held(store)["sec"] == []
     assert store.purged_before(A, "sec") == last + 10**15 - 120_000
     assert held(store)["min"] == right["min"]

@@ -16,6 +16,7 @@ from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.patience import Patience
 from sparkstream_nb.stores.sql import SqlStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 from tests.marks import thorough
 
 from .trades import NOON, partials_of, plan_of
@@ -50,10 +51,10 @@ def test_a_database_that_goes_away_is_waited_for(server: servers.Server) -> None
     plan = plan_of()
     store.prepare(plan.aggregations.values())
     part = {(A, "node-1"): partials_of(plan, [["x", 1.0, 5, NOON]])}
-    assert store.commit("app", "run", 0, part)
+    assert store.commit(BatchKey("app", "run", 0), part)
     server.stop()
-    assert store.commit("app", "run", 1, part)
-    assert store.commit("app", "run", 1, part) is False
+    assert store.commit(BatchKey("app", "run", 1), part)
+    assert store.commit(BatchKey("app", "run", 1), part) is False
     assert total(store) == 10
     assert len(waits) >= 3
     assert waits[0] < waits[2], "it waits longer each time"
@@ -70,11 +71,11 @@ def test_a_database_that_stays_away_is_an_error(server: servers.Server) -> None:
     server.stop()
     try:
         with pytest.raises(StoreError, match=f"The store {server.database.kind}://127.0.0.1"):
-            store.commit("app", "run", 0, {})
+            store.commit(BatchKey("app", "run", 0), {})
         assert 3.0 <= sum(waited) < 10
     finally:
         server.start()
-    assert store.commit("app", "run", 0, {})
+    assert store.commit(BatchKey("app", "run", 0), {})
     store.close()
 
 
@@ -103,6 +104,7 @@ DRIVER = textwrap.dedent(
     from sparkstream_nb.plan.nodes import BatchClock
     from sparkstream_nb.stores.address import Database, Secret
     from sparkstream_nb.stores.sql import SqlStore
+    from sparkstream_nb.stores.store_protocol import BatchKey
 
     kind, port, name, shard, batches = sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5], int(sys.argv[6])
     database = Database(kind, name, "127.0.0.1", port, "siddhi", Secret(sys.stdin.read()))
@@ -116,7 +118,8 @@ DRIVER = textwrap.dedent(
     for batch in range(batches):
         now = NOON + 1000 * batch
         clock = BatchClock(NOON, now - 1000, now)
-        assert store.commit("app-" + shard, "run", batch, {("TradeAggregation", shard): parts[batch % 10]}, clock=clock)
+        partials = {("TradeAggregation", shard): parts[batch % 10]}
+        assert store.commit(BatchKey("app-" + shard, "run", batch), partials, clock=clock)
     """
 )
 

@@ -13,6 +13,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
 from sparkstream_nb.stores import BucketRange, ErrorRow, GroupFilter, ShardRows, Store, shard_warnings
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 from .trades import AGGREGATION, LIKE_A_PARAMETER, NOON, TRADES, partials_of, plan_of, rows_of, step
 
@@ -27,7 +28,7 @@ def seed(store: Store) -> None:
     store.prepare(plan.aggregations.values())
     one = partials_of(plan, [["WSO2", 10.0, 10, NOON], ["WSO2", 20.0, 20, NOON + 60_000]])
     two = partials_of(plan, [["WSO2", 30.0, 15, NOON + 1000], ["WSO2", 40.0, 25, NOON + 2000]])
-    assert store.commit("app", "run", 0, {(A, "node-1"): one, (A, "node-2"): two})
+    assert store.commit(BatchKey("app", "run", 0), {(A, "node-1"): one, (A, "node-2"): two})
 
 
 def totals(store: Store, per: str = "hour") -> list[object]:
@@ -68,7 +69,7 @@ def test_a_batch_counts_once(open_store: Open) -> None:
     seed(store)
     before = [rows_of(store.read_by_shard(A, d, *ALWAYS)) for d in DURATIONS]
     again = {(A, "node-1"): partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])}
-    assert store.commit("app", "run", 0, again, [ErrorRow("S", 1, [1], "no")]) is False
+    assert store.commit(BatchKey("app", "run", 0), again, [ErrorRow("S", 1, [1], "no")]) is False
     assert [rows_of(store.read_by_shard(A, d, *ALWAYS)) for d in DURATIONS] == before
     assert store.errors("app").num_rows == 0
 
@@ -77,7 +78,7 @@ def test_a_batch_counts_once(open_store: Open) -> None:
 def test_another_batch_counts(open_store: Open, key: tuple[str, str, int]) -> None:
     store = open_store()
     seed(store)
-    assert store.commit(*key, {(A, "node-1"): partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])})
+    assert store.commit(BatchKey(*key), {(A, "node-1"): partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])})
     assert totals(store) == [71]
 
 
@@ -86,24 +87,25 @@ def test_it_lasts(open_store: Open) -> None:
     store = open_store()
     store.prepare(plan_of().aggregations.values())
     assert totals(store) == [70]
-    assert store.commit("app", "run", 0, {}) is False
+    assert store.commit(BatchKey("app", "run", 0), {}) is False
 
 
 def test_a_commit_is_all_or_nothing(open_store: Open) -> None:
     store = open_store()
     seed(store)
     good = partials_of(plan_of(), [["WSO2", 1.0, 1, NOON]])
+    wrong = good.drop_columns(["AGG_SUM_price"])
     with pytest.raises(KeyError):
-        store.commit("app", "run", 1, {(A, "node-1"): good, (A, "node-2"): good.drop_columns(["AGG_SUM_price"])})
+        store.commit(BatchKey("app", "run", 1), {(A, "node-1"): good, (A, "node-2"): wrong})
     assert totals(store) == [70]
-    assert store.commit("app", "run", 1, {(A, "node-1"): good})
+    assert store.commit(BatchKey("app", "run", 1), {(A, "node-1"): good})
     assert totals(store) == [71]
 
 
 def test_errors_come_with_the_batch(open_store: Open) -> None:
     store = open_store()
     errors = [ErrorRow("S", 5, ["x", None, 1.5], "x/0"), ErrorRow("T", None, [], "no time")]
-    assert store.commit("app", "run", 0, {}, errors)
+    assert store.commit(BatchKey("app", "run", 0), {}, errors)
     found = store.errors("app").to_pylist()
     assert [(e["stream"], e["ts"], json.loads(e["values"]), e["reason"]) for e in found] == [
         ("S", 5, ["x", None, 1.5], "x/0"),
@@ -115,7 +117,7 @@ def test_errors_come_with_the_batch(open_store: Open) -> None:
 def test_the_oldest_errors_go_first_and_are_counted(open_store: Open) -> None:
     store = open_store()
     for app, n in (("app", 5), ("other", 3)):
-        assert store.commit(app, "run", 0, {}, [ErrorRow("S", i, [i], "no") for i in range(n)])
+        assert store.commit(BatchKey(app, "run", 0), {}, [ErrorRow("S", i, [i], "no") for i in range(n)])
     assert store.trim_errors("app", None) == store.trim_errors("app", 5) == 0
     assert store.trim_errors("app", 3) == 2
     assert store.errors("app")["ts"].to_pylist() == [2, 3, 4]
@@ -130,7 +132,7 @@ def test_how_far_it_is_can_be_asked_before_anything_else(open_store: Open) -> No
     store = open_store()
     assert store.last_committed("app", "run") == -1
     assert store.errors("app").num_rows == 0
-    store.commit("app", "run", 3, {})
+    store.commit(BatchKey("app", "run", 3), {})
     assert store.last_committed("app", "run") == 3
     assert store.errors("app").num_rows == 0
 
@@ -145,7 +147,7 @@ def test_null_and_empty_keys_are_kept_apart(open_store: Open) -> None:
     store.prepare(plan.aggregations.values())
     rows = [["", 0.0, 0, NOON], [None, 0.0, 0, NOON], [None, 0.0, None, NOON], ["", 0.0, None, NOON]]
     for batch in range(2):
-        store.commit("app", "run", batch, {("N", "node-1"): partials_of(plan, rows, "N")})
+        store.commit(BatchKey("app", "run", batch), {("N", "node-1"): partials_of(plan, rows, "N")})
     found = {(r["symbol"], r["quantity"]): r["AGG_COUNT"] for r in store.read("N", "min", *ALWAYS).to_pylist()}
     assert found == {("", 0): 2, (None, 0): 2, (None, None): 2, ("", None): 2}
 
@@ -155,7 +157,7 @@ def test_null_values_merge(open_store: Open) -> None:
     plan = plan_of()
     store.prepare(plan.aggregations.values())
     for batch, row in enumerate([["x", None, None, NOON], ["x", 2.0, None, NOON + 1], ["x", None, 7, NOON + 2]]):
-        store.commit("app", "run", batch, {(A, "node-1"): partials_of(plan, [row])})
+        store.commit(BatchKey("app", "run", batch), {(A, "node-1"): partials_of(plan, [row])})
     (row,) = rows_of(store.read(A, "year", *ALWAYS))
     assert (row["AGG_SUM_price"], row["AGG_COUNT_price"], row["AGG_SUM_quantity"]) == (2.0, 1, 7)
     assert (row["AGG_MIN_price"], row["AGG_MAX_quantity"], row["AGG_SET_quantity"]) == (2.0, 7, [None, 7])
@@ -168,8 +170,8 @@ def test_a_sum_wraps_as_in_java(open_store: Open) -> None:
     store.prepare(plan.aggregations.values())
     big = 2**63 - 1
     for batch in range(2):
-        store.commit("app", "run", batch, {(A, "node-1"): partials_of(plan, [["x", 0.0, big, NOON]])})
-    store.commit("app", "run", 2, {(A, "node-2"): partials_of(plan, [["x", 0.0, 5, NOON]])})
+        store.commit(BatchKey("app", "run", batch), {(A, "node-1"): partials_of(plan, [["x", 0.0, big, NOON]])})
+    store.commit(BatchKey("app", "run", 2), {(A, "node-2"): partials_of(plan, [["x", 0.0, 5, NOON]])})
     assert totals(store, "year") == [3]
 
 
@@ -178,7 +180,7 @@ def test_without_partition_nodes_share_rows(open_store: Open) -> None:
     plan = plan_of(None)
     store.prepare(plan.aggregations.values())
     part = partials_of(plan, [["x", 1.0, 5, NOON]])
-    store.commit("app", "run", 0, {(A, "node-1"): part, (A, "node-2"): part})
+    store.commit(BatchKey("app", "run", 0), {(A, "node-1"): part, (A, "node-2"): part})
     assert totals(store) == [10]
     assert store.shards(A) == []
     with pytest.raises(StoreError, match="not partitioned"):
@@ -196,7 +198,7 @@ def test_names_are_not_code(open_store: Open) -> None:
     store.prepare(plan.aggregations.values())
     (stream,) = plan.streams
     part = step(NodeEngine(plan), stream, [["'; drop table y; --", 3]])["select"]
-    store.commit("a'pp", "r'un", 0, {("select", "it's"): part})
+    store.commit(BatchKey("a'pp", "r'un", 0), {("select", "it's"): part})
     assert store.read("select", "sec", *ALWAYS).to_pylist()[0]["group"] == "'; drop table y; --"
     assert store.shards("select") == [ShardRows("it's", 1)]
 
@@ -214,7 +216,7 @@ def test_names_are_not_parameters(open_store: Open) -> None:
     engine = NodeEngine(plan)
     for batch, count in ((0, 1), (1, 3000)):  # PostgreSQL is given a few rows in another way than many
         part = step(engine, "S", [[f"{i}%s", 3] for i in range(count)])["a%%b"]
-        store.commit("a%p", "r%n", batch, {("a%%b", "50%"): part})
+        store.commit(BatchKey("a%p", "r%n", batch), {("a%%b", "50%"): part})
     rows = store.read("a%%b", "min", *ALWAYS)
     assert sorted(rows.to_pylist()[0]) == sorted(rows.column_names)
     assert (rows.num_rows, sum(rows.column(rows.num_columns - 1).to_pylist())) == (3000, 9003)
@@ -231,7 +233,7 @@ def test_what_can_be_drawn(open_store: Open) -> None:
     for shard in ("node-1", "node-2"):
         rows = [[k, 1.0, 2, NOON + 1000 * i] for i in range(6) for k in ("b", None, "a")]
         rows.append(["c", 3.0, 4, NOON + 9000])
-        assert store.commit("app", shard, 0, {(A, shard): partials_of(plan, rows)})
+        assert store.commit(BatchKey("app", shard, 0), {(A, shard): partials_of(plan, rows)})
     assert store.key_values(A, "sec", 0, 10) == [None, "a", "b", "c"]
     assert len(store.key_values(A, "sec", 0, 2)) == 2
     found = store.buckets(A, "sec", BucketRange(*ALWAYS, most=3))
@@ -274,7 +276,7 @@ def test_tables_without_shard_id_name_both_ways_out(open_store: Open) -> None:
     store = open_store()
     plain = plan_of(None)
     store.prepare(plain.aggregations.values())
-    store.commit("app", "run", 0, {(A, ""): partials_of(plain, [["x", 1.0, 5, NOON]])})
+    store.commit(BatchKey("app", "run", 0), {(A, ""): partials_of(plain, [["x", 1.0, 5, NOON]])})
     with pytest.raises(StoreError, match=r"no column SHARD_ID.*store\.drop.*store\.add_shard_id"):
         store.prepare(plan_of().aggregations.values())
     statements = store.add_shard_id(A, "node-1", dry_run=True)
@@ -284,7 +286,7 @@ def test_tables_without_shard_id_name_both_ways_out(open_store: Open) -> None:
     assert store.add_shard_id(A, "node-1") == statements
     store.prepare(plan_of().aggregations.values())
     assert [s.shard for s in store.shards(A)] == ["node-1"]
-    store.commit("app", "run", 1, {(A, "node-1"): partials_of(plan_of(), [["x", 1.0, 6, NOON]])})
+    store.commit(BatchKey("app", "run", 1), {(A, "node-1"): partials_of(plan_of(), [["x", 1.0, 6, NOON]])})
     assert totals(store) == [11]
     assert len(store.read_by_shard(A, "sec", *ALWAYS)) == 1
 
@@ -359,17 +361,18 @@ def test_what_purge_lets_go_is_deleted(open_store: Open) -> None:
     store = open_store()
     store.prepare(plan.aggregations.values())
     old = partials_of(plan, [["WSO2", 10.0, 10, NOON]])
-    assert store.commit("app", "run", 0, {(A, "node-1"): old}, clock=BatchClock(NOON, NOON, NOON))
-    assert store.commit("app", "run", 1, {}, clock=BatchClock(NOON, NOON, NOON + 120_000))
+    assert store.commit(BatchKey("app", "run", 0), {(A, "node-1"): old}, clock=BatchClock(NOON, NOON, NOON))
+    assert store.commit(BatchKey("app", "run", 1), {}, clock=BatchClock(NOON, NOON, NOON + 120_000))
     assert totals(store, "sec") == [10]
-    assert store.commit("app", "run", 2, {}, clock=BatchClock(NOON, NOON + 120_000, NOON + 129_999))
+    assert store.commit(BatchKey("app", "run", 2), {}, clock=BatchClock(NOON, NOON + 120_000, NOON + 129_999))
     assert totals(store, "sec") == [10], "old enough, but the next purge is due at 130 s"
-    assert store.commit("app", "run", 3, {}, clock=BatchClock(NOON, NOON + 129_999, NOON + 130_000))
+    assert store.commit(BatchKey("app", "run", 3), {}, clock=BatchClock(NOON, NOON + 129_999, NOON + 130_000))
     assert totals(store, "sec") == []
     assert totals(store, "min") == totals(store, "day") == [10]
     older = partials_of(plan, [["WSO2", 10.0, 20, NOON - 1_000_000]])
-    assert store.commit("app", "run", 4, {(A, "node-1"): older}, clock=BatchClock(NOON, NOON + 130_000, NOON + 140_001))
+    clock = BatchClock(NOON, NOON + 130_000, NOON + 140_001)
+    assert store.commit(BatchKey("app", "run", 4), {(A, "node-1"): older}, clock=clock)
     assert totals(store, "sec") == [20], "the purge came before it"
-    assert store.commit("app", "run", 5, {}, clock=BatchClock(NOON, NOON + 140_001, NOON + 150_000))
+    assert store.commit(BatchKey("app", "run", 5), {}, clock=BatchClock(NOON, NOON + 140_001, NOON + 150_000))
     assert totals(store, "sec") == [], "a late event's bucket of a purged time stays until the next purge"
     assert totals(store, "day") == [30]

@@ -18,6 +18,7 @@ from sparkstream_nb.plan.nodes import DURATIONS
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.sql import SqlStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 from tests.run_servers import ServerOf
 from tests.servers import Server
 
@@ -69,7 +70,7 @@ def test_what_a_database_does_not_hold_is_left_out(open_store: Callable[[], Stor
         assert row.reason.startswith("per sec: ")
         assert re.search(reason, row.reason)
     for batch in range(3):  # a second time with keys that are there, and once more
-        assert store.commit("app", "run", batch, {(A, "node-1"): partials})
+        assert store.commit(BatchKey("app", "run", batch), {(A, "node-1"): partials})
     expected = {"good": 6} | ({} if reason else {s: 3 for s, _ in rows})
     assert symbols(store, "day") == expected
     assert symbols(store, "year") == expected
@@ -82,7 +83,7 @@ def test_larger_buckets_have_what_smaller_ones_keep(open_store: Callable[[], Sto
     events = [["x", price, 1, NOON + 1000 * i] for i, price in enumerate([1.0, NAN, 4.0])]
     whole = partials_of(plan, events)
     partials, left = storable(plan.aggregations[A], "GMT", whole, lambda t: store.unfit(A, t))
-    assert store.commit("app", "run", 0, {(A, "node-1"): partials})
+    assert store.commit(BatchKey("app", "run", 0), {(A, "node-1"): partials})
     if kind_of(store) not in ("mariadb", "sqlite"):
         assert partials is whole
         return
@@ -101,7 +102,7 @@ def test_sums_that_are_too_large_become_infinite(open_store: Callable[[], Store]
     partials = partials_of(plan, rows)
     assert store.unfit(A, partials) == {}
     for batch in range(2):
-        assert store.commit("app", "run", batch, {(A, "node-1"): partials})
+        assert store.commit(BatchKey("app", "run", batch), {(A, "node-1"): partials})
     read = store.read(A, "sec", *ALWAYS).to_pylist()
     found = {r["symbol"]: (r["AGG_SUM_price"], r["AGG_SUM_quantity"]) for r in read}
     double = 2 * large
@@ -114,7 +115,7 @@ def test_what_a_copy_is_refused_for_is_an_error_of_the_store(stores: Stores, tmp
     store.prepare(plan.aggregations.values())
     partials = partials_of(plan, [[f"a\0{i}", 1.0, 1, NOON] for i in range(3000)])
     with pytest.raises(StoreError, match="invalid byte sequence"):
-        store.commit("app", "run", 0, {(A, "node-1"): partials})
+        store.commit(BatchKey("app", "run", 0), {(A, "node-1"): partials})
     store.close()
 
 
@@ -168,7 +169,7 @@ def test_tables_that_another_server_made(mariadb: Server, key: str, refused: dic
     partials, left = storable(plan.aggregations[A], "GMT", whole, lambda t: store.unfit(A, t))
     assert {x.values[0] for x in left} == set(refused)
     assert all(refused[x.values[0]] in x.reason for x in left)
-    assert store.commit("app", "run", 0, {(A, "node-1"): partials})
+    assert store.commit(BatchKey("app", "run", 0), {(A, "node-1"): partials})
     assert symbols(store, "year") == {s: 1 for s in sent if s not in refused}
     store.close()
 

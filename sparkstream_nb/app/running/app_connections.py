@@ -9,7 +9,7 @@ from ...journal.result_codec import error_lines, errors_of
 from ...sinks.delivery import DeliverySource
 from ...sinks.target import OutputPlace
 from ...sources.intake import Entrance, Intakes, IntakeSetup, SourceThread
-from ...stores.store_protocol import ErrorRow
+from ...stores.store_protocol import BatchKey, ErrorRow
 from ..connectors.sinks import Deliveries
 from .app_files import AppDefinition, AppFiles
 from .undelivered import FaultStreams
@@ -51,7 +51,7 @@ class AppConnections:
         """Keeps the events that a sink could not deliver. The ledger names those that were kept before a crash."""
         rows = [ErrorRow(*fields) for fields in errors_of(error_lines(errors))]
         app, run, progress = self._definition.deployment.name, self._definition.app_run.run, self._entrance.progress
-        if self._files.store.commit(app, f"{run}/{sink}", place.batch << 32 | place.row, {}, rows):
+        if self._files.store.commit(BatchKey(app, f"{run}/{sink}", place.batch << 32 | place.row), {}, rows):
             with progress.changed:
                 progress.errors += len(rows)
                 progress.faulty.update(r.stream for r in rows)

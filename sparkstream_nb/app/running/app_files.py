@@ -14,7 +14,7 @@ from ...journal.inbox import Inbox
 from ...journal.kept import JournalRetention, list_missing
 from ...journal.mirror import Mirror
 from ...journal.private import private_folder
-from ...outputs.commit import AfterCommit, Commit, ErrorLimit, Progress
+from ...outputs.commit import AfterCommit, Commit, CommittedRun, ErrorLimit, Progress
 from ...outputs.last_reports import LastReports
 from ...outputs.merging import Merging
 from ...outputs.output_files import OutputFiles
@@ -140,10 +140,9 @@ class AppFiles:
         deployment, app_run, plan = self._definition.deployment, self._definition.app_run, self._definition.plan
         merging = Merging(self.outputs, deployment.retention)
         after = AfterCommit(merging, self.reports, self.error_limit, self.inbox.folder, self.inbox.arrivals)
-        commit = Commit(
-            deployment.name, app_run.run, app_run.shards, self.store, self.outputs, self._progress, plan, after,
-            shared=None if self.mirror is None else self.mirror.shared,
-        )  # fmt: skip
+        shared = None if self.mirror is None else self.mirror.shared
+        run = CommittedRun(deployment.name, app_run.run, app_run.shards, plan, shared)
+        commit = Commit(run, self.store, self.outputs, self._progress, after)
         return Job(
             name=deployment.name,
             home=self._definition.folder,

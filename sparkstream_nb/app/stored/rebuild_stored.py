@@ -22,6 +22,7 @@ from ...plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable
 from ...sources.feed_check import check_source
 from ...sources.feeds import Shape
 from ...stores import DuckDBStore, Store
+from ...stores.store_protocol import BatchKey
 
 ALWAYS = (-(2**63), 2**63 - 1)
 
@@ -127,7 +128,7 @@ def from_log(
         for i, part in enumerate(from_events(plan, name, _events(plan, definition, log, failures))):
             failures.update(part.failed)
             if part.partials is not None:
-                temporary_store.commit(name, "rebuild", i, {(name, shard): part.partials})
+                temporary_store.commit(BatchKey(name, "rebuild", i), {(name, shard): part.partials})
         partials, lines = [], []
         for duration in definition.durations:
             rows = temporary_store.read(name, duration, *ALWAYS)

@@ -21,6 +21,7 @@ from sparkstream_nb.request import DeployRequest
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.address import Database
 from sparkstream_nb.stores.patience import Patience
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 TEXT = """
 define stream S (k string, v int);
@@ -41,7 +42,7 @@ def fill(store: Store, plan: Plan, shard: str) -> None:
     rows = {"S": StreamRows(at * 0, at, [pa.array(["x"]), pa.array([1], pa.int32())])}
     out = NodeEngine(plan).step(InputBatch(at, rows))
     store.prepare(plan.aggregations.values())
-    store.commit("other", "run", 0, {("A", shard): out.partials["A"]})
+    store.commit(BatchKey("other", "run", 0), {("A", shard): out.partials["A"]})
 
 
 def emptied(deployment: Deployment, plan: Plan, trash: Path) -> list[str | None]:

@@ -9,6 +9,7 @@ import pytest
 from sparkstream_nb.cli import main
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 from stores.trades import AGGREGATION, NOON, TRADES, partials_of, plan_of
 
 A = "TradeAggregation"
@@ -28,7 +29,7 @@ def filled(file: Path, *shards: str | None) -> Path:
     for shard in shards:
         plan = plan_of(shard)
         store.prepare(plan.aggregations.values())
-        store.commit("app", shard or "", 0, {(A, shard or ""): partials_of(plan, [["x", 1.0, 5, NOON]])})
+        store.commit(BatchKey("app", shard or "", 0), {(A, shard or ""): partials_of(plan, [["x", 1.0, 5, NOON]])})
     store.close()
     return file
 
@@ -125,7 +126,7 @@ def test_a_database_that_the_app_names(tmp_path: Path, capsys: pytest.CaptureFix
     plan = compile_app(app.read_text(), {"partitionById": "true", "shardId": "a"})
     store = SqlStore(Database("sqlite", str(database)))
     store.prepare(plan.aggregations.values())
-    store.commit("app", "run", 0, {(A, "a"): partials_of(plan_of("a"), [["x", 1.0, 5, NOON]])})
+    store.commit(BatchKey("app", "run", 0), {(A, "a"): partials_of(plan_of("a"), [["x", 1.0, 5, NOON]])})
     store.close()
     of_app = ("--name", "none", "--allow", f"file={tmp_path}")
     assert run(capsys, "shards", app, *of_app) == (0, f"{A}: shard 'a', 6 rows\n")

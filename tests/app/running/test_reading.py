@@ -10,6 +10,7 @@ import pytest
 
 from sparkstream_nb.cli import main
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 from stores.trades import AGGREGATION, NOON, TRADES, partials_of, plan_of
 
 A = "TradeAggregation"
@@ -30,7 +31,7 @@ def filled(file: Path, *shards: str | None) -> Path:
     for shard in shards:
         plan = plan_of(shard)
         store.prepare(plan.aggregations.values())
-        store.commit("app", shard or "", 0, {(A, shard or ""): partials_of(plan, [["x", 1.0, 5, NOON]])})
+        store.commit(BatchKey("app", shard or "", 0), {(A, shard or ""): partials_of(plan, [["x", 1.0, 5, NOON]])})
     store.close()
     return file
 
