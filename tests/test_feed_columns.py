@@ -33,10 +33,7 @@ def read(frame: pd.DataFrame, schema: Schema, **reading: Any) -> list[list[Any]]
     """The values of the rows of a frame, column by column; all must fit."""
     shape = check_source(frame, Reading(**reading).shape("S", schema))
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    time_format = shape.time_format
-    typed = type_rows(
-        table, schema, time=shape.time, time_format=time_format, values=shape.values, columns=shape.columns
-    )
+    typed = type_rows(table, schema, shape.row_reading)
     assert not typed.rejected
     return [column.to_pylist() for column in typed.columns]
 

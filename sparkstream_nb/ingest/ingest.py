@@ -21,7 +21,7 @@ from ..engine.columnar.column_data import ARROW, Array
 from ..engine.state.node_batch import UnreadAttribute
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
-from ..types import Schema, Type
+from ..types import Attribute, Schema, Type
 from .column_matching import NO_COLUMN
 from .csvfile import MALFORMED, ROW
 from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat, floor_to_ms
@@ -56,90 +56,38 @@ class TypedRows:
 
 
 def type_rows(
-    table: pa.Table | pa.RecordBatch,
-    schema: Schema,
-    *,
-    time: str | None = None,
-    time_format: TimeFormat = BY_DEFAULT,
-    values: ValueFormat = AS_WRITTEN,
-    columns: Mapping[str, str] | None = None,
-    source_columns: Sequence[str] = (),
-    latest: int | None = None,
-    bounds: TimeBounds | None = None,
-    keep: int = 10_000,
+    table: pa.Table | pa.RecordBatch, schema: Schema, reading: RowReading | None = None, *, keep: int = 10_000
 ) -> TypedRows:
     """Types the rows of `table` for a stream of `schema`.
 
-    `columns` names the source column of an attribute if it has another name; `NO_COLUMN`: it is null in all rows.
-    `time` names the column of the event time, whose values have the `time_format`; an attribute of type long with this
-    column has the time in ms. Other texts are as `values` says. A column `csvfile.MALFORMED` says why a whole row could
-    not be read; `source_columns` are the columns to hint at, where the table has not all that the source has. Rows with
-    times after `latest` (ms), or outside of `bounds`, are rejected. The reason of a row has all its faults, the fault
-    of its time first. Of the rejected rows at most `keep` are kept with their values, the others as empty rows with
-    their reason.
+    A column `csvfile.MALFORMED` says why a whole row could not be read. The reason of a row has all its faults, the
+    fault of its time first. Of the rejected rows at most `keep` are kept with their values, the others as empty rows
+    with their reason.
     """
-    n = table.num_rows
-    faults = _RowFaults(np.zeros(n, np.bool_), np.zeros(n, np.bool_))
-    reject = faults.reject
-    if MALFORMED in table.schema.names:
-        whys = table.column(MALFORMED)
-        reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
-        faults.unreadable |= faults.bad
-    names = table.schema.names
-    ts: Array | None = None
-    misfit_times: Array | None = None
-    doubts: Doubts | None = None
-    if time is not None:
-        if time not in names:
-            raise SparkStreamError(
-                f"The feed has no column '{time}' of event times. {columns_for(time, source_columns or names)}"
-            )
-        moments, *_ = readable(one(table.column(time)))
-        event_times = read_times(moments, time_format)
-        ts, misfit_times, doubts = event_times.values, event_times.misfits, event_times.doubts
-        if misfit_times is not None:
-            reject(misfit_times, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {time_format.a_time}")
-        if latest is not None:
-            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
-        if bounds is not None:
-            reject((ts < bounds.first) | (ts > bounds.last), lambda i: f"{time}: {bounds.reason(int(ts[i]))}")
-    arrays: list[pa.Array] = []
-    sources: list[pa.Array] = []
-    for attribute in schema:
-        name = (columns or {}).get(attribute.name, attribute.name)
-        if name == NO_COLUMN:
-            sources.append(pa.nulls(n))
-            arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
-            continue
-        if ts is not None and name == time and attribute.type is Type.LONG:
-            sources.append(one(table.column(name)))
-            arrays.append(pa.array(ts))
-            continue
-        if name not in names:
-            missing = f"no column '{name}'. {columns_for(name, source_columns or names)}"
-            reject(np.ones(n, np.bool_), lambda _, missing=missing: missing)  # type: ignore[misc]
-            sources.append(pa.nulls(n))
-            arrays.append(pa.nulls(n, ARROW.get(attribute.type, pa.null())))
-            continue
-        source, spoilt, original = readable(one(table.column(name)), attribute.type)
-        if spoilt is not None:
-            reject(spoilt, lambda _, name=attribute.name: f"{name}: {SPOILT}")  # type: ignore[misc]
-        plainly = source
-        if _textual(source.type):
-            source = values.present(source)
-            plainly = values.plain_numbers(source, attribute.type)
-        typed_values, misfits = convert(plainly, attribute.type)
-        if misfits is not None:
-            reject(misfits, _says(attribute.name, source, attribute.type))
-        sources.append(original)
-        arrays.append(typed_values)
-    doubtful = DoubtCounts.of(doubts, ~faults.bad)
-    if not faults.bad.any():
-        return TypedRows(ts, arrays, [], doubtful)
-    times = None if ts is None else (ts, ~misfit_times if misfit_times is not None else np.ones(n, np.bool_))
-    rejects = faults.list_rejected(times, sources, table.column(ROW) if ROW in names else None, keep)
-    good = np.flatnonzero(~faults.bad)
-    return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejects, doubtful)
+    rows = _RowTyping(table, reading or RowReading())
+    rows.reject_malformed()
+    rows.read_event_times()
+    columns = [rows.type_attribute(attribute) for attribute in schema]
+    return rows.typed_rows(columns, keep)
+
+
+@dataclass(frozen=True)
+class RowReading:
+    """The reading of a table's rows.
+
+    `time` names the column of the event time, whose values have the `time_format`; an attribute of type long with this
+    column has the time in ms. Other texts are as `values` says. `columns` names the source column of an attribute if it
+    has another name; `NO_COLUMN`: it is null in all rows. `source_columns` are the columns to hint at, where the table
+    has not all that the source has. Rows with times after `latest` (ms), or outside of `bounds`, are rejected.
+    """
+
+    time: str | None = None
+    time_format: TimeFormat = BY_DEFAULT
+    values: ValueFormat = AS_WRITTEN
+    columns: Mapping[str, str] | None = None
+    source_columns: Sequence[str] = ()
+    latest: int | None = None
+    bounds: TimeBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +97,97 @@ class TimeBounds:
     first: int
     last: int
     reason: Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class _TypedColumn:
+    """An attribute's values: as the source has them, for rows that are rejected, and as the stream has them."""
+
+    source: pa.Array
+    values: pa.Array
+
+
+class _RowTyping:
+    """Rows of a table on their way to a stream: their faults and their event times."""
+
+    def __init__(self, table: pa.Table | pa.RecordBatch, reading: RowReading) -> None:
+        self._table, self._reading, self._names = table, reading, table.schema.names
+        count = table.num_rows
+        self._faults = _RowFaults(np.zeros(count, np.bool_), np.zeros(count, np.bool_))
+        self._ts: Array | None = None
+        self._misfit_times: Array | None = None
+        self._doubts: Doubts | None = None
+
+    def reject_malformed(self) -> None:
+        """Rejects rows that could not be read."""
+        if MALFORMED in self._names:
+            whys = self._table.column(MALFORMED)
+            self._faults.reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
+            self._faults.unreadable |= self._faults.bad
+
+    def read_event_times(self) -> None:
+        """Reads the column of event times, if there is one. Raises SparkStreamError where the table lacks it."""
+        reading, reject = self._reading, self._faults.reject
+        time, latest, bounds = reading.time, reading.latest, reading.bounds
+        if time is None:
+            return
+        if time not in self._names:
+            raise SparkStreamError(f"The feed has no column '{time}' of event times. {self._columns_for(time)}")
+        moments, *_ = readable(one(self._table.column(time)))
+        event_times = read_times(moments, reading.time_format)
+        ts = self._ts = event_times.values
+        self._misfit_times, self._doubts = event_times.misfits, event_times.doubts
+        if self._misfit_times is not None:
+            a_time = reading.time_format.a_time
+            reject(self._misfit_times, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {a_time}")
+        if latest is not None:
+            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
+        if bounds is not None:
+            reject((ts < bounds.first) | (ts > bounds.last), lambda i: f"{time}: {bounds.reason(int(ts[i]))}")
+
+    def _columns_for(self, name: str) -> str:
+        return columns_for(name, self._reading.source_columns or self._names)
+
+    def type_attribute(self, attribute: Attribute) -> _TypedColumn:
+        """The values of an attribute; rows in which they do not fit are rejected."""
+        name = (self._reading.columns or {}).get(attribute.name, attribute.name)
+        if name == NO_COLUMN:
+            return self._nulls(attribute.type)
+        if self._ts is not None and name == self._reading.time and attribute.type is Type.LONG:
+            return _TypedColumn(one(self._table.column(name)), pa.array(self._ts))
+        if name not in self._names:
+            missing = f"no column '{name}'. {self._columns_for(name)}"
+            self._faults.reject(np.ones(self._table.num_rows, np.bool_), lambda _: missing)
+            return self._nulls(attribute.type)
+        source, spoilt, original = readable(one(self._table.column(name)), attribute.type)
+        if spoilt is not None:
+            self._faults.reject(spoilt, lambda _: f"{attribute.name}: {SPOILT}")
+        plain_source = source
+        if _textual(source.type):
+            source = self._reading.values.present(source)
+            plain_source = self._reading.values.plain_numbers(source, attribute.type)
+        values, misfits = convert(plain_source, attribute.type)
+        if misfits is not None:
+            self._faults.reject(misfits, _says(attribute.name, source, attribute.type))
+        return _TypedColumn(original, values)
+
+    def _nulls(self, type_: Type) -> _TypedColumn:
+        n = self._table.num_rows
+        return _TypedColumn(pa.nulls(n), pa.nulls(n, ARROW.get(type_, pa.null())))
+
+    def typed_rows(self, columns: Sequence[_TypedColumn], keep: int) -> TypedRows:
+        """The rows that fit and the others, with the values of `columns`."""
+        faults, ts = self._faults, self._ts
+        doubtful = DoubtCounts.of(self._doubts, ~faults.bad)
+        arrays = [c.values for c in columns]
+        if not faults.bad.any():
+            return TypedRows(ts, arrays, [], doubtful)
+        are_known = np.ones(self._table.num_rows, np.bool_) if self._misfit_times is None else ~self._misfit_times
+        times = None if ts is None else (ts, are_known)
+        texts = self._table.column(ROW) if ROW in self._names else None
+        rejects = faults.list_rejected(times, [c.source for c in columns], texts, keep)
+        good = np.flatnonzero(~faults.bad)
+        return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejects, doubtful)
 
 
 @dataclass

@@ -6,6 +6,7 @@ A feed that passes may still have rows that do not fit; those are rejected one b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def check_source(source: Any, shape: Shape) -> Shape:
     columns = columns_of_source(source, shape.names)
     shape = shape.fit_columns(columns)
     if shape.time is not None:
-        _check_column(name, columns, shape.time, "of event times")
+        _check_column(name, columns, _Purpose(shape.time, "of event times"))
     columns_by_attribute = {a.name: shape.columns.get(a.name, a.name) for a in shape.schema}
     missing = {a: column for a, column in columns_by_attribute.items() if column not in columns and column != NO_COLUMN}
     probable = {a: _find_probable(a, column, columns, shape) for a, column in missing.items()}
@@ -41,7 +42,8 @@ def check_source(source: Any, shape: Shape) -> Shape:
         if column != NO_COLUMN:
             if attribute in columns and column not in columns and attribute in shape.columns:
                 raise SparkStreamError(_describe_other_stream(name, columns, attribute, column, shape.stream))
-            _check_column(name, columns, column, f"for stream {shape.stream}", attribute, probable.get(attribute))
+            purpose = _Purpose(column, f"for stream {shape.stream}", attribute, probable.get(attribute))
+            _check_column(name, columns, purpose)
     return shape
 
 
@@ -102,13 +104,23 @@ def _describe_several(
     )
 
 
-def _check_column(
-    source: str, columns: list[str], name: str, purpose: str, attribute: str | None = None, probable: str | None = None
-) -> None:
+@dataclass(frozen=True)
+class _Purpose:
+    """A column that is looked for, and what it is for, in words: for an `attribute`, or for event times. `probable`:
+    the column that it probably is."""
+
+    name: str
+    words: str
+    attribute: str | None = None
+    probable: str | None = None
+
+
+def _check_column(source: str, columns: list[str], purpose: _Purpose) -> None:
+    name, attribute, probable = purpose.name, purpose.attribute, purpose.probable
     if columns.count(name) > 1:
         raise SparkStreamError(f"{source} has {columns.count(name)} columns '{name}': rename all but one.")
     if name not in columns:
         hint = "" if attribute is None else f" {_describe_mapping(attribute, probable)}"
         nearest_first = name if probable is None or near_to(name, columns)[:1] == [probable] else probable
         candidates = columns_for(nearest_first, columns)
-        raise SparkStreamError(f"{source} has no column '{name}' {purpose}. {candidates}{hint}")
+        raise SparkStreamError(f"{source} has no column '{name}' {purpose.words}. {candidates}{hint}")

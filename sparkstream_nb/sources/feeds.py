@@ -30,7 +30,7 @@ from ..errors import SparkStreamError, shown
 from ..ingest.column_matching import NO_COLUMN, match_column, match_columns
 from ..ingest.csvfile import MALFORMED
 from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
-from ..ingest.ingest import check_object, fits, fits_time, one, times, type_rows, valid
+from ..ingest.ingest import RowReading, check_object, fits, fits_time, one, times, type_rows, valid
 from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..journal import result_codec
@@ -83,6 +83,12 @@ class Shape:
         columns = [self.columns.get(a.name, a.name) for a in self.schema]
         return [n for n in dict.fromkeys([*columns, *([self.time] if self.time else [])]) if n != NO_COLUMN]
 
+    @property
+    def row_reading(self) -> RowReading:
+        """The reading of the source's rows."""
+        return RowReading(
+            self.time, self.time_format, self.values, self.columns, self.source_columns, latest=self.latest
+        )
 
     def fit_columns(self, columns: Sequence[str]) -> Shape:
         """The shape for a source with these columns: a name that it lacks means the only column which differs in
@@ -138,24 +144,24 @@ def new_stem() -> str:
     return f"feed-{uuid.uuid4().hex[:12]}"
 
 
-def read_feed(
-    source: Any,
-    shape: Shape,
-    inbox: Path,
-    tasks: Tasks,
-    limit: int | None,
-    *,
-    as_it_is: bool = True,
-    shared: Shared | None = None,
-) -> FeedOnDisk:
-    """Read a feed into typed chunks in the folder `inbox`; a parquet file may stay `as_it_is`. If Spark's tasks do not
-    see the folder, they leave chunks at a `shared` address, and files are read here.
+@dataclass(frozen=True)
+class ChunkPlace:
+    """The place of a feed's chunks: the folder `inbox`, to which `tasks` write. If Spark's tasks do not see the folder,
+    they leave chunks at a `shared` address, and files are read here."""
+
+    inbox: Path
+    tasks: Tasks
+    shared: Shared | None = None
+
+
+def read_feed(source: Any, shape: Shape, place: ChunkPlace, limit: int | None, *, as_it_is: bool = True) -> FeedOnDisk:
+    """Read a feed into typed chunks; a parquet file may stay `as_it_is`.
 
     `source` is a pandas or Arrow frame, a Spark frame, or the path of a `.csv` or `.parquet` file; the last two kinds
-    are read by `tasks`. `limit`: maximum number of rows, from the first. Raises SparkStreamError for any other source,
-    for a missing file, and if the chunks cannot be written; none of them is left then.
+    are read by the place's tasks. `limit`: maximum number of rows, from the first. Raises SparkStreamError for any
+    other source, for a missing file, and if the chunks cannot be written; none of them is left then.
     """
-    feed = new_stem()
+    inbox, feed = place.inbox, new_stem()
     with _whole(inbox, feed):
         if hasattr(source, "columns"):
             names = source.column_names if isinstance(source, pa.Table) else source.columns
@@ -171,14 +177,14 @@ def read_feed(
             parquet_feed = _take_parquet(Path(source), shape, inbox, feed) if as_it_is and limit is None else None
             if parquet_feed is not None:
                 return parquet_feed
-            return _read_file(Path(source), shape, inbox, feed, None if shared else tasks, limit)
+            return _read_file(Path(source), shape, place, feed, limit)
         if not hasattr(source, "mapInArrow"):
             raise SparkStreamError(
                 f"An object of type {type(source).__name__} cannot be fed: give a pandas, Arrow or Spark frame, "
                 "or the path of a .csv or .parquet file."
             )
-        writing = _FeedTask(str(inbox), feed, shape, shared)
-        return _read_spark(source if limit is None else source.limit(limit), shape, writing, tasks)
+        writing = _FeedTask(str(inbox), feed, shape, place.shared)
+        return _read_spark(source if limit is None else source.limit(limit), shape, writing, place.tasks)
 
 
 @contextlib.contextmanager
@@ -325,16 +331,16 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
     return out
 
 
-def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | None, limit: int | None) -> FeedOnDisk:
-    """A file's parts, each read by a task; with `limit` all by one, and without tasks here."""
+def _read_file(path: Path, shape: Shape, place: ChunkPlace, feed: str, limit: int | None) -> FeedOnDisk:
+    """A file's parts, each read by a task; with `limit` all by one, and with a shared address here."""
     shape = replace(shape, source_columns=tuple(columns_of_file(path, shape.names)))
     path = path.absolute()
     parts = parts_of(path) if limit is None else [FilePart()]
     if not parts:
         return FeedOnDisk()
-    writing = _FeedTask(str(inbox), feed, shape)
+    writing = _FeedTask(str(place.inbox), feed, shape)
 
-    if tasks is None:
+    if place.shared is not None:
         return _gather(writing.rows(_first((t for part in parts for t in tables_of(path, shape.names, part)), limit)))
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -343,7 +349,7 @@ def _read_file(path: Path, shape: Shape, inbox: Path, feed: str, tasks: Tasks | 
         yield from writing(_first(tables, limit), min(numbers, default=None))
 
     with _report_read_errors(shape.stream):
-        return _feed_of(tasks.each(write, len(parts), _INFO))
+        return _feed_of(place.tasks.each(write, len(parts), _INFO))
 
 
 def _first(tables: Iterable[pa.Table], limit: int | None) -> Iterator[pa.Table]:
@@ -468,17 +474,7 @@ class _ChunkWriter:
         if table.num_rows == 0:
             return
         keep = max(0, self._most - len(self.errors))
-        typed_rows = type_rows(
-            table,
-            self.shape.schema,
-            time=self.shape.time,
-            time_format=self.shape.time_format,
-            values=self.shape.values,
-            columns=self.shape.columns,
-            source_columns=self.shape.source_columns,
-            latest=self.shape.latest,
-            keep=keep,
-        )
+        typed_rows = type_rows(table, self.shape.schema, self.shape.row_reading, keep=keep)
         self.reject_count += len(typed_rows.rejected)
         self.doubts += typed_rows.doubts
         for at, values, reason in typed_rows.rejected[:keep]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -140,10 +140,8 @@ class FrameStreamReader:
         """The rows as events, in the order of their times."""
         s = self._shape
         table = pa.concat_tables(tables) if tables else pa.table({name: pa.nulls(0) for name in s.names})
-        typed_rows = type_rows(
-            table, s.schema, time=s.time, time_format=s.time_format, values=s.values, columns=s.columns,
-            latest=self._latest(), keep=table.num_rows,
-        )  # fmt: skip
+        reading = replace(s.row_reading, latest=self._latest())
+        typed_rows = type_rows(table, s.schema, reading, keep=table.num_rows)
         order: Array | None = None
         if typed_rows.ts is not None and not bool(np.all(typed_rows.ts[1:] >= typed_rows.ts[:-1])):
             order = np.argsort(typed_rows.ts, kind="stable")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.ingest.ingest import columns_of, convert, times, type_rows
+from sparkstream_nb.ingest.ingest import RowReading, columns_of, convert, times, type_rows
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.types import Schema, Type
 
@@ -77,7 +77,12 @@ def test_a_missing_column_rejects_every_row_and_says_what_was_near() -> None:
     ((_, _, why),) = typed.rejected
     assert why == "no column 'price'. Did you mean 'prize'? Its columns: prize, symbol, qty."
     assert (
-        len(type_rows(pa.table({"symbol": ["A"], "prize": [1.0], "qty": [1]}), SCHEMA, columns={"price": "prize"})) == 1
+        len(
+            type_rows(
+                pa.table({"symbol": ["A"], "prize": [1.0], "qty": [1]}), SCHEMA, RowReading(columns={"price": "prize"})
+            )
+        )
+        == 1
     )
 
 
@@ -108,7 +113,7 @@ def test_times_that_are_none() -> None:
 
 def test_a_time_column_that_is_not_there() -> None:
     with pytest.raises(SparkStreamError, match="Did you mean 'symbol'"):
-        type_rows(pa.table({"symbol": ["A"], "price": [1.0], "qty": [1]}), SCHEMA, time="symbols")
+        type_rows(pa.table({"symbol": ["A"], "price": [1.0], "qty": [1]}), SCHEMA, RowReading("symbols"))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.ingest.ingest import type_rows
+from sparkstream_nb.ingest.ingest import RowReading, type_rows
 from sparkstream_nb.ingest.value_formats import ValueFormat
 from sparkstream_nb.runners.inline import InlineSession
-from sparkstream_nb.sources.feeds import Shape, read_feed
+from sparkstream_nb.sources.feeds import ChunkPlace, Shape, read_feed
 from sparkstream_nb.types import Schema, Type
 
 COMMA = ValueFormat.of(",", ["n/a", "-"])
@@ -37,20 +37,20 @@ COMMA = ValueFormat.of(",", ["n/a", "-"])
     ],
 )
 def test_a_text_is_read(text: str | None, type: Type, value: Any) -> None:
-    typed = type_rows(pa.table({"v": pa.array([text], pa.string())}), Schema.of(("v", type)), values=COMMA)
+    typed = type_rows(pa.table({"v": pa.array([text], pa.string())}), Schema.of(("v", type)), RowReading(values=COMMA))
     assert typed.rejected == []
     assert typed.columns[0].to_pylist()[0] == value or value == "nan"
 
 
 @pytest.mark.parametrize("text", ["8.38", "1.2345", "1,234.5", "1,2,3", "12.34,5", "x", "1,5 EUR"])
 def test_a_text_is_no_number_with_a_comma(text: str) -> None:
-    typed = type_rows(pa.table({"v": ["1,5", text]}), Schema.of(("v", Type.DOUBLE)), values=COMMA)
+    typed = type_rows(pa.table({"v": ["1,5", text]}), Schema.of(("v", Type.DOUBLE)), RowReading(values=COMMA))
     assert typed.columns[0].to_pylist() == [1.5]
     assert typed.rejected == [(None, [text], f"v: {text!r} is not a double")]
 
 
 def test_only_texts_are_read_so() -> None:
-    typed = type_rows(pa.table({"v": [1.5, None]}), Schema.of(("v", Type.DOUBLE)), values=COMMA)
+    typed = type_rows(pa.table({"v": [1.5, None]}), Schema.of(("v", Type.DOUBLE)), RowReading(values=COMMA))
     assert typed.columns[0].to_pylist() == [1.5, None]
 
 
@@ -61,7 +61,7 @@ def test_a_parquet_file_is_looked_at(tmp_path: Path) -> None:
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     shape = Shape("S", Schema.of(("v", Type.STRING)), None, {}, values=COMMA)
-    (chunk,) = read_feed(tmp_path / "a.parquet", shape, inbox, InlineSession(), None).chunks
+    (chunk,) = read_feed(tmp_path / "a.parquet", shape, ChunkPlace(inbox, InlineSession()), None).chunks
     with pa.memory_map(str(inbox / chunk.file)) as source:
         assert pa.ipc.open_file(source).read_all()["a0"].to_pylist() == ["a", None]
 

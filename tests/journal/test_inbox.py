@@ -33,7 +33,7 @@ from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.inbox_source import JournalStreamReader
 from sparkstream_nb.runners.stateless import SourceApp, options_of
 from sparkstream_nb.sources.feed_cursor import FeedCursor, Spacing, rejects_of
-from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, in_order, read_feed
+from sparkstream_nb.sources.feeds import ChunkPlace, FeedOnDisk, Shape, in_order, read_feed
 from sparkstream_nb.types import Schema, Type
 
 START = {"seq": 0, "at": 0, "skip": 0}
@@ -277,7 +277,7 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
     pq.write_table(table, tmp_path / "feed.parquet", row_group_size=3)
     inbox = Inbox(tmp_path / "inbox")
     shape = Shape("S", SCHEMAS["S"], "at", {})
-    feed = read_feed(tmp_path / "feed.parquet", shape, inbox.folder, InlineSession(), None)
+    feed = read_feed(tmp_path / "feed.parquet", shape, ChunkPlace(inbox.folder, InlineSession()), None)
     feed, _ = in_order(feed, inbox.folder)
     inbox.append(entries_of_feed(feed, shape, inbox))
     ((entry, _),) = entries_from(inbox.folder, START)
@@ -300,7 +300,8 @@ def test_a_parquet_file_in_order_enters_as_it_is(tmp_path: Path, text: pa.DataTy
 )
 def test_other_parquet_files_go_row_by_row(tmp_path: Path, columns: dict[str, list[Any]]) -> None:
     pq.write_table(pa.table(columns), tmp_path / "feed.parquet", row_group_size=2)
-    found = read_feed(tmp_path / "feed.parquet", Shape("S", SCHEMAS["S"], "at", {}), tmp_path, InlineSession(), None)
+    shape = Shape("S", SCHEMAS["S"], "at", {})
+    found = read_feed(tmp_path / "feed.parquet", shape, ChunkPlace(tmp_path, InlineSession()), None)
     assert found.rows + found.rejected == 3
     assert not any(chunk.groups for chunk in found.chunks)
 
@@ -324,7 +325,7 @@ def test_what_came_in_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyP
     sent = inbox.batch(batch(0, 5000), "round_robin")
     shape = Shape("S", SCHEMAS["S"], None, {})
     frame = pd.DataFrame({"k": ["a", "b"], "v": [1, "x"]})
-    typed = read_feed(frame, shape, inbox.folder, InlineSession(), None)
+    typed = read_feed(frame, shape, ChunkPlace(inbox.folder, InlineSession()), None)
     fed = entries_of_feed(typed, shape, inbox)
     for taken in ([inbox.batch(batch(0, 1), "round_robin")], [sent], fed):
         synced.clear()
@@ -346,7 +347,7 @@ from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.journal.entries import Entry, Ask
-from sparkstream_nb.sources.feeds import Shape, read_feed
+from sparkstream_nb.sources.feeds import ChunkPlace, Shape, read_feed
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import segment
 from sparkstream_nb.types import Schema, Type
@@ -362,8 +363,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))
 for work in (
     lambda: inbox.append([Ask(text="two" * 100)]),
     lambda: inbox.write("batch-x", b"x" * 10_000),
-    lambda: read_feed(pd.DataFrame({"v": range(n)}), shape, inbox.folder, InlineSession(), None),
-    lambda: read_feed(pd.DataFrame({"v": ["x"] * 1000}), rejected, inbox.folder, InlineSession(), None),
+    lambda: read_feed(pd.DataFrame({"v": range(n)}), shape, ChunkPlace(inbox.folder, InlineSession()), None),
+    lambda: read_feed(pd.DataFrame({"v": ["x"] * 1000}), rejected, ChunkPlace(inbox.folder, InlineSession()), None),
 ):
     try:
         work()

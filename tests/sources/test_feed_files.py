@@ -19,7 +19,7 @@ from sparkstream_nb.journal import result_codec
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.runner_protocol import Session
 from sparkstream_nb.sources.feed_check import check_source
-from sparkstream_nb.sources.feeds import FeedOnDisk, Shape, read_feed
+from sparkstream_nb.sources.feeds import ChunkPlace, FeedOnDisk, Shape, read_feed
 from sparkstream_nb.types import Schema, Type
 
 SCHEMA = Schema.of(("k", Type.STRING), ("v", Type.INT))
@@ -109,7 +109,7 @@ def test_names_of_files(tmp_path: Path) -> None:
         inbox = tmp_path / f"inbox {name}"
         inbox.mkdir()
         found = [
-            read_feed(tmp_path / f"{name}.{s}", SHAPE, inbox, InlineSession(), None, as_it_is=False)
+            read_feed(tmp_path / f"{name}.{s}", SHAPE, ChunkPlace(inbox, InlineSession()), None, as_it_is=False)
             for s in ("csv", "parquet")
         ]
         assert [(f.rows, f.rejected) for f in found] == [(1, 1), (1, 0)]
@@ -127,7 +127,7 @@ def test_a_parquet_folder_is_read_in_order_by_several_tasks(tmp_path: Path, monk
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     for limit, rows in ((None, 30), (13, 13)):
-        typed = read_feed(folder, SHAPE, inbox, InlineSession(), limit)
+        typed = read_feed(folder, SHAPE, ChunkPlace(inbox, InlineSession()), limit)
         assert values_of(typed, inbox) == [[f"p{i // 10}", i] for i in range(rows)]
 
 
@@ -178,7 +178,7 @@ def test_types_of_columns_through_every_way_in(way: str, tmp_path: Path, request
         source = spark.read.parquet(str(tmp_path / "a.parquet").replace("[", r"\["))  # not a pattern
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    typed = read_feed(source, Shape("S", TYPED, None, {}), inbox, where, None, as_it_is="one" in way)
+    typed = read_feed(source, Shape("S", TYPED, None, {}), ChunkPlace(inbox, where), None, as_it_is="one" in way)
     nested = "Row(x=[1])" if way == "spark-row" else "{'x': [1]}"
     ms = 1717236000123
     (row,) = values_of(typed, inbox)

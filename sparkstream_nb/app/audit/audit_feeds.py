@@ -117,9 +117,7 @@ def _read_files(plan: Plan, feeds: FeedFiles, shapes: Sequence[Shape]) -> tuple[
         schema = plan.schema(stream)
         tables = list(tables_of(Path(path), shape.names))
         table = pa.concat_tables(tables) if tables else pa.table({n: [] for n in shape.names})
-        stream_rows = type_rows(
-            table, schema, time=shape.time, time_format=shape.time_format, values=shape.values, columns=shape.columns
-        )
+        stream_rows = type_rows(table, schema, shape.row_reading)
         rejected_rows += len(stream_rows.rejected)
         notes += shape.describe_guesses()
         if stream_rows.rejected:

@@ -142,12 +142,10 @@ def load(target: FeedTarget, request: FeedRequest, feed_source: FeedSource) -> L
     """Reads a source and puts it in order of event time. Raises SparkStreamError for a source that is no feed."""
     folder, shape, mirror = target.inbox.folder, feed_source.shape, target.stream.job.mirror
     with target.tag_tasks():
-        feed_on_disk = feeds.read_feed(
-            feed_source.source, shape, folder, target.session, request.limit,
-            # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
-            as_it_is=target.nodes == 1 and request.disorder is None,
-            shared=None if mirror is None else mirror.shared,
-        )  # fmt: skip
+        place = feeds.ChunkPlace(folder, target.session, None if mirror is None else mirror.shared)
+        # Every node reads all chunks, and parquet is slower to read than what Spark would make of it.
+        as_it_is = target.nodes == 1 and request.disorder is None
+        feed_on_disk = feeds.read_feed(feed_source.source, shape, place, request.limit, as_it_is=as_it_is)
     highest = np.empty(0, np.int64)
     try:
         if shape.time is not None:

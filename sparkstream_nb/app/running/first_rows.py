@@ -23,15 +23,7 @@ def check_first_rows(path: Path, shape: Shape) -> None:
     if table is None:
         return
     table = table.slice(0, FIRST_ROWS)
-    stream_rows = type_rows(
-        table,
-        shape.schema,
-        time=shape.time,
-        time_format=shape.time_format,
-        values=shape.values,
-        columns=shape.columns,
-        keep=0,
-    )
+    stream_rows = type_rows(table, shape.schema, shape.row_reading, keep=0)
     if len(stream_rows):
         return
     n = table.num_rows

@@ -17,7 +17,7 @@ from ...engine.columnar.column_data import Array
 from ...engine.rebuild_buckets import coarser, from_events, keys_of
 from ...errors import Misuse
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import type_rows
+from ...ingest.ingest import RowReading, type_rows
 from ...plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
 from ...sources.feed_check import check_source
 from ...sources.feeds import Shape
@@ -179,7 +179,7 @@ def _events(
     shape = check_source(log.path, Shape(stream, schema, log.time, {}))
     last, count = ALWAYS[0], 0
     for table in tables_of(log.path, shape.names):
-        stream_rows = type_rows(table, schema, time=shape.time, columns=shape.columns)
+        stream_rows = type_rows(table, schema, RowReading(shape.time, columns=shape.columns))
         failures.update(reason for _, _, reason in stream_rows.rejected)
         # Without times events are 1 ms apart, as in a feed.
         ts = np.arange(count, count + len(stream_rows), dtype=np.int64) if stream_rows.ts is None else stream_rows.ts

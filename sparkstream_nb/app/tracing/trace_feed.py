@@ -98,9 +98,7 @@ def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[F
     schema = _schema(plan, stream)
     shape = check_source(source, reading.shape(stream, schema))
     table = _table(source, shape.names, stream)
-    stream_rows = type_rows(
-        table, schema, time=shape.time, time_format=shape.time_format, values=shape.values, columns=shape.columns
-    )
+    stream_rows = type_rows(table, schema, shape.row_reading)
     if stream_rows.rejected:
         raise Misuse(
             f"{stream}: {len(stream_rows.rejected):,} of {table.num_rows:,} rows do not fit: "

@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...engine.aggregation.bucket_calendar import EARLIEST, LATEST
 from ...engine.columnar.column_data import Array
 from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
-from ...ingest.ingest import TimeBounds, too_late, type_rows
+from ...ingest.ingest import RowReading, TimeBounds, too_late, type_rows
 from ...journal.division import lean_column
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
@@ -149,9 +149,8 @@ def read_input(spec: OperatorSpec, stream: int, batches: Iterable[pa.RecordBatch
     if input_stream.key is not None and place is None:  # an attribute that the text does not read
         attributes.append(next(a for a in input_stream.schema if a.name == input_stream.key))
     for table in _gather(batches):
-        typed_rows = type_rows(
-            table, Schema(tuple(attributes)), time=input_stream.time, bounds=_time_bounds(spec), keep=table.num_rows
-        )
+        reading = RowReading(input_stream.time, bounds=_time_bounds(spec))
+        typed_rows = type_rows(table, Schema(tuple(attributes)), reading, keep=table.num_rows)
         assert typed_rows.ts is not None
         key = None if input_stream.key is None else typed_rows.columns[-1 if place is None else place]
         columns = typed_rows.columns[:-1] if input_stream.key is not None and place is None else typed_rows.columns
