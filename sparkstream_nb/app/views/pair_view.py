@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...journal.result_rows import NodeReport
 from ...nodes.group_figures import GroupCounts, MemberFigures, TakeoverCounts
-from ...simulation.faults import Cut, Fault, Kill, Pause, Restart, Scenario, Slow
+from ...simulation.faults import Cut, Fault, Pause, Scenario, Slow
 from ...simulation.high_availability import simulate
 from ...simulation.node_groups import NodeGroups
 from ...simulation.timeline import (
@@ -30,6 +30,7 @@ from ...simulation.timeline import (
 )
 from ...simulation.topology import CLIENTS, DATABASE
 from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, LinkState, LogKind, LogLine, Queue
+from .objections import describe_state, describe_wait, why_no_faults
 
 
 class PairAdapter:
@@ -97,18 +98,11 @@ class _PairState:
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
     def _actions(self, node: str) -> Iterator[Action]:
-        never = "no event was received yet" if self.start is None else ""
-        never = "the faults of this app are random" if self.scenario.rate else never
+        never = why_no_faults(self.start, is_random=bool(self.scenario.rate))
         # Faults added just now come before those added next.
         soon = [f for f in self.faults_ahead if f.at == self.now + 1 and node in f.nodes]
-        waits = {(type(f), *sorted(f.nodes)): f"{f} waits for the clock" for f in soon}
-        down = self.role(node) is Role.DOWN
-        is_down, is_up = f"{node} is down" if down else "", "" if down else f"{node} is up"
-        for fault in soon:
-            if isinstance(fault, Kill):
-                is_down, is_up = waits[Kill, node], ""
-            elif isinstance(fault, Restart):
-                is_down, is_up = "", waits[Restart, node]
+        waits = {(type(f), *sorted(f.nodes)): describe_wait(f) for f in soon}
+        is_down, is_up = describe_state(node, soon, is_down=self.role(node) is Role.DOWN)
         pause_reason = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)

@@ -8,13 +8,14 @@ from functools import cached_property
 from ...journal.result_rows import NodeReport
 from ...nodes.app_figures import DistributedFigures
 from ...nodes.distributed import Distributed
-from ...simulation.faults import Cut, Fault, Kill, Pause, Restart
+from ...simulation.faults import Cut, Fault, Pause
 from ...simulation.placements import Dropped, GivenUp, HeldBack, Joined, Leads, Placed, StartedUp
 from ...simulation.resource_manager import simulate_resources
 from ...simulation.resources import MANAGERS
 from ...simulation.timeline import Deposed, Down, Elected, Faulted, Halted, Happening, Resumed, Role, RoleSpan
 from ...simulation.topology import CLIENTS, DATABASE
 from .cluster_view import Action, ClusterNode, ClusterState, GroupState, Link, LinkState, LogKind, LogLine, TopicView
+from .objections import describe_state, describe_wait, why_no_faults
 
 _MANAGERS, _WORKERS = "managers", "resource nodes"
 
@@ -144,17 +145,11 @@ class _Resources:
         return (f for f in self.faults if isinstance(f, kind) and f.at <= self.now < f.until)
 
     def _actions(self, node: str) -> Iterator[Action]:
-        never = "no event was received yet" if self.start is None else ""
-        never = "the faults of this app are random" if self.scenario.random else never
+        never = why_no_faults(self.start, is_random=bool(self.scenario.random))
         # Faults added just now come before those added next.
         soon = [f for f in self.faults if f.at == self.now + 1 and node in f.nodes]
-        down = self._role(node) is Role.DOWN
-        is_down, is_up = f"{node} is down" if down else "", "" if down else f"{node} is up"
-        waits = {type(f): f"{f} waits for the clock" for f in soon}
-        if Kill in waits:
-            is_down, is_up = waits[Kill], ""
-        if Restart in waits:
-            is_down, is_up = "", waits[Restart]
+        is_down, is_up = describe_state(node, soon, is_down=self._role(node) is Role.DOWN)
+        waits = {type(f): describe_wait(f) for f in soon}
         pause_reason = f"{node} stands still" if any(node in f.nodes for f in self._lasting_faults(Pause)) else ""
         yield Action("kill", node, None, never or is_down)
         yield Action("restart", node, None, never or is_up)
