@@ -76,6 +76,18 @@ class _Done:
     progress: FileProgress
 
 
+@dataclass(frozen=True)
+class _Portion:
+    """The part of a file that was read: its events, its `end`, whether nothing comes after it, and how many messages it
+    has. `mark`: the file's mark, if it is known."""
+
+    events: Decoded
+    end: int
+    is_last: bool
+    message_count: int
+    mark: int | str | None = None
+
+
 class FilesReader:
     """A `Reader` of files; `decoder` makes events of their lines or texts (None: parquet). `now` is the time (s since
     1970) against which times of files are held."""
@@ -341,7 +353,7 @@ class FilesReader:
         for change_ns, other, stretch, is_compressed in sorted(rotated_files, key=lambda f: f[:2]):
             if is_compressed:
                 refusal = self._decode_refused(other, "it was compressed before all of it was read, and is not read")
-                return self._take(other, name, stretch, refusal, end=stretch.size, through=False, message_count=1)
+                return self._take(other, name, stretch, _Portion(refusal, stretch.size, False, 1))
             if (messages := self._lines(other, name, stretch, is_complete=self._is_settled(change_ns))) is not None:
                 return messages
         return None
@@ -353,12 +365,8 @@ class FilesReader:
         if s.at == s.size:
             if self.place.tailing or not is_complete:
                 return None
-            return self._take(file, name, s, self._decode_none(), end=s.size, through=True, message_count=0)
-        with self._here.open(file) as source:
-            source.seek(s.at)
-            block = source.read(min(BLOCK, s.size - s.at))
-            while b"\n" not in block and len(block) < min(LONGEST_LINE, s.size - s.at):
-                block += source.read(BLOCK)
+            return self._take(file, name, s, _Portion(self._decode_none(), s.size, True, 0))
+        block = self._read_block(file, s)
         cut = block.rfind(b"\n") + 1
         reads_to_end = s.at + len(block) == s.size and is_complete
         if not cut or (reads_to_end and cut < len(block)):
@@ -372,29 +380,25 @@ class FilesReader:
         assert self._decoder is not None
         end = s.at + cut
         through = end == s.size and is_complete and not self.place.tailing
-        return self._take(
-            file, name, s, self._decoder.decode(lines), end=end, through=through, message_count=len(lines)
-        )
+        return self._take(file, name, s, _Portion(self._decoder.decode(lines), end, through, len(lines)))
 
-    def _take(
-        self,
-        file: str,
-        name: str,
-        s: Stretch,
-        events: Decoded,
-        *,
-        end: int,
-        through: bool,
-        message_count: int,
-        mark: int | str | None = None,
-    ) -> ReadMessages:
-        """Messages read from a file, up to `end`. `mark`: the file's mark, if it is known."""
-        if mark is None:
-            mark = self._mark(file, end if self.place.mode == "line" else s.size)
-        progress = FileProgress(s.inode, end, through, mark, s.modified_ns, s.entry_changed_ns)
+    def _read_block(self, file: str, s: Stretch) -> bytes:
+        """The next bytes of a stretch, with a line break among them if it comes in time."""
+        with self._here.open(file) as source:
+            source.seek(s.at)
+            block = source.read(min(BLOCK, s.size - s.at))
+            while b"\n" not in block and len(block) < min(LONGEST_LINE, s.size - s.at):
+                block += source.read(BLOCK)
+        return block
+
+    def _take(self, file: str, name: str, s: Stretch, portion: _Portion) -> ReadMessages:
+        """The messages of a portion of a stretch of `file`, which is known as `name`."""
+        p = portion
+        mark = self._mark(file, p.end if self.place.mode == "line" else s.size) if p.mark is None else p.mark
+        progress = FileProgress(s.inode, p.end, p.is_last, mark, s.modified_ns, s.entry_changed_ns)
         changes, self._changes = {**self._changes, name: progress.data()}, {}
         return ReadMessages(
-            events, message_count, changes, lasting=True, token=_Done(file, progress) if through else None
+            p.events, p.message_count, changes, lasting=True, token=_Done(file, progress) if p.is_last else None
         )
 
     def _whole(self, file: str, s: Stretch) -> ReadMessages:
@@ -408,7 +412,7 @@ class FilesReader:
             with self._here.open(file) as source:
                 text = source.read(s.size)
             events, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
-        return self._take(file, file, s, events, end=s.size, through=True, message_count=1, mark=mark)
+        return self._take(file, file, s, _Portion(events, s.size, True, 1, mark))
 
     def _groups(self, file: str, s: Stretch, progress: FileProgress | None) -> ReadMessages:
         """The next row group of a parquet file; `s.at` row groups were read."""
@@ -429,7 +433,7 @@ class FilesReader:
             why = "it is no parquet file" if is_damaged else f"it cannot be read: {type(error).__name__}"
             events, last = self._decode_refused(file, f"{why}: {' '.join(str(error).split())}"), at
         mark = None if progress is None else progress.mark
-        return self._take(file, file, s, events, end=at + 1, through=at >= last, message_count=1, mark=mark)
+        return self._take(file, file, s, _Portion(events, at + 1, at >= last, 1, mark))
 
     def _rows(self, table: pa.Table) -> Decoded:
         """Rows as events; those that do not fit the stream are rejected."""

@@ -145,12 +145,10 @@ class Process:
             write_frame(self._out, ReadPart(portion, known_backlogs, at))
             idle = {}
 
-    def _decode_messages(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
-        """The events of messages; one without a value, or with a property that is not UTF-8, is rejected."""
-        messages = [v for _, m in parts for v in m.values]
-        all_properties = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
-        if all_properties is None and None not in messages:
-            return self._decoder.decode(cast(list[bytes], messages))
+    def _find_unread(
+        self, messages: Sequence[bytes | None], all_properties: Sequence[Mapping[str, str] | _UnreadProperty] | None
+    ) -> dict[int, RejectedMessage]:
+        """The messages without a value, or with a property that is not UTF-8, by number."""
         unread: dict[int, RejectedMessage] = {}
         for i, message in enumerate(messages):
             properties = None if all_properties is None else all_properties[i]
@@ -158,6 +156,15 @@ class Process:
                 unread[i] = RejectedMessage(i, "it has no value (a tombstone)", "")
             elif isinstance(properties, _UnreadProperty):
                 unread[i] = replace(self._decoder.reject(i, properties.reason, message), properties=properties.others)
+        return unread
+
+    def _decode_messages(self, parts: Sequence[tuple[TopicPartition, Messages]]) -> Decoded:
+        """The events of messages; one without a value, or with a property that is not UTF-8, is rejected."""
+        messages = [v for _, m in parts for v in m.values]
+        all_properties = [p for place, m in parts for p in self._properties_of(place, m)] if self._properties else None
+        if all_properties is None and None not in messages:
+            return self._decoder.decode(cast(list[bytes], messages))
+        unread = self._find_unread(messages, all_properties)
         full = [i for i in range(len(messages)) if i not in unread]
         headers = None
         if all_properties is not None:

@@ -185,7 +185,7 @@ def _tables(app: RecordedApp, schema: pa.Schema, anonymizing: Anonymizing | None
         places = assign(batch, Route.parse(entry.route, len(over)), app.schemas, len(over), entry.request)
         shards = np.array([app.shards[k] for k in over], object)
         parts = [
-            _rows(app, schema, stream, batch, _Came(clocks, entry.step, shards[places[stream]]), anonymizing)
+            _rows(app, schema, stream, _StoredBatch(batch, clocks, entry.step, shards[places[stream]]), anonymizing)
             for stream in batch.rows
             if stream in app.recorded_schemas
         ]
@@ -195,23 +195,26 @@ def _tables(app: RecordedApp, schema: pa.Schema, anonymizing: Anonymizing | None
 
 
 @dataclass(frozen=True)
-class _Came:
+class _StoredBatch:
+    """A batch of the journal: the `clocks` at its steps, the number of its first `step`, and the node of each event."""
+
+    batch: InputBatch
     clocks: Array
     step: int
     nodes: Any
 
 
 def _rows(
-    app: RecordedApp, schema: pa.Schema, stream: str, batch: InputBatch, arrival: _Came, anonymizing: Anonymizing | None
+    app: RecordedApp, schema: pa.Schema, stream: str, events: _StoredBatch, anonymizing: Anonymizing | None
 ) -> pa.Table:
-    rows = batch.rows[stream]
+    rows = events.batch.rows[stream]
     n = len(rows.ts)
     columns: dict[str, Any] = {
         "stream": pa.array([stream] * n, pa.string()).dictionary_encode(),
         "timestamp": pa.array(rows.ts, pa.int64()),
-        "clock": pa.array(arrival.clocks[rows.step], pa.int64()),
-        "step": pa.array(rows.step + arrival.step, pa.int64()),
-        "node": pa.array(arrival.nodes.tolist(), pa.string()).dictionary_encode(),
+        "clock": pa.array(events.clocks[rows.step], pa.int64()),
+        "step": pa.array(rows.step + events.step, pa.int64()),
+        "node": pa.array(events.nodes.tolist(), pa.string()).dictionary_encode(),
     }
     keep = np.ones(n, bool)
     for attribute, column in zip(app.schemas[stream], rows.columns, strict=True):
