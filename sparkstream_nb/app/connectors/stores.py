@@ -21,7 +21,7 @@ from ...stores import DuckDBStore, Store
 from ...stores.address import FILE_OPTIONS, Database, Secret, from_jdbc, relative_to
 from ...stores.patience import Patience
 from ...stores.several import StoreSet
-from ..config.conf import NodeFile, data_source
+from ..config.conf import DataSource, NodeFile, data_source
 from ..config.grants import Grants, NotAllowed
 from ..config.secrets import References, check_password
 
@@ -160,16 +160,15 @@ class _Stores:
                     )
                 source = data_source(node, source_name)
                 place = f"{node.path}: data source {source_name}"
-                url, user, password, pool = source.url, source.user, source.password, source.pool
             elif url is not None:
-                place, user, password, pool = what, options.get("username"), options.get("password"), 5
+                place, source = what, DataSource("", url, options.get("username"), options.get("password"))
                 if store.get("jdbc.url") is not None:  # else it is a deployment file's, by ref
                     self._check_address(url, what)
                 if store.get("password") is not None:
-                    _check_password(password, what)
+                    _check_password(source.password, what)
             else:
                 raise Misuse(f"{what} names no database: give it datasource='NAME' or jdbc.url='jdbc:...'")
-            return address(url, user, password, self.references, place=place, pool=pool)
+            return address(source, self.references, place=place)
         except SparkStreamError as e:
             raise _at(plan, definition, str(e)) from None
 
@@ -213,14 +212,13 @@ def _check_password(password: str | None, what: str) -> None:
         check_password(password.strip(), what)
 
 
-def address(
-    url: str, user: str | None, password: str | None, references: References, *, place: str, pool: int = 5
-) -> Database:
-    """The database of a JDBC address whose parts may hold references. Raises `Misuse` and StoreError, with `place`
-    where a reference has no value; the path of a file is below the working directory."""
-    login = {k: None if v is None else references.resolve(v, place) for k, v in {"u": user, "p": password}.items()}
-    secret = None if login["p"] is None else Secret(login["p"])
-    return relative_to(from_jdbc(references.resolve(url, place), login["u"], secret, pool=pool), Path.cwd())
+def address(source: DataSource, references: References, *, place: str) -> Database:
+    """The database of a data source whose address, user and password may hold references. Raises `Misuse` and
+    StoreError, with `place` where a reference has no value; the path of a file is below the working directory."""
+    user = None if source.user is None else references.resolve(source.user, place)
+    password = None if source.password is None else Secret(references.resolve(source.password, place))
+    url = references.resolve(source.url, place)
+    return relative_to(from_jdbc(url, user, password, pool=source.pool), Path.cwd())
 
 
 def _at(plan: Plan, definition: AggregationDef | TableDef, message: str, hint: str | None = None) -> SiddhiBindError:

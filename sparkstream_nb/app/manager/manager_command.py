@@ -17,7 +17,7 @@ from ..config.manager_conf import ManagerFile, deployment_files, read_manager
 from ..config.secrets import References
 from ..deploying import deploy
 from .manager import ClusterDeployer, Deployer, Manager
-from .manager_http import Address, Credentials, Log, ManagerServer, address_of, tls_context
+from .manager_http import Address, Credentials, ListeningPlace, Log, ManagerServer, address_of, tls_context
 from .manager_watch import WatchedDirectory
 
 LOOPBACK = "127.0.0.1"
@@ -75,7 +75,8 @@ def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Itera
     manager = Manager(deployer, file.properties)
     directory = None if options.watch is None else WatchedDirectory(Path(options.watch), manager, log)
     port = file.port if options.port is None else options.port
-    server = ManagerServer(manager, Credentials(file.user, file.password), address, port, log, tls=tls)
+    place = ListeningPlace(address, port, tls)
+    server = ManagerServer(manager, Credentials(file.user, file.password), place, log)
     if options.host is None and file.host not in (None, "localhost", LOOPBACK, "::1"):
         log(f"{file.path}: host is {file.host}, and this listens on {LOOPBACK} alone: --host {file.host} listens there")
     try:

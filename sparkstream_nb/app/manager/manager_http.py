@@ -84,25 +84,25 @@ def tls_context(cert: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
+@dataclass(frozen=True)
+class ListeningPlace:
+    """The place at which a manager listens: port 0 is a free one. `seconds`: how long a request may take to come in."""
+
+    address: Address
+    port: int
+    tls: ssl.SSLContext | None = None
+    seconds: float = SECONDS
+
+
 class ManagerServer:
     """Listens for requests to a manager from `start` to `close`. `log` gets a line for each that changes something,
     and for each that is refused for its password."""
 
-    def __init__(
-        self,
-        manager: Manager,
-        credentials: Credentials,
-        address: Address,
-        port: int,
-        log: Log,
-        *,
-        tls: ssl.SSLContext | None = None,
-        seconds: float = SECONDS,
-    ) -> None:
-        """Port 0 is a free one. `seconds`: how long a request may take to come in. Raises `Misuse` for a port that
-        cannot be listened at."""
+    def __init__(self, manager: Manager, credentials: Credentials, place: ListeningPlace, log: Log) -> None:
+        """Raises `Misuse` for a port that cannot be listened at."""
+        address, port, tls = place.address, place.port, place.tls
         self._host, self._scheme = address.ip, "http" if tls is None else "https"
-        limits = ServerLimits(MOST_CONNECTIONS, seconds, MOST_BYTES, keeps=False, what="an app")
+        limits = ServerLimits(MOST_CONNECTIONS, place.seconds, MOST_BYTES, keeps=False, what="an app")
         try:
             self._listener = Listener(_ManagerSite(manager, credentials, log), address.ip, port, limits, tls)
         except OSError as e:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkstream_nb.app.config.conf import HA, NodeFile, node_files, read_node
+from sparkstream_nb.app.config.conf import HA, DataSource, NodeFile, node_files, read_node
 from sparkstream_nb.app.config.conf_pair import pair_of, pairs_of
 from sparkstream_nb.app.config.grants import Grants
 from sparkstream_nb.app.config.secrets import References
@@ -420,7 +420,7 @@ def test_nodes_must_share_their_database(tmp_path: Path) -> None:
 
 def test_a_file_is_below_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert address("jdbc:sqlite:x.db", None, None, References(), place="x").name == str(tmp_path / "x.db")
+    assert address(DataSource("", "jdbc:sqlite:x.db"), References(), place="x").name == str(tmp_path / "x.db")
 
 
 # ------------------------------------------------------------------------------------------------------- minimum HA

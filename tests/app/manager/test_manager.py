@@ -34,7 +34,7 @@ from sparkstream_nb.app.manager.manager import (
     checked_app,
 )
 from sparkstream_nb.app.manager.manager_command import ManagerOptions, open_manager
-from sparkstream_nb.app.manager.manager_http import Credentials, ManagerServer, address_of
+from sparkstream_nb.app.manager.manager_http import Credentials, ListeningPlace, ManagerServer, address_of
 from sparkstream_nb.app.results.answers import Stats
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
 from tests.app.results.test_prometheus import samples
@@ -442,7 +442,8 @@ def test_a_pattern_is_limited_in_states(client: Client) -> None:
 
 def test_a_request_that_does_not_come_in_is_given_up() -> None:
     manager, log = Manager(StandIn()), list[str]()
-    server = ManagerServer(manager, Credentials("admin", PASSWORD), address_of("127.0.0.1"), 0, log.append, seconds=0.2)
+    place = ListeningPlace(address_of("127.0.0.1"), 0, seconds=0.2)
+    server = ManagerServer(manager, Credentials("admin", PASSWORD), place, log.append)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
