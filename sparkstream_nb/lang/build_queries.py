@@ -295,23 +295,21 @@ class QueryBuilder(Builder):
 
     def join(self, b: Branch) -> JoinStream:
         left, kind, right, one_way, on, within, per = parts(b)
-        return self._join(b, left, kind, right, "right" if one_way else None, on, within, per)
+        return self._join(b, (left, kind, right), "right" if one_way else None, (on, within, per))
 
     def join_from_left(self, b: Branch) -> JoinStream:
         left, _, kind, right, on, within, per = parts(b)
-        return self._join(b, left, kind, right, "left", on, within, per)
+        return self._join(b, (left, kind, right), "left", (on, within, per))
 
     def _join(
         self,
         b: Branch,
-        left: Any,
-        kind: Any,
-        right: Any,
+        sides: tuple[Any, Any, Any],
         one_way: Literal["left", "right"] | None,
-        on: Any,
-        within: Any,
-        per: Any,
+        clauses: tuple[Any, Any, Any],
     ) -> JoinStream:
+        left, kind, right = sides
+        on, within, per = clauses
         if kind.data == "outer_join_alone":
             self.fail(kind, "an outer join needs its side", "Write 'left outer join', or 'right', or 'full'.")
         return JoinStream(
@@ -430,16 +428,9 @@ class QueryBuilder(Builder):
         select, *clauses = parts(b)
         return self._selection(b, select, *clauses)
 
-    def _selection(
-        self,
-        b: Branch,
-        select: Any,
-        group_by: Any,
-        having: Any = None,
-        order_by: Any = None,
-        limit: Any = None,
-        offset: Any = None,
-    ) -> Selection:
+    def _selection(self, b: Branch, select: Any, *clauses: Any) -> Selection:
+        """`clauses`: group by, having, order by, limit and offset, of which the last ones may be missing."""
+        group_by, having, order_by, limit, offset = (*clauses, *[None] * 5)[:5]
         star = select.data == "select_all"
         return Selection(
             () if star else tuple(self.build(c) for c in select.children),

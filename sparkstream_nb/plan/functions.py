@@ -12,7 +12,7 @@ from typing import Literal
 from ..errors import SiddhiBindError, SiddhiError, Span
 from .plugins import WithExtensions, problems
 from .signatures import aggregators, scalars, streams, windows
-from .signatures.signature import Overload, Param, Signature, StreamFunction, resolve, unknown_name
+from .signatures.signature import KnownNames, Overload, Param, Signature, StreamFunction, resolve, unknown_name
 
 SCALARS = WithExtensions(scalars.TABLE, "function", "signature")
 AGGREGATORS = WithExtensions(aggregators.TABLE, "aggregator", "signature")
@@ -69,4 +69,5 @@ def unknown(what: Kind, key: str, span: Span, others: Collection[str] = ()) -> S
         hint = "Name the window: #window.time(1 min), #window.length(100) or another."
     elif ":" in key and problems():
         hint = " ".join(problems())
-    return unknown_name(what, key, (*by_kind[what], *others), span, hint=hint, included_namespaces=_NAMESPACES)
+    names_of_build = KnownNames((*by_kind[what], *others), _NAMESPACES)
+    return unknown_name(what, key, names_of_build, span, hint=hint)

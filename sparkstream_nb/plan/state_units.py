@@ -203,6 +203,14 @@ def units_of(plan: n.Plan) -> dict[str, KeptUnit]:
     return {u.key: KeptUnit(u.digest, 0, u.named, u.keeps) for u in state_units(plan)}
 
 
+def _bound_with(new_keys: set[str], groups: Sequence[frozenset[str]]) -> set[str]:
+    """The keys of other units whose states must be of one age with new ones, by groups that share a unit."""
+    bound: set[str] = set()
+    while more := [g - new_keys - bound for g in groups if g & (new_keys | bound) and g - new_keys - bound]:
+        bound |= frozenset().union(*more)
+    return bound
+
+
 def unit_changes(previous_units: Mapping[str, KeptUnit], plan: n.Plan, change: int) -> UnitChanges:
     """Fate of the units `previous_units` when the app is `plan` from its change number `change` on.
 
@@ -212,10 +220,7 @@ def unit_changes(previous_units: Mapping[str, KeptUnit], plan: n.Plan, change: i
     units = state_units(plan)
     key_matches = _match_units(previous_units, units)
     new_keys = {u.key for u in units if u.key not in key_matches}
-    bound: set[str] = set()
-    groups = bound_units(plan)
-    while more := [g - new_keys - bound for g in groups if g & (new_keys | bound) and g - new_keys - bound]:
-        bound |= frozenset().union(*more)
+    bound = _bound_with(new_keys, bound_units(plan))
     out = {}
     for u in units:
         if u.key in new_keys | bound:

@@ -268,13 +268,19 @@ def _check_mapped_attributes(mapping: tree.Annotation, schema: Schema, stream: s
             a.span,
             hint=f"It has {', '.join(schema.names)}.",
         )
-    by_key = {e.key: e for e in named_elements}
-    missing = [n for n in schema.names if n not in by_key] if named_elements else []
-    if missing:
-        near = did_you_mean(missing[0], (k for k in by_key if k is not None and k not in schema.names))
+    if named_elements:
+        _check_all_mapped(a, schema, stream)
+
+
+def _check_all_mapped(attributes: tree.Annotation, schema: Schema, stream: str) -> None:
+    """Raises SiddhiBindError for an attribute of the stream that the names of `@attributes` leave out."""
+    keys = dict.fromkeys(e.key for e in attributes.elements)
+    missing = next((name for name in schema.names if name not in keys), None)
+    if missing is not None:
+        near = did_you_mean(missing, (key for key in keys if key is not None and key not in schema.names))
         raise SiddhiBindError(
-            f"@attributes does not map '{missing[0]}' of stream '{stream}'",
-            a.span,
+            f"@attributes does not map '{missing}' of stream '{stream}'",
+            attributes.span,
             hint=near or f"It must map {', '.join(schema.names)}.",
         )
 

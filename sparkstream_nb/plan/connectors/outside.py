@@ -111,6 +111,22 @@ def outside_sinks(plan: n.Plan) -> tuple[OutsideSink, ...]:
     return tuple(out)
 
 
+def _check_destination(stream: n.StreamDef, type_: str, options: Mapping[str, str], span: Span) -> None:
+    """Raises SiddhiBindError for a missing option, and for a template with an attribute that the stream lacks."""
+    missing = find_missing_option("sink", type_, options)
+    if missing is not None:
+        raise SiddhiBindError(missing[0], span, hint=missing[1])
+    schema = stream.source.schema
+    for key, value in options.items():
+        unknown = [x for x in template_attributes(value) if schema.find(x) is None]
+        if unknown:
+            raise SiddhiBindError(
+                f"stream '{stream.source.id}' has no attribute '{unknown[0]}', which '{key}' of its sink names",
+                span,
+                hint=f"It has {', '.join(schema.names)}.",
+            )
+
+
 def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], number: int) -> OutsideSink:
     type_, options = connector_type(a, properties), connector_options(a, properties)
     mapping = next((m for m in a.nested if m.name.lower() == "map"), None)
@@ -125,17 +141,7 @@ def _sink(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], num
     places = [] if distribution is None else [d for d in distribution.nested if d.name.lower() == "destination"]
     destinations = tuple(options | connector_options(d, properties) for d in places) or (options,)
     for options_of_destination in destinations:
-        missing = find_missing_option("sink", type_, options_of_destination)
-        if missing is not None:
-            raise SiddhiBindError(missing[0], a.span, hint=missing[1])
-        for key, value in options_of_destination.items():
-            unknown = [x for x in template_attributes(value) if stream.source.schema.find(x) is None]
-            if unknown:
-                raise SiddhiBindError(
-                    f"stream '{stream.source.id}' has no attribute '{unknown[0]}', which '{key}' of its sink names",
-                    a.span,
-                    hint=f"It has {', '.join(stream.source.schema.names)}.",
-                )
+        _check_destination(stream, type_, options_of_destination, a.span)
     mapping_of_sink = sink_mapping(mapping, stream.source.schema)
     return OutsideSink(
         stream=stream.source.id,

@@ -424,15 +424,19 @@ class _Splitting:
                     hint="Put the query that makes it into a group of its own: then its events go by key.",
                 )
 
+    def _note_early_readers(self, stream: str, groups: Sequence[ExecutionGroup]) -> None:
+        """Notes the groups that read a stream before all of its writers."""
+        writers = [i for i, g in enumerate(groups) if stream in g.writes]
+        for i, group in enumerate(groups):
+            for _ in (r for r in group.reads if r.stream == stream and writers and min(writers) > i):
+                before = f"group '{group.name}' reads '{stream}' before the group that makes it"
+                self.notes.append(f"{before}: under WSO2's manager it gets nothing")
+
     def _topics(self, groups: Sequence[ExecutionGroup]) -> Iterator[Topic]:
-        place = {g.name: i for i, g in enumerate(groups)}
         for stream in self.plan.streams:
+            self._note_early_readers(stream, groups)
             writers = tuple(g.name for g in groups if stream in g.writes)
             subscriptions = [(g, r) for g in groups for r in g.reads if r.stream == stream]
-            for g, _ in subscriptions:
-                if writers and all(place[w] > place[g.name] for w in writers):
-                    before = f"group '{g.name}' reads '{stream}' before the group that makes it"
-                    self.notes.append(f"{before}: under WSO2's manager it gets nothing")
             for key in dict.fromkeys(r.key for _, r in subscriptions):
                 key_subscriptions = [(g, r) for g, r in subscriptions if r.key == key]
                 for g, r in key_subscriptions:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from ...lang.tree import Annotation
 from .. import nodes as n
 from ..query_parts import connector_type, sources, tables_of
 from ..shard_safety.safety_rules import tables_of_aggregation
 from .distribute import ExecutionGroup, Split
+
+_Definition = TypeVar("_Definition")
 
 
 def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
@@ -17,21 +21,32 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
     """
     element_names = {*group.elements} - {*group.aggregations}
     elements = tuple(e for e in plan.elements if _name(e) in element_names)
-    aggregations = {a: d for a, d in plan.aggregations.items() if a in group.aggregations}
+    aggregations = _only(plan.aggregations, group.aggregations)
     queries = [q for e in elements for q in (e.queries if isinstance(e, n.Partition) else (e,))]
     read = {s.id for q in queries for s in sources(q)} | {a.input.source.id for a in aggregations.values()}
-    used_ids = read | {q.output.target.id for q in queries} | {t for q in queries for t in tables_of(q)}
-    used_ids |= {t for a in aggregations.values() for t in tables_of_aggregation(a)}
+    used_ids = read | _used_ids(queries, aggregations.values())
     group_streams = {q.output.target.id for q in queries} | _given_streams(plan, split, group)
     return replace(
         plan,
         streams={s: d if s in group_streams else replace(d, annotations=()) for s, d in plan.streams.items()},
-        tables={t: d for t, d in plan.tables.items() if t in used_ids},
-        windows={w: d for w, d in plan.windows.items() if w in used_ids},
-        triggers={t: d for t, d in plan.triggers.items() if t in read},
+        tables=_only(plan.tables, used_ids),
+        windows=_only(plan.windows, used_ids),
+        triggers=_only(plan.triggers, read),
         aggregations=aggregations,
         elements=elements,
     )
+
+
+def _only(definitions: Mapping[str, _Definition], names: Container[str]) -> dict[str, _Definition]:
+    return {name: definition for name, definition in definitions.items() if name in names}
+
+
+def _used_ids(queries: Iterable[n.Query], aggregations: Iterable[n.AggregationDef]) -> set[str]:
+    """The targets of queries, and the tables that queries and aggregations look into."""
+    out = {t for a in aggregations for t in tables_of_aggregation(a)}
+    for q in queries:
+        out |= {q.output.target.id, *tables_of(q)}
+    return out
 
 
 def _given_streams(plan: n.Plan, split: Split, group: ExecutionGroup) -> set[str]:

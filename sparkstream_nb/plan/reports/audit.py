@@ -81,7 +81,8 @@ class _Audit:
         plan = self.plan
         for id_, trigger in plan.triggers.items():
             once = "run the app that has it on one node, or let its readers bear repetition"
-            finding = self._of("trigger", trigger.id, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
+            subject = ("trigger", trigger.id)
+            finding = self._of(subject, "node-dependent", "fires on every node", f"trigger '{id_}'", once)
             yield replace(finding, accepted=_accepted_by(q for q in plan.queries if id_ in _read(q)))
         yield from map(self._table, plan.tables.values())
         yield from map(self._window, plan.windows.values())
@@ -93,7 +94,9 @@ class _Audit:
                 if a.name.lower() == "sink":
                     yield self._sink(id_, a)
 
-    def _of(self, kind: str, name: str, level: Level, effect: str, cause: str, repair: str) -> Finding:
+    def _of(self, subject: tuple[str, str], level: Level, effect: str, cause: str, repair: str) -> Finding:
+        """A finding about a subject: its kind, and its name."""
+        kind, name = subject
         return Finding(kind, name, self.places[name].line, level, effect, cause, repair)
 
     def _query(self, q: n.Query, advice: str) -> Finding:
@@ -114,17 +117,17 @@ class _Audit:
         wrong = [q for q in self.rules.flow.writers(id_) if q.safety.level == "node-dependent"]
         if rule.level == "node-dependent":
             effect = "rows depend on which node came first" if table.is_stored else "each node has rows of its own"
-            finding = self._of("table", id_, "node-dependent", effect, rule.reason, self._repair_of(table))
+            finding = self._of(("table", id_), "node-dependent", effect, rule.reason, self._repair_of(table))
         elif wrong:
-            finding = self._of("table", id_, "node-dependent", "its rows depend on the node", _depends(wrong),
+            finding = self._of(("table", id_), "node-dependent", "its rows depend on the node", _depends(wrong),
                              "repair the query")  # fmt: skip
         elif keys := _keys(users if rule.level == "keyed" else self.rules.flow.writers(id_)):
             effect = "one for all nodes" if table.is_stored else "each node has the rows of its keys"
-            finding = self._of("table", id_, "keyed", effect, rule.reason, f"route {routes(keys)}")
+            finding = self._of(("table", id_), "keyed", effect, rule.reason, f"route {routes(keys)}")
             finding = replace(finding, keys=keys)
         else:
             effect = "one for all nodes" if table.is_stored else "the same on all nodes"
-            finding = self._of("table", id_, "safe", effect, rule.reason, "none is needed")
+            finding = self._of(("table", id_), "safe", effect, rule.reason, "none is needed")
         return replace(finding, accepted=_accepted_by(users))
 
     def _repair_of(self, table: n.TableDef) -> str:
@@ -153,10 +156,12 @@ class _Audit:
         function = window.window.function
         if by_clock(window.window):
             cause = f"'{function}' lets events go by the clock, which all nodes share"
-            return self._of("window", window.source.id, "safe", "each node holds its share", cause, "none is needed")
+            subject = ("window", window.source.id)
+            return self._of(subject, "safe", "each node holds its share", cause, "none is needed")
         cause = f"'{function}' counts the events of its node"
         repair = "run it, and its readers, on one node"
-        finding = self._of("window", window.source.id, "node-dependent", "each node holds other events", cause, repair)
+        subject = ("window", window.source.id)
+        finding = self._of(subject, "node-dependent", "each node holds other events", cause, repair)
         return replace(finding, accepted=_accepted_by(q for q in self.plan.queries if window.source.id in _read(q)))
 
     def _aggregation(self, a: n.AggregationDef) -> Finding:
@@ -165,15 +170,15 @@ class _Audit:
     def _merged_finding(self, a: n.AggregationDef) -> Finding:
         safety = aggregation_safety(self.plan, a)
         if safety.level == "node-dependent":
-            return self._of("aggregation", a.id, "node-dependent", "each node adds up something else", safety.reason,
+            return self._of(("aggregation", a.id), "node-dependent", "each node adds up something else", safety.reason,
                             "repair its inputs")  # fmt: skip
         if a.partitioned:
             level: Level = "keyed" if safety.keys else "safe"
             repair = f"route {routes(safety.keys)}" if safety.keys else "none is needed"
-            finding = self._of("aggregation", a.id, level, "merged when it is read", safety.reason, repair)
+            finding = self._of(("aggregation", a.id), level, "merged when it is read", safety.reason, repair)
             return replace(finding, keys=safety.keys)
         return self._of(
-            "aggregation", a.id, "node-dependent",
+            ("aggregation", a.id), "node-dependent",
             "on WSO2's servers nodes overwrite one another's sums, or each has its own (here shards are merged)",
             "its rows carry no shard id there",
             "@PartitionById(enable='true'), or partitionById in the deployment file",

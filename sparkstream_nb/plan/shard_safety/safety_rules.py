@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -165,24 +165,28 @@ def _timed_in_partition(q: n.Query, rules: SafetyRules) -> str | None:
             return "its waiting times end in turns with those of other keys on the node"
         if any(isinstance(s, n.CountState) and s.least == 0 for s in _below(q.input.state)):
             return "a state that needs no event ends in turns with those of other keys on the node"
-    for i in inputs(q.input):
-        stateful = (s.function for s in i.steps if isinstance(s, n.FunctionStep) and s.function in STATEFUL)
-        if any(f != _DEDUPLICATE for f in stateful):
-            return "its timeouts end in turns with those of other keys on the node"
-        window = _window_of(i, rules.plan)
-        if window is None:
-            continue
-        if i.source.kind == "window" and not by_clock(window):
-            return f"named window '{i.source.id}' holds the events of all keys together"
-        if _passes_through(q, window):
-            continue
-        if argument(window, "timeout") is not None:
-            return f"the timeouts of window '{window.function}' end in turns with those of other keys on the node"
-        how = DECLARATIONS[window.function].in_partition
-        if how == "shared":
-            return f"window '{window.function}' takes turns with those of other keys on the node"
-        if how == "expired" and _puts_out_expired(q):
-            return f"events leave window '{window.function}' in turns with those of other keys on the node"
+    return next(filter(None, (_timed_input(q, i, rules.plan) for i in inputs(q.input))), None)
+
+
+def _timed_input(q: n.Query, i: n.StreamInput, plan: n.Plan) -> str | None:
+    """`_timed_in_partition` of an input of a query."""
+    stateful = (s.function for s in i.steps if isinstance(s, n.FunctionStep) and s.function in STATEFUL)
+    if any(f != _DEDUPLICATE for f in stateful):
+        return "its timeouts end in turns with those of other keys on the node"
+    window = _window_of(i, plan)
+    if window is None:
+        return None
+    if i.source.kind == "window" and not by_clock(window):
+        return f"named window '{i.source.id}' holds the events of all keys together"
+    if _passes_through(q, window):
+        return None
+    if argument(window, "timeout") is not None:
+        return f"the timeouts of window '{window.function}' end in turns with those of other keys on the node"
+    how = DECLARATIONS[window.function].in_partition
+    if how == "shared":
+        return f"window '{window.function}' takes turns with those of other keys on the node"
+    if how == "expired" and _puts_out_expired(q):
+        return f"events leave window '{window.function}' in turns with those of other keys on the node"
     return None
 
 
@@ -262,8 +266,11 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
             return _dependent(f"'{_DEDUPLICATE}' and a window are not kept by one key")
         by_key = _keyed_by(filter_step.args[0], q)
         return by_key or _dependent(f"the key of '{_DEDUPLICATE}' is computed inside the node")
-    if window is None or _passes_through(q, window):
-        return STATELESS
+    return STATELESS if window is None or _passes_through(q, window) else _own_window(q, window)
+
+
+def _own_window(q: n.Query, window: n.WindowStep) -> Own:
+    """Rules 1 to 3 of a query's window."""
     if by_clock(window):
         if DECLARATIONS[window.function].processing_mode == "batch" and _puts_out_expired(q):
             return _dependent(f"events leave window '{window.function}' when the node has new ones")
@@ -542,6 +549,17 @@ def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
     return rules.table(table)
 
 
+def _keys_of_column(users: Sequence[n.Query], table: str, column: int) -> tuple[dict[str, str] | None, list[n.Query]]:
+    """The keys by which queries access a table in a column, by stream, None where they do not fit together; and the
+    queries that access it without."""
+    keys_by_query = [(u, _table_key(u, table, column)) for u in users]
+    keys: dict[str, str] | None = {}
+    for _, key in keys_by_query:
+        if keys is not None and key is not None:
+            keys = merged_keys(keys, dict([key]))
+    return keys, [u for u, key in keys_by_query if key is None]
+
+
 def _of_table(flow: Dataflow, table: str) -> Own:
     """Rule 8 of all that reach a table."""
     if not flow.writers(table):
@@ -552,12 +570,7 @@ def _of_table(flow: Dataflow, table: str) -> Own:
         return Own("stateless", f"all that its queries do to table '{table}' is to add rows")
     best: tuple[list[n.Query], bool] | None = None
     for column in definition.primary_key or range(len(definition.source.schema)):
-        keys_by_query = [(u, _table_key(u, table, column)) for u in users]
-        keys: dict[str, str] | None = {}
-        for _, key in keys_by_query:
-            if keys is not None and key is not None:
-                keys = merged_keys(keys, dict([key]))
-        without = [u for u, key in keys_by_query if key is None]
+        keys, without = _keys_of_column(users, table, column)
         if keys is not None and not without:
             name = definition.source.schema[column].name
             return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))

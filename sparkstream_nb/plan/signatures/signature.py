@@ -13,7 +13,7 @@ where a small function in `signatures/rules.py` decides."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...errors import NotInThisBuild, SiddhiBindError, SiddhiError, Span, did_you_mean, near_to
@@ -228,35 +228,43 @@ _FORMS = {
 """Names of windows and functions in other systems, in small letters → the SiddhiQL syntax."""
 
 
-def unknown_name(
-    what: str,
-    key: str,
-    known_names: Iterable[str],
-    span: Span,
-    *,
-    hint: str | None = None,
-    included_namespaces: Collection[str] = (),
-) -> SiddhiError:
+@dataclass(frozen=True)
+class KnownNames:
+    """The names of a kind that this build has, and its namespaces, of all kinds."""
+
+    names: tuple[str, ...]
+    namespaces: Collection[str] = ()
+
+    def has_namespace(self, namespace: str) -> bool:
+        """True if a name of this build has the namespace."""
+        return namespace in self.namespaces or any(k.startswith(f"{namespace}:") for k in self.names)
+
+
+def unknown_name(what: str, key: str, names: KnownNames, span: Span, *, hint: str | None = None) -> SiddhiError:
     """The error for an unknown name (`ExtensionNotFoundException` in Siddhi); a gap, where one of WSO2's extensions has
-    it. `known_names`: the names of that kind. `included_namespaces`: the namespaces of this build, of all kinds."""
-    known_names = tuple(known_names)
+    it."""
     bare = key.split(":")[-1]
     namespace = key.split(":")[0] if ":" in key else ""
-    by_name = [k for k in known_names if k.split(":")[-1].lower() == bare.lower()]
-    ours = namespace in included_namespaces or any(k.startswith(f"{namespace}:") for k in known_names)
+    by_name = [k for k in names.names if k.split(":")[-1].lower() == bare.lower()]
+    ours = names.has_namespace(namespace)
     owner = owner_of(key)
     if owner is not None and (key in extensions().names or not ours):
-        siblings = {n.split(":")[-1]: n for n in extensions().names if n.startswith(f"{namespace}:")}
-        suggestion = None if key in extensions().names else next((siblings[n] for n in near_to(bare, siblings)), None)
+        suggestion = _find_sibling(namespace, bare) if key not in extensions().names else None
         if suggestion is not None:
             message = f"WSO2's extension {extensions().names[suggestion]} has '{suggestion}'; it is not included."
             return SiddhiBindError(f"unknown {what} '{key}'", span, hint=message, kind="ExtensionNotFoundException")
         instead = hint or "Leave it out, or use the windows and functions of this build instead."
         return NotInThisBuild("extension", not_included(f"{what} '{key}'", owner), span, hint=instead)
-    near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, known_names)
+    near = f"Did you mean '{by_name[0]}'?" if by_name else _FORMS.get(key.lower()) or did_you_mean(key, names.names)
     if namespace and not ours:  # a namespace of somebody else's, or a misspelt one
         near = _foreign(key, namespace, by_name) or (None if by_name else near)
     return SiddhiBindError(f"unknown {what} '{key}'", span, hint=hint or near, kind="ExtensionNotFoundException")
+
+
+def _find_sibling(namespace: str, bare: str) -> str | None:
+    """A name of WSO2's in a namespace that is near to `bare`."""
+    siblings = {n.split(":")[-1]: n for n in extensions().names if n.startswith(f"{namespace}:")}
+    return next((siblings[n] for n in near_to(bare, siblings)), None)
 
 
 def _foreign(key: str, namespace: str, by_name: Sequence[str]) -> str | None:

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict, Unpack
 
 from ..nodes import Const, Expr, WindowStep
 from ..plugins import WithExtensions
@@ -82,38 +82,53 @@ class WindowDeclaration:
     check: Check | None = None
     """Checks of the arguments beyond the signature."""
 
-    def example_call(self, *, count: int, few: int, time: str, at: str, key: str, value: str) -> str:
-        """The window's call over a stream. `count` is a length in events, `few` one in keys, or in events that the
-        window looks through; `at`, `key` and `value` are attributes: a timestamp, a text and a number."""
-        return self.example.format(count=count, few=few, time=time, at=at, key=key, value=value)
+    def example_call(self, **words: Unpack[ExampleWords]) -> str:
+        """The window's call over a stream."""
+        return self.example.format(**words)
+
+
+class ExampleWords(TypedDict):
+    """The words of an example call. `count` is a length in events, `few` one in keys, or in events that the
+    window looks through; `at`, `key` and `value` are attributes: a timestamp, a text and a number."""
+
+    count: int
+    few: int
+    time: str
+    at: str
+    key: str
+    value: str
+
+
+class _UniqueFields(TypedDict, total=False):
+    """Fields of `WindowDeclaration` in which the windows of siddhi-execution-unique differ."""
+
+    retained_by: Literal["events", "unique key"]
+    in_partition: Literal["apart", "shared"]
+    resets_per_chunk: bool
+    single_chunk: bool
+    carries_group_id: bool
+    timers_emit: Literal["nothing", "expired", "current"]
+
 
 def _unique(
-    signature: str,
-    arguments: str,
-    check: Check | None = None,
-    *,
-    retained_by: Literal["events", "unique key"] = "events",
-    in_partition: Literal["apart", "shared"] = "shared",
-    resets_per_chunk: bool = False,
-    single_chunk: bool = False,
-    carries_group_id: bool = True,
-    timers_emit: Literal["nothing", "expired", "current"] = "nothing",
+    signature: str, arguments: str, check: Check | None = None, **fields: Unpack[_UniqueFields]
 ) -> WindowDeclaration:
     """A window of siddhi-execution-unique, called with the key and `arguments`."""
     name = signature.strip().partition("(")[0]
-    return WindowDeclaration(
+    usual = WindowDeclaration(
         signature,
-        processing_mode="batch" if resets_per_chunk else "replace",
-        retained_by=retained_by,
-        in_partition=in_partition,
+        processing_mode="batch" if fields.get("resets_per_chunk") else "replace",
+        retained_by="events",
+        in_partition="shared",
         reads="arguments",
-        resets_per_chunk=resets_per_chunk,
-        single_chunk=single_chunk,
-        carries_group_id=carries_group_id,
-        timers_emit=timers_emit,
+        resets_per_chunk=False,
+        single_chunk=False,
+        carries_group_id=True,
+        timers_emit="nothing",
         example=f"{name}({{key}}{arguments})",
         check=check,
     )
+    return replace(usual, **fields)
 
 
 def _unique_length_batch(name: str) -> WindowDeclaration:
