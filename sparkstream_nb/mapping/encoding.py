@@ -104,15 +104,9 @@ class Encoder:
             raise ValueError(f"{[len(c) for c in columns]} values for {n} events {self.schema}")
         columns = [normalize_column(a.type, c) for a, c in zip(self.schema, columns, strict=True)]
         texts = self._writer.texts(columns) if n >= FEWEST else None
-        rows: list[Row] = []
-        if texts is None or self._options:
-            lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
-            rows = [list(r) for r in zip(*lists, strict=True)]
+        rows: list[Row] = _rows_of(columns) if texts is None or self._options else []
         if texts is None:
-            if self._writer.writes_times:
-                texts = [self._writer.event_at(row, t) for row, t in zip(rows, ts.tolist(), strict=True)]
-            else:
-                texts = [self._writer.event(row) for row in rows]
+            texts = self._write_events(rows, ts)
         out: list[Message] = []
         for places, properties in self._groups(n, rows, chunk):
             size = (most or len(places)) if self.mapping.is_grouped else 1
@@ -126,6 +120,12 @@ class Encoder:
                 elif dropped_messages is not None:
                     dropped_messages.append(DroppedMessage(message, reason))
         return out
+
+    def _write_events(self, rows: Sequence[Row], ts: Array) -> list[str]:
+        """The text of each event, one after the other."""
+        if self._writer.writes_times:
+            return [self._writer.event_at(row, t) for row, t in zip(rows, ts.tolist(), strict=True)]
+        return [self._writer.event(row) for row in rows]
 
     def _groups(
         self, n: int, rows: Sequence[Row], chunk: Array | None
@@ -144,6 +144,11 @@ class Encoder:
                 groups.setdefault(key, []).append(i)
             for key, places in groups.items():
                 yield places, dict(zip(self._options, key, strict=True))
+
+
+def _rows_of(columns: Sequence[Values]) -> list[Row]:
+    lists = [c if isinstance(c, list) else c.to_pylist() for c in columns]
+    return [list(r) for r in zip(*lists, strict=True)]
 
 
 def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | None = None) -> Encoder:

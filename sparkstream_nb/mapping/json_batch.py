@@ -40,18 +40,21 @@ def json_batch_reader(mapping: SourceMapping, schema: Schema) -> BatchReader | N
             return None
         return _DefaultJsonBatchReader(schema, [(n,) for n in schema.names], nulls)
     assert isinstance(mapping.format, JsonSource)
-    if mapping.format.enclosing != "$":
-        return None
+    paths = _plain_paths(mapping.places) if mapping.format.enclosing == "$" else None
+    return None if paths is None else _JsonBatchReader(schema, paths, nulls)
+
+
+def _plain_paths(places: Sequence[object | None]) -> list[tuple[str, ...]] | None:
+    """The names on the way to each place, none for one that is None; None where a place is no row of names, or one
+    place is another, or is inside it."""
     paths: list[tuple[str, ...]] = []
-    for place in mapping.places:
+    for place in places:
         parts = () if place is None else compile_path(str(place))
         if not all(isinstance(p, JsonNames) and len(p.names) == 1 for p in parts) or (place is not None and not parts):
             return None
         paths.append(tuple(p.names[0] for p in parts if isinstance(p, JsonNames)))
     sorted_paths = sorted(p for p in paths if p)
-    if any(b[: len(a)] == a for a, b in itertools.pairwise(sorted_paths)):  # one path is another, or is inside it
-        return None
-    return _JsonBatchReader(schema, paths, nulls)
+    return None if any(b[: len(a)] == a for a, b in itertools.pairwise(sorted_paths)) else paths
 
 
 class _JsonBatchReader:

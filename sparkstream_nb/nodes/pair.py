@@ -178,6 +178,17 @@ class PairServer:
     transit: Transit = field(default_factory=Transit)
     """Messages under way to it from the other node."""
 
+    def resume(self, time: int) -> None:
+        """Continues at `time` (ms) after a halt; what it was writing is not in the database before."""
+        self.is_halted = False
+        if self.writing is not None:
+            self.writing = replace(self.writing, lands=max(self.writing.lands, time))
+
+    def become_passive(self) -> None:
+        """Leaves its engine, and waits with an empty queue."""
+        self.up, self.engine, self.state_events = True, None, Spans()
+        self.queue, self.queue_events, self.syncing = [], 0, False
+
 
 @dataclass(frozen=True)
 class _Landed:
@@ -317,10 +328,7 @@ class PairLane:
 
     def _happen(self, call: _PairStep, at: int, time: int, happening: _Event) -> None:
         """Applies an event of the timeline before step number `at`."""
-        if isinstance(happening, Active | Passive | Down | Halted | Resumed | LinkChanged):
-            self.counts.close_loss()
-        if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:
-            self.counts.begin_gap()
+        self._note_losses(happening)
         for server in self.servers.values():
             self._deliver(server, time)
         match happening:
@@ -336,17 +344,11 @@ class PairLane:
                 self._work(call, self.servers[node], at)
                 self.servers[node].is_halted = True
             case Resumed(node=node):
-                server = self.servers[node]
-                server.is_halted = False
-                if server.writing is not None:
-                    server.writing = replace(server.writing, lands=max(server.writing.lands, time))
+                self.servers[node].resume(time)
             case Delayed(a=a, b=b, by=by):
                 self.delays[frozenset({a, b})] = by
-            case LinkChanged(a=a, b=b, whether=whether):
-                if not whether and {a, b} == set(self.servers):
-                    for server in self.servers.values():
-                        self._drop_sent(server, after=time)
-                (self.unreachable.discard if whether else self.unreachable.add)(frozenset({a, b}))
+            case LinkChanged():
+                self._change_link(happening, time)
             case Active(node=node, started=started):
                 for server in self.servers.values():
                     self._work(call, server, at)
@@ -356,13 +358,29 @@ class PairLane:
             case Passive(node=node):
                 server = self.servers[node]
                 self._work(call, server, at)
-                server.up, server.engine, server.state_events = True, None, Spans()
-                server.queue, server.queue_events, server.syncing = [], 0, False
+                server.become_passive()
             case Syncing(node=node, whether=whether):
                 server = self.servers[node]
                 server.syncing = whether
                 if whether:
                     self._persist(server, at, time)
+
+    def _note_losses(self, happening: _Event) -> None:
+        """Counts which events are lost from now on, and no longer."""
+        if isinstance(happening, Active | Passive | Down | Halted | Resumed | LinkChanged):
+            self.counts.close_loss()
+        if isinstance(happening, Down | Halted | Passive) and self.servers[happening.node].engine is not None:
+            self.counts.begin_gap()
+
+    def _change_link(self, change: LinkChanged, time: int) -> None:
+        """Connects two ends, or cuts them off: of two nodes, what is under way after `time` is lost."""
+        if change.whether:
+            self.unreachable.discard(frozenset({change.a, change.b}))
+            return
+        if {change.a, change.b} == set(self.servers):
+            for server in self.servers.values():
+                self._drop_sent(server, after=time)
+        self.unreachable.add(frozenset({change.a, change.b}))
 
     def _work(self, call: _PairStep, server: PairServer, at: int) -> None:
         """Feed a node's engine its pending steps before step number `at`, and make its revisions."""

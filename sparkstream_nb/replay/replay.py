@@ -32,7 +32,7 @@ from ..lang.parser import parse_on_demand
 from ..limits import Limits
 from ..nodes.partitioning import part
 from ..plan import bind_retrieval
-from ..plan.distributed.leader import LeaderSplit, led_by, split_plan
+from ..plan.distributed.leader import Duty, LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.output_labels import label_shared
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
@@ -222,32 +222,54 @@ class Nodes:
 
 def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
     """Every node's outputs. Raises the engine's errors for an app that it cannot run."""
-    out = []
     places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
     parts = nodes.split_plans(way)
     leader = None if parts is None else recording.began if way.route is None else way.nodes
+    located_items = list(zip(recording.items, places, strict=True))
+    out = []
     for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
         duty = parts.duty if parts is not None and node == leader else None
         plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
-        engine = nodes.engine(plan, f"node-{node + 1}")
-        node_replay = NodeReplay(node)
-        for item, place in zip(recording.items, places, strict=True):
-            if isinstance(item, str):
-                _change(engine, item, nodes)
-                continue
-            over = item.entry.over
-            if way.route is None and over and node not in over and duty is None:
-                continue
-            batch = _with_numbers(item, nodes.plan)
-            if duty is None:
-                outputs = engine.step(batch if place is None else part(batch, place, node))
-            else:
-                outputs = only(engine.step(batch), duty)
-            for stream, events in outputs.streams.items():
-                node_replay.streams.setdefault(stream, []).append((events, item.batch.clock))
-            for aggregation, table in outputs.partials.items():
-                node_replay.partials.setdefault(aggregation, []).append(table)
-        out.append(node_replay)
+        out.append(_replay_node(node, nodes.engine(plan, f"node-{node + 1}"), located_items, nodes, _Share(way, duty)))
+    return out
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The part of a recording that a node takes: by the `way`, or with a leader's `duty` all of it."""
+
+    way: Way
+    duty: Duty | None
+
+    def takes(self, entry: EventsEntry, node: int) -> bool:
+        """True if the node gets an entry."""
+        return self.duty is not None or self.way.route is not None or not entry.over or node in entry.over
+
+
+def _replay_node(
+    node: int,
+    engine: NodeEngine,
+    located_items: Sequence[tuple[Recorded | str, Mapping[str, Array] | None]],
+    nodes: Nodes,
+    share: _Share,
+) -> NodeReplay:
+    """The outputs of a node of this number for items of a recording, each with the nodes of its events."""
+    out = NodeReplay(node)
+    for item, place in located_items:
+        if isinstance(item, str):
+            _change(engine, item, nodes)
+            continue
+        if not share.takes(item.entry, node):
+            continue
+        batch = _with_numbers(item, nodes.plan)
+        if share.duty is None:
+            outputs = engine.step(batch if place is None else part(batch, place, node))
+        else:
+            outputs = only(engine.step(batch), share.duty)
+        for stream, events in outputs.streams.items():
+            out.streams.setdefault(stream, []).append((events, item.batch.clock))
+        for aggregation, table in outputs.partials.items():
+            out.partials.setdefault(aggregation, []).append(table)
     return out
 
 

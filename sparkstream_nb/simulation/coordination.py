@@ -158,19 +158,24 @@ class Coordinators:
 
     def quiet(self, now: int) -> bool:
         """True if nothing will change without an outside event: only heartbeats are left."""
-        db, oldest = self.database, self.figures.oldest
-        leaders = [m for m in self.members.values() if m.coordinates]
+        members = self.members.values()
         return (
-            len(leaders) == 1
-            and leaders[0].name == db.coordinator
-            and not any(db.changes.get(m.name) for m in self.members.values() if m.running)
-            and set(db.heartbeats) == {m.name for m in self.members.values() if m.running}
-            and all(not r.new and now - r.at <= oldest for r in db.heartbeats.values())
-            and not self.cut.intersection(n for n, m in self.members.items() if m.running)
-            and not any(m.joining or m.silent_since is not None for m in self.members.values())
+            [m.name for m in members if m.coordinates] == [self.database.coordinator]
+            and self._is_known(now)
+            and not any(m.joining or m.silent_since is not None for m in members)
             and not any(self.delays.values())
-            and not any(m.polls or m.beat_began is not None for m in self.members.values())
+            and not any(m.polls or m.beat_began is not None for m in members)
             and self.figures.retries > 1
+        )
+
+    def _is_known(self, now: int) -> bool:
+        """True if the database has a heartbeat in time of each running member, and none has to learn of a change."""
+        db, running = self.database, {n for n, m in self.members.items() if m.running}
+        return (
+            not any(db.changes.get(name) for name in running)
+            and set(db.heartbeats) == running
+            and all(not r.new and now - r.at <= self.figures.oldest for r in db.heartbeats.values())
+            and not self.cut.intersection(running)
         )
 
     def skip(self, upto: int) -> None:
