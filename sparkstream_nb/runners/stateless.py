@@ -7,7 +7,7 @@ The results pass through the node to the commit, together with the journal's ent
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -88,12 +88,10 @@ def app_of(
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
     divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
-    read = [
-        needed_attributes(p)
-        for first_half, rest in halves
-        for p in (first_half, rest if divides else None)
-        if p is not None
-    ]
+    attributes = None
+    if not trace:
+        work = [p for first_half, rest in halves for p in (first_half, rest if divides else None) if p is not None]
+        attributes = _needed_attributes(work, schemas)
     return SourceApp(
         tuple(keys),
         tuple(s.node for s in specs),
@@ -108,8 +106,14 @@ def app_of(
         idles,
         specs[0].limits,
         divides=divides,
-        needed_attributes=None if trace else {s: frozenset[int]().union(*(r[s] for r in read)) for s in schemas},
+        needed_attributes=attributes,
     )
+
+
+def _needed_attributes(plans: Sequence[Plan], streams: Iterable[str]) -> segments.Needed:
+    """The attributes of each stream that one of the plans needs."""
+    needs = [needed_attributes(p) for p in plans]
+    return {s: frozenset[int]().union(*(need[s] for need in needs)) for s in streams}
 
 
 def options_of(
@@ -246,7 +250,7 @@ class _TaskWork:
             plan = app.stateless[k] if event_count and app.stateless else None
             if plan is not None:
                 again = partial(read_pieces, [k]) if lean else None
-                self.out += [(app.keys[k], row) for row in _results(folder, app, k, plan, piece, again)]
+                self.out += [(app.keys[k], row) for row in _results(app, k, plan, piece, again)]
         if len(self.resting) == count:
             self.resting.discard(0)  # one tells how far it is
         if app.divides:
@@ -278,9 +282,12 @@ def _without_events(entry: Entry) -> Entry:
 
 
 def _results(
-    folder: Path, app: SourceApp, k: int, plan: Plan, piece: segments.StepsOfNode,
+    app: SourceApp,
+    k: int,
+    plan: Plan,
+    piece: segments.StepsOfNode,
     read_whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Stateless output of node number `k` of an app for a piece. `read_whole` gives the piece with the columns that are
     left out of it.
     """

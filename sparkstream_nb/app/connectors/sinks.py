@@ -81,31 +81,9 @@ class SinkPlans:
 
     def _of(self, sink: OutsideSink, run: str) -> list[SinkSetup]:
         schema = self._plan.schema(sink.stream)
-        writer = MessageWriter(sink.mapping, schema)
         name = f"{quote(sink.stream, safe='')}-{sink.type}-{sink.number}"
-        what = f"the sink of stream '{sink.stream}'"
-        if sink.type == "file":
-            targets = [self._file(what, options, writer, run) for options in sink.destinations]
-        elif sink.type == "kafka":
-            topics = KafkaGate(self._grants, self._references, what, f"{run}-{name}")
-            targets = [topics.target(options) for options in sink.destinations]
-        elif sink.type == "email":
-            mails = MailGate(self._grants, self._references, what, f"{run}-{name}")
-            targets = [mails.target(options) for options in sink.destinations]
-        elif sink.type == "tcp":
-            targets = [TcpGate(self._grants, what).target(options) for options in sink.destinations]
-        elif sink.type == "nats":
-            subjects = NatsGate(self._grants, self._references, what)
-            targets = [subjects.target(options, f"{run}-{name}") for options in sink.destinations]
-        elif sink.type == "prometheus":
-            metrics = PrometheusGate(self._grants, what, sink.stream, schema)
-            targets = [metrics.target(options) for options in sink.destinations]
-        elif sink.type == "http" or sink.type in CALLS:
-            calls = self._calls(sink, schema) if sink.type in CALLS else None
-            gate = HttpGate(self._grants, self._references, what, f"{run}-{name}", calls)
-            targets = [gate.target(options, writer.content_type) for options in sink.destinations]
-        else:
-            raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
+        make_target = self._target_maker(sink, run, name)
+        targets = [make_target(options) for options in sink.destinations]
         if sink.strategy == "roundRobin":
             targets = [
                 (", ".join(name_of_target for name_of_target, _ in targets), Turns([target for _, target in targets]))
@@ -125,6 +103,33 @@ class SinkPlans:
             )
             for i, (name_of_target, target) in enumerate(targets, 1)
         ]
+
+    def _target_maker(
+        self, sink: OutsideSink, run: str, name: str
+    ) -> Callable[[Mapping[str, str]], tuple[str, Target]]:
+        """The function that makes a target of a destination's options, with its name as it may be shown."""
+        what, key = f"the sink of stream '{sink.stream}'", f"{run}-{name}"
+        schema = self._plan.schema(sink.stream)
+        writer = MessageWriter(sink.mapping, schema)
+        match sink.type:
+            case "file":
+                return lambda options: self._file(what, options, writer, run)
+            case "kafka":
+                return KafkaGate(self._grants, self._references, what, key).target
+            case "email":
+                return MailGate(self._grants, self._references, what, key).target
+            case "tcp":
+                return TcpGate(self._grants, what).target
+            case "nats":
+                subjects = NatsGate(self._grants, self._references, what)
+                return lambda options: subjects.target(options, key)
+            case "prometheus":
+                return PrometheusGate(self._grants, what, sink.stream, schema).target
+        if sink.type == "http" or sink.type in CALLS:
+            calls = self._calls(sink, schema) if sink.type in CALLS else None
+            gate = HttpGate(self._grants, self._references, what, key, calls)
+            return lambda options: gate.target(options, writer.content_type)
+        raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
 
     def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
         desk = self._desks.of(sink.destinations[0][SINK_ID].strip())

@@ -22,6 +22,19 @@ def resource_cluster(
 ) -> ResourceCluster:
     """The managers and resource nodes: of deployment files, `cluster`, or `nodes` resource nodes with these `ids`.
     Raises `Misuse` for arguments that do not fit together."""
+    _check_resources(files, cluster, nodes, ids)
+    if files:
+        return resources_of(files, nodes)
+    if cluster is not None:
+        return cluster
+    names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
+    return ResourceCluster(tuple(ResourceNode(n) for n in names))
+
+
+def _check_resources(
+    files: Sequence[NodeFile], cluster: ResourceCluster | None, nodes: int | None, ids: Sequence[str] | None
+) -> None:
+    """Raises `Misuse` for arguments of `resource_cluster` that do not fit together."""
     if cluster is not None and not isinstance(cluster, ResourceCluster):
         raise Misuse(f"resources is a ResourceCluster, not {shown(cluster)}")
     has_cluster = cluster is not None or any(not is_manager(f) for f in files)
@@ -34,14 +47,8 @@ def resource_cluster(
             raise Misuse(f"the {source} say which nodes there are: leave {what} out")
     if files and cluster is not None:
         raise Misuse("the deployment files give the figures of the nodes: leave resources out")
-    if files:
-        return resources_of(files, nodes)
-    if cluster is not None:
-        return cluster
-    if ids is not None and nodes is not None and nodes != len(ids):
+    if not has_cluster and not files and ids is not None and nodes is not None and nodes != len(ids):
         raise Misuse(f"each node needs an id: there are {nodes} nodes, and {len(ids)} shard_ids")
-    names = ids if ids is not None else [f"worker-{i + 1}" for i in range(2 if nodes is None else nodes)]
-    return ResourceCluster(tuple(ResourceNode(n) for n in names))
 
 
 def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Trial) -> Distributed:

@@ -223,13 +223,8 @@ class Inputs:
     ) -> FeedReport | Feed:
         """`sources`: (stream, source) pairs, in the order in which events of equal times come; `reading`: one for all,
         or one for each stream."""
-        app, play = self._app, options.play
-        route, progress = options.route, options.progress
-        argument_checks.optional_int("limit", options.limit, 0)
-        for name in ("paused", "together"):
-            argument_checks.check_bool(name, play.get(name, False))
-        if progress is not None and not callable(progress):
-            raise Misuse(f"progress is a function, not {shown(progress)}")
+        app, play, route = self._app, options.play, options.route
+        _check_options(options)
         pace = Pace.of(play.get("speed"), play.get("rate"))
         read = [self._feed_source(s, x, reading[s] if isinstance(reading, Mapping) else reading) for s, x in sources]
         schemas = {s.shape.stream: s.shape.schema for s in read}
@@ -239,13 +234,7 @@ class Inputs:
         if disorder is not None and not isinstance(disorder, Disorder):
             raise Misuse(f"disorder is a Disorder, not {shown(disorder)}: Disorder(late=0.05, seed=7)")
         app.target.skew(disorder)
-        timeless = [s.shape.stream for s in read if s.shape.time is None]
-        if disorder is not None and (timeless or play.get("together")):
-            raise Misuse("disorder goes by event time: name its column with time=, and feed all sources in one call")
-        if timeless and (len(read) > 1 or play.get("together")):
-            raise Misuse(f"feeds are merged by event time: name its column for {', '.join(timeless)}, with time=")
-        if timeless and pace.speed is not None:
-            raise Misuse("speed goes by event time, and this feed has none: name its column with time=, or give a rate")
+        _check_event_times(read, play, pace)
         request = feeding.FeedRequest(
             read, route or app.routing, options.limit, len(app.listeners) > 0, app.stopped, pace,
             play.get("paused", False), () if play.get("together") else [n for n, f in app.feeds.items() if f.active],
@@ -318,3 +307,23 @@ class Inputs:
         except KeyboardInterrupt as stop:
             app.waits.stop_and_report(stop)
             raise
+
+
+def _check_options(options: FeedOptions) -> None:
+    """Raises `Misuse` for options of a feed of another type."""
+    argument_checks.optional_int("limit", options.limit, 0)
+    for name in ("paused", "together"):
+        argument_checks.check_bool(name, options.play.get(name, False))
+    if options.progress is not None and not callable(options.progress):
+        raise Misuse(f"progress is a function, not {shown(options.progress)}")
+
+
+def _check_event_times(sources: Sequence[feeding.FeedSource], play: FeedPlay, pace: Pace) -> None:
+    """Raises `Misuse` for options that need the event times of sources which have none."""
+    timeless = [s.shape.stream for s in sources if s.shape.time is None]
+    if play.get("disorder") is not None and (timeless or play.get("together")):
+        raise Misuse("disorder goes by event time: name its column with time=, and feed all sources in one call")
+    if timeless and (len(sources) > 1 or play.get("together")):
+        raise Misuse(f"feeds are merged by event time: name its column for {', '.join(timeless)}, with time=")
+    if timeless and pace.speed is not None:
+        raise Misuse("speed goes by event time, and this feed has none: name its column with time=, or give a rate")

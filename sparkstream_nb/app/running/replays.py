@@ -39,7 +39,7 @@ from ..views.resource_view import ResourceAdapter
 from .runtime import AppRuntime
 from .sent import recording_path
 from .source_reading import Reading
-from .study import Material, Study, material, recorded_material, study
+from .study import Material, Study, material, recorded_material, study, ways_of
 
 
 class Replays:
@@ -269,7 +269,8 @@ class Replays:
             raise Misuse("disorder changes a feed: give feed={stream: frame or file} and time=")
         disordered_material = {str(d): self._material(feed, time, reading, d) for d in disorders}
         ordered_material = self._material(feed, time, reading)
-        return study(self._app.target, node_set, ordered_material, nodes, routings, disordered_material)
+        ways = ways_of(node_set.plan, ordered_material, nodes, routings)
+        return study(self._app.target, node_set, ordered_material, ways, disordered_material)
 
     def _material(
         self,

@@ -280,25 +280,30 @@ def recorded_material(
     return replay_material
 
 
-def study(
-    target: feeding.FeedTarget,
-    nodes: Nodes,
-    replay_material: Material,
-    counts: int | Iterable[int],
-    routings: Sequence[str] | None,
-    disordered: Mapping[str, Material] | None = None,
-) -> Study:
-    """Replays a recording through every combination of a number of nodes and a routing, and of it `disordered` ones by
-    name."""
+def ways_of(
+    plan: Plan, replay_material: Material, counts: int | Iterable[int], routings: Sequence[str] | None
+) -> list[Way]:
+    """Every combination of a number of nodes and a routing; by default the routings that suit the plan. Raises `Misuse`
+    for none, and for one that is impossible."""
     numbers = [counts] if isinstance(counts, int) else list(counts)
     if not numbers or min(numbers) < 1:
         raise Misuse("nodes= is a number of nodes, or several, from 1 up")
-    routes = candidates(nodes.plan) if routings is None else list(routings)
+    routes = candidates(plan) if routings is None else list(routings)
     if not routes:
         raise Misuse("routings= names no routing")
     for r in routes:
         Route.parse(r, min(numbers), replay_material.source.schemas)
-    ways = [Way(n, r) for n in numbers for r in dict.fromkeys(routes)]
+    return [Way(n, r) for n in numbers for r in dict.fromkeys(routes)]
+
+
+def study(
+    target: feeding.FeedTarget,
+    nodes: Nodes,
+    replay_material: Material,
+    ways: Sequence[Way],
+    disordered: Mapping[str, Material] | None = None,
+) -> Study:
+    """Replays a recording in several `ways`, and `disordered` ones of it by name."""
     ideal = StudyInput(replay_material.source, replay_material.key)
     with target.tag_tasks():
         outcomes = run_study(target.session, ideal, nodes, ways)

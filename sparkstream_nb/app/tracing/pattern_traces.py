@@ -137,18 +137,7 @@ class PatternRecorder:
         partial_matches = self.pattern.partial_matches()
         partials = [replace(p, captured=self._without_late_absents(p.captured)) for p in partial_matches]
         partials = [p for p in partials if not self._is_left_over(p)]
-        by_record = {(lane.instance, lane.record): lane for lane in before if lane in self._alive}
-        remaining_lanes: list[_Lane] = []
-        fresh: list[PartialMatch] = []
-        for p in partials:
-            lane = by_record.get((p.instance, p.record))
-            if lane is None or not _begins(p.captured, lane.captured) or self._restarts(lane, p):
-                fresh.append(p)
-            elif not self._lives(p, events):
-                self._capture(lane, p.captured, moment)
-            else:
-                remaining_lanes.append(lane)
-                self._advance(lane, p, moment)
+        remaining_lanes, fresh = self._continue_lanes(partials, before, moment, events)
         for p in fresh:
             if not self._lives(p, events) or any(
                 k.instance == p.instance and k.size and k.captured == p.captured for k in remaining_lanes
@@ -161,6 +150,29 @@ class PatternRecorder:
             self._advance(lane, p, moment)
         for lane in [x for x in self._alive if x not in remaining_lanes]:
             self._drop(lane, moment, events)
+
+    def _continue_lanes(
+        self,
+        partials: Sequence[PartialMatch],
+        before: Sequence[_Lane],
+        moment: Moment,
+        events: Sequence[PatternEvent],
+    ) -> tuple[list[_Lane], list[PartialMatch]]:
+        """Continues the lanes of `before` whose partial matches are still there; returns those that remain, and the
+        partial matches that are new."""
+        by_record = {(lane.instance, lane.record): lane for lane in before if lane in self._alive}
+        remaining_lanes: list[_Lane] = []
+        fresh: list[PartialMatch] = []
+        for p in partials:
+            lane = by_record.get((p.instance, p.record))
+            if lane is None or not _begins(p.captured, lane.captured) or self._restarts(lane, p):
+                fresh.append(p)
+            elif not self._lives(p, events):
+                self._capture(lane, p.captured, moment)
+            else:
+                remaining_lanes.append(lane)
+                self._advance(lane, p, moment)
+        return remaining_lanes, fresh
 
     def _begin(self, p: PartialMatch, going: Sequence[_Lane], before: Sequence[_Lane], moment: Moment) -> _Lane:
         """The lane of a partial match in a new record: one that has no record any more, or a new one."""

@@ -389,6 +389,18 @@ def _check_groups(plan: Plan, output: AggregationOutput, inputs: Sequence[InputS
         )
 
 
+def _only_end(plan: Plan, targets: Sequence[str]) -> str:
+    """The only one of `targets` that no query reads. Raises `Misuse` for none or several."""
+    flow = Dataflow(plan)
+    ends = [w for w in targets if not flow.readers(w)]
+    if len(ends) == 1:
+        return ends[0]
+    if not targets:
+        raise Misuse("output: no query of the text writes to a stream: give one that does")
+    example = f"output={(ends or targets)[0]!r}, or several in a list"
+    raise Misuse(f"output: which one? The text writes {_list_names(targets)}: give {example}")
+
+
 def _stream_outputs(
     plan: Plan, names: Sequence[str], inputs: Sequence[InputStream], *, only: bool
 ) -> tuple[str, ...]:
@@ -399,14 +411,7 @@ def _stream_outputs(
     targets = [w for w in targets if "#" not in w]
     faults = [s for s, d in plan.streams.items() if d.kind == "fault"]
     if not names and only:
-        flow = Dataflow(plan)
-        ends = [w for w in targets if not flow.readers(w)]
-        if len(ends) != 1:
-            if not targets:
-                raise Misuse("output: no query of the text writes to a stream: give one that does")
-            example = f"output={(ends or targets)[0]!r}, or several in a list"
-            raise Misuse(f"output: which one? The text writes {_list_names(targets)}: give {example}")
-        names = ends
+        names = [_only_end(plan, targets)]
     for name in names:
         if name not in (*targets, *faults):
             what = f"output: no query writes to '{name}'"

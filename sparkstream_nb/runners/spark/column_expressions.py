@@ -22,15 +22,23 @@ from ..operator.operator_spec import ERRORS, FURTHEST, LATE, NODE, TIMESTAMP, In
 _FLOATING = (Type.FLOAT, Type.DOUBLE)
 
 
+def _only_writer(spec: OperatorSpec, output: str) -> n.Query | None:
+    """The stateless query that alone writes the output, if it is plain."""
+    writers = [q for q in spec.bound_plan.queries if q.output.target.id == output]
+    return writers[0] if spec.stateless and len(writers) == 1 and _is_plain(writers[0]) else None
+
+
+def _place_of(query: n.Query, frames: Sequence[InputFrame]) -> int | None:
+    """The number of the frame that a query reads."""
+    return next((i for i, f in enumerate(frames) if f.stream in _streams_read(query)), None)
+
+
 def translate(spec: OperatorSpec, frames: Sequence[InputFrame], dataframes: Sequence[DataFrame]) -> DataFrame | None:
     """The operator's only output by Spark's expressions alone; None if Spark cannot compute it as the engine does."""
     ((output, _),) = spec.outputs
-    writers = [q for q in spec.bound_plan.queries if q.output.target.id == output]
-    if not spec.stateless or len(writers) != 1:
-        return None
-    query = writers[0]
-    place = next((i for i, f in enumerate(frames) if f.stream in _streams_read(query)), None)
-    if place is None or not _is_plain(query):
+    query = _only_writer(spec, output)
+    place = None if query is None else _place_of(query, frames)
+    if query is None or place is None:
         return None
     frame, input_frame = dataframes[place], frames[place]
     schema = spec.inputs[place].schema
