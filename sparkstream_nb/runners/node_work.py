@@ -29,7 +29,6 @@ from ..plan.nodes import BatchClock
 from ..recovery.batch_care import DIED, BatchCare, alone, steps_of, with_care
 from ..simulation.faults import fault_of
 from .app_node import AppNode, parse_note
-from .database_tables import BatchOf, with_tables
 from .node_spec import NodeSpec, NodeState, NodeWork
 from .node_state import ITS_CHECKPOINT, read_piece
 
@@ -158,6 +157,8 @@ class _NodeBatch:
         node = self._open_node()
         if not self.spec.tables:
             return self._run_with(node)
+        from .database_tables import BatchOf, with_tables  # it loads DuckDB, which most nodes do not need
+
         entries = self.input.entries
         batch = BatchOf(self.work.run, self.spec.index, f"{entries[0].seq if entries else -1}.{node.engine.steps}")
         unused_nodes = [node]

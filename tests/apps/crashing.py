@@ -70,11 +70,11 @@ def main(home: str, master: str, place: str, batch: int, shared: str | None = No
     called, worked_off, inline_plan = Commit.__call__, inline.process_entries, InlineCheckpoint.plan
     planned: list[int] = []
 
-    def commit(self: Any, app: str, run: str, number: int, *rest: Any, **named: Any) -> bool:
-        if number == batch and place == "before":
+    def commit(self: Any, key: Any, *rest: Any, **named: Any) -> bool:
+        if key.batch == batch and place == "before":
             die()
-        done = store_commit(self, app, run, number, *rest, **named)
-        if number == batch and place == "after":
+        done = store_commit(self, key, *rest, **named)
+        if key.batch == batch and place == "after":
             die()
         return done
 

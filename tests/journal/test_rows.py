@@ -19,6 +19,7 @@ from sparkstream_nb.outputs.output_files import OutputFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import BatchClock
 from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
 
 EVENTS = Emitted(("k",), np.array([0, 1]), np.array([5, 6]), [pa.array(["a", "b"])])
 BLOB = result_codec.to_ipc(result_codec.emitted_table(EVENTS, 40))
@@ -122,8 +123,8 @@ def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
     large.write_bytes(result_codec.to_ipc(SUMS))
     taken = [ROWS[i] for i in (0, 4, 5, 6, 7, 9)]
     commit.commit([*taken, result_rows.Partial(0, 3, 4, "Sums", 2, file=str(large))], 12)
-    app, run, batch, partials, errors, clock = store.told
-    assert (app, run, batch, clock) == ("app", "run", 12, BatchClock(3, 5, 9))
+    key, partials, errors, clock = store.told
+    assert (key, clock) == (BatchKey("app", "run", 12), BatchClock(3, 5, 9))
     assert {key: table["total"].to_pylist() for key, table in partials.items()} == {("Sums", "node-1"): [7, 8, 7, 8]}
     assert [(e.stream, e.ts, e.values, e.reason) for e in errors] == [("S", 5, [1, "x"], "q: no number")]
     assert not large.exists()
