@@ -337,7 +337,7 @@ def test_a_feed_in_local_times_with_other_column_names(tmp_path: Path, capsys: p
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_each_command_has_a_module_that_carries_it_out(command: Command) -> None:
     """They are imported only when a command runs: one that is missing would show nowhere else."""
-    assert callable(import_module(f"sparkstream_nb.cli.commands.{command.name}").run)
+    assert callable(import_module(f"sparkstream_nb.cli.commands.command_{command.name}").run)
 
 
 def test_each_help_has_an_example_that_is_right() -> None:

@@ -16,7 +16,7 @@ class Command:
     """A command: its name, what it does in a line, the arguments of a call as an example, and what adds its options to
     its parser.
 
-    The module of that name in `commands/` carries it out. It is imported only when the command runs, as it needs pandas
+    The module `commands/command_NAME.py` carries it out. It is imported only when the command runs, as it needs pandas
     and the engine; help and mistakes in options are shown without.
     """
 
@@ -27,7 +27,7 @@ class Command:
 
     def run(self, options: Any) -> int:
         """Runs it with its parsed options; returns the exit code."""
-        module = import_module(f"{__package__}.commands.{self.name}")
+        module = import_module(f"{__package__}.commands.command_{self.name}")
         code: int = module.run(options)
         return code
 

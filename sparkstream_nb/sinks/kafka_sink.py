@@ -22,7 +22,7 @@ from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
 from ..masking import mask_passwords
 from ..plan.query_parts import template_attributes
-from .kafka_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
+from .kafka_sink_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
 from .target import OutputPlace, TargetUnavailable, Undeliverable
 
 BOOTSTRAP, BLOCK = 5_000, 3_000

@@ -32,7 +32,7 @@ from ..types import Schema
 from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
-from .kafka_place import KafkaSourcePlace
+from .kafka_source_place import KafkaSourcePlace
 from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
 
 MOST_PROCESSES = 4

@@ -9,8 +9,8 @@ import pytest
 
 from sparkstream_nb.mapping import Message
 from sparkstream_nb.sinks import kafka_sink as kafka_module
-from sparkstream_nb.sinks.kafka_place import KEY_HEADER, KafkaSinkPlace
 from sparkstream_nb.sinks.kafka_sink import KafkaTarget
+from sparkstream_nb.sinks.kafka_sink_place import KEY_HEADER, KafkaSinkPlace
 from sparkstream_nb.sinks.target import OutputPlace, TargetUnavailable, Undeliverable
 from tests.broker import Broker
 

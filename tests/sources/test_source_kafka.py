@@ -18,9 +18,9 @@ from sparkstream_nb.plan.connectors.mappings import source_mapping
 from sparkstream_nb.sources import kafka_process, kafka_source
 from sparkstream_nb.sources.aligning import PATIENCE
 from sparkstream_nb.sources.kafka_frames import Begin, Hold, JournaledOffsets, Read, ReadPart, read_frame
-from sparkstream_nb.sources.kafka_place import KafkaSourcePlace
 from sparkstream_nb.sources.kafka_process import Process
 from sparkstream_nb.sources.kafka_source import EventTime, KafkaReader
+from sparkstream_nb.sources.kafka_source_place import KafkaSourcePlace
 from sparkstream_nb.sources.reader import PLACE, SourceUnavailable
 from sparkstream_nb.types import Attribute, Schema, Type
 from tests.broker import Broker

@@ -16,7 +16,7 @@ from ...lang.tree import find_annotation
 from ...plan import compile_app
 from ...plan.distributed.distribute import Topic, distribute
 from ...plan.distributed.partial_texts import PartialText, partial_texts
-from ...sinks.kafka_place import TOPIC
+from ...sinks.kafka_sink_place import TOPIC
 from ..config.grants import Grants, server_of
 from ..connectors.kafka_settings import servers_of
 from ..deploying import close_app, deploy

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka_client_settings import CONFIGURATION, PRODUCER
 from ...plan.query_parts import template_attributes
-from ...sinks.kafka_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
+from ...sinks.kafka_sink_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
 from ...sinks.target import Target
 from ..config.grants import Grants
 from ..config.secrets import References

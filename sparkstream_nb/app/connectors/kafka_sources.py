@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...errors import Misuse, shown
 from ...plan.connectors.kafka_client_settings import CONFIGURATION, CONSUMER
-from ...sources.kafka_place import KafkaSourcePlace
+from ...sources.kafka_source_place import KafkaSourcePlace
 from ..config.grants import Grants
 from ..config.secrets import References
 from .kafka_settings import servers_of, settings_of
