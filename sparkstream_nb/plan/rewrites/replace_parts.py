@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from .. import nodes
+from .. import expression_nodes, nodes
 
 T = TypeVar("T")
+_MODULES_OF_PLANS = (nodes.__name__, expression_nodes.__name__)
 
 
 def rebuild(part: T, change: Callable[[Any], Any]) -> T:
@@ -23,7 +24,7 @@ def _part(part: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(part, Mapping):
         new_parts = {k: _part(v, change) for k, v in part.items()}
         return new_parts if any(new_parts[k] is not v for k, v in part.items()) else part
-    if not is_dataclass(part) or type(part).__module__ != nodes.__name__:
+    if not is_dataclass(part) or type(part).__module__ not in _MODULES_OF_PLANS:
         return part
     updates = {}
     for f in fields(part):
