@@ -17,7 +17,7 @@ from sparkstream_nb.app.results.reasons import group_reasons
 from sparkstream_nb.app.running.source_reading import Reading, readings_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.ingest.column_matching import match_columns
-from sparkstream_nb.ingest.ingest import type_rows
+from sparkstream_nb.ingest.row_typing import type_rows
 from sparkstream_nb.ingest.time_formats import guess_format
 from sparkstream_nb.sources.feed_check import check_source
 from sparkstream_nb.types import Schema, Type

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,8 @@ from ..engine.columnar.column_data import ARROW, Array
 from ..engine.state.node_batch import UnreadAttribute
 from ..errors import SparkStreamError, near_to, shown
 from ..limits import Limits
-from ..types import Attribute, Schema, Type
-from .column_matching import NO_COLUMN
-from .csvfile import MALFORMED, ROW
-from .time_formats import BY_DEFAULT, UNITS, DoubtCounts, Doubts, TimeFormat, floor_to_ms
-from .value_formats import AS_WRITTEN, ValueFormat
+from ..types import Schema, Type
+from .time_formats import BY_DEFAULT, UNITS, Doubts, TimeFormat, floor_to_ms
 
 _COLUMNS_SHOWN = 20
 _BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
@@ -33,193 +30,6 @@ TEXT_OF_ROW = "row"
 """The name of a row's text in the values of an error, where the row is not whole."""
 BETWEEN_FAULTS = "; "
 """Between the faults of one row, in its reason."""
-
-
-RejectedRow = tuple[int | None, list[Any] | dict[str, Any], str]
-"""The time of a row where it can be read, its values, and the reason."""
-
-
-@dataclass
-class TypedRows:
-    """The rows that fit: `ts` int64[n] ms (None without a time column) and one Arrow array per attribute; and the rows
-    that do not: their time where it can be read, values as Python data in schema order (of one that is not whole its
-    text, as `TEXT_OF_ROW`), and the reason. `doubts`: how many rows that fit have a time which clocks did not show
-    once."""
-
-    ts: Array | None
-    columns: list[pa.Array]
-    rejected: list[RejectedRow]
-    doubts: DoubtCounts = field(default_factory=DoubtCounts)
-
-    def __len__(self) -> int:
-        return len(self.columns[0]) if self.columns else 0
-
-
-def type_rows(
-    table: pa.Table | pa.RecordBatch, schema: Schema, reading: RowReading | None = None, *, keep: int = 10_000
-) -> TypedRows:
-    """Types the rows of `table` for a stream of `schema`.
-
-    A column `csvfile.MALFORMED` says why a whole row could not be read. The reason of a row has all its faults, the
-    fault of its time first. Of the rejected rows at most `keep` are kept with their values, the others as empty rows
-    with their reason.
-    """
-    rows = _RowTyping(table, reading or RowReading())
-    rows.reject_malformed()
-    rows.read_event_times()
-    columns = [rows.type_attribute(attribute) for attribute in schema]
-    return rows.typed_rows(columns, keep)
-
-
-@dataclass(frozen=True)
-class RowReading:
-    """The reading of a table's rows.
-
-    `time` names the column of the event time, whose values have the `time_format`; an attribute of type long with this
-    column has the time in ms. Other texts are as `values` says. `columns` names the source column of an attribute if it
-    has another name; `NO_COLUMN`: it is null in all rows. `source_columns` are the columns to hint at, where the table
-    has not all that the source has. Rows with times after `latest` (ms), or outside of `bounds`, are rejected.
-    """
-
-    time: str | None = None
-    time_format: TimeFormat = BY_DEFAULT
-    values: ValueFormat = AS_WRITTEN
-    columns: Mapping[str, str] | None = None
-    source_columns: Sequence[str] = ()
-    latest: int | None = None
-    bounds: TimeBounds | None = None
-
-
-@dataclass(frozen=True)
-class TimeBounds:
-    """The first and the last time (ms) of rows that are taken, and the reason why one of another time is not."""
-
-    first: int
-    last: int
-    reason: Callable[[int], str]
-
-
-@dataclass(frozen=True)
-class _TypedColumn:
-    """An attribute's values: as the source has them, for rows that are rejected, and as the stream has them."""
-
-    source: pa.Array
-    values: pa.Array
-
-
-class _RowTyping:
-    """Rows of a table on their way to a stream: their faults and their event times."""
-
-    def __init__(self, table: pa.Table | pa.RecordBatch, reading: RowReading) -> None:
-        self._table, self._reading, self._names = table, reading, table.schema.names
-        count = table.num_rows
-        self._faults = _RowFaults(np.zeros(count, np.bool_), np.zeros(count, np.bool_))
-        self._ts: Array | None = None
-        self._misfit_times: Array | None = None
-        self._doubts: Doubts | None = None
-
-    def reject_malformed(self) -> None:
-        """Rejects rows that could not be read."""
-        if MALFORMED in self._names:
-            whys = self._table.column(MALFORMED)
-            self._faults.reject(_mask(pc.is_valid(whys)), lambda i: str(whys[i].as_py()))
-            self._faults.unreadable |= self._faults.bad
-
-    def read_event_times(self) -> None:
-        """Reads the column of event times, if there is one. Raises SparkStreamError where the table lacks it."""
-        reading, reject = self._reading, self._faults.reject
-        time, latest, bounds = reading.time, reading.latest, reading.bounds
-        if time is None:
-            return
-        if time not in self._names:
-            raise SparkStreamError(f"The feed has no column '{time}' of event times. {self._columns_for(time)}")
-        moments, *_ = readable(one(self._table.column(time)))
-        event_times = read_times(moments, reading.time_format)
-        ts = self._ts = event_times.values
-        self._misfit_times, self._doubts = event_times.misfits, event_times.doubts
-        if self._misfit_times is not None:
-            a_time = reading.time_format.a_time
-            reject(self._misfit_times, lambda i: f"{time}: {shown(_python_value(moments[i]))} is not {a_time}")
-        if latest is not None:
-            reject(ts > latest, lambda i: f"{time}: {too_late(int(ts[i]), latest)}")
-        if bounds is not None:
-            reject((ts < bounds.first) | (ts > bounds.last), lambda i: f"{time}: {bounds.reason(int(ts[i]))}")
-
-    def _columns_for(self, name: str) -> str:
-        return columns_for(name, self._reading.source_columns or self._names)
-
-    def type_attribute(self, attribute: Attribute) -> _TypedColumn:
-        """The values of an attribute; rows in which they do not fit are rejected."""
-        name = (self._reading.columns or {}).get(attribute.name, attribute.name)
-        if name == NO_COLUMN:
-            return self._nulls(attribute.type)
-        if self._ts is not None and name == self._reading.time and attribute.type is Type.LONG:
-            return _TypedColumn(one(self._table.column(name)), pa.array(self._ts))
-        if name not in self._names:
-            missing = f"no column '{name}'. {self._columns_for(name)}"
-            self._faults.reject(np.ones(self._table.num_rows, np.bool_), lambda _: missing)
-            return self._nulls(attribute.type)
-        source, spoilt, original = readable(one(self._table.column(name)), attribute.type)
-        if spoilt is not None:
-            self._faults.reject(spoilt, lambda _: f"{attribute.name}: {SPOILT}")
-        plain_source = source
-        if _textual(source.type):
-            source = self._reading.values.present(source)
-            plain_source = self._reading.values.plain_numbers(source, attribute.type)
-        values, misfits = convert(plain_source, attribute.type)
-        if misfits is not None:
-            self._faults.reject(misfits, _says(attribute.name, source, attribute.type))
-        return _TypedColumn(original, values)
-
-    def _nulls(self, type_: Type) -> _TypedColumn:
-        n = self._table.num_rows
-        return _TypedColumn(pa.nulls(n), pa.nulls(n, ARROW.get(type_, pa.null())))
-
-    def typed_rows(self, columns: Sequence[_TypedColumn], keep: int) -> TypedRows:
-        """The rows that fit and the others, with the values of `columns`."""
-        faults, ts = self._faults, self._ts
-        doubtful = DoubtCounts.of(self._doubts, ~faults.bad)
-        arrays = [c.values for c in columns]
-        if not faults.bad.any():
-            return TypedRows(ts, arrays, [], doubtful)
-        are_known = np.ones(self._table.num_rows, np.bool_) if self._misfit_times is None else ~self._misfit_times
-        times = None if ts is None else (ts, are_known)
-        texts = self._table.column(ROW) if ROW in self._names else None
-        rejects = faults.list_rejected(times, [c.source for c in columns], texts, keep)
-        good = np.flatnonzero(~faults.bad)
-        return TypedRows(None if ts is None else ts[good], [a.take(pa.array(good)) for a in arrays], rejects, doubtful)
-
-
-@dataclass
-class _RowFaults:
-    """The faults of rows: which rows are `bad`, which of them could not be read at all (`unreadable`), and why."""
-
-    bad: Array
-    unreadable: Array
-    reasons: dict[int, list[str]] = field(default_factory=dict)
-
-    def reject(self, mask: Array, reason: Callable[[int], str]) -> None:
-        """Adds a fault of the rows of a mask. One that could not be read at all has that fault alone."""
-        for i in np.flatnonzero(mask & ~self.unreadable).tolist():
-            self.reasons.setdefault(i, []).append(reason(i))
-        self.bad[mask] = True
-
-    def list_rejected(
-        self, times: tuple[Array, Array] | None, sources: Sequence[pa.Array], texts: pa.ChunkedArray | None, keep: int
-    ) -> list[RejectedRow]:
-        """The rejected rows, of which `keep` have their values. `times`: the event times, and which of them are known;
-        `texts`: texts of rows that could not be read.
-        """
-        out: list[RejectedRow] = []
-        for k, (i, reasons) in enumerate(sorted(self.reasons.items())):
-            text = None if texts is None else texts[i].as_py()
-            values: list[Any] | dict[str, Any] = []
-            if k < keep:
-                values = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
-            time = int(times[0][i]) if times is not None and times[1][i] else None
-            out.append((time, values, BETWEEN_FAULTS.join(reasons)))
-        return out
-
 
 MAX_AHEAD = "(max_ahead)"
 """The end of the reason for a time that is too far ahead: the argument of `deploy` and `siddhi`."""
@@ -249,7 +59,7 @@ def readable(source: pa.Array, type: Type | None = None) -> tuple[pa.Array, Arra
     source = _bytes_as_texts(source, type)
     if valid(source):
         return source, None, source
-    if _textual(source.type):
+    if is_textual(source.type):
         raw = source.cast(pa.large_binary())
         spoilt = np.array([not _is_utf8(v) for v in raw.to_pylist()], np.bool_)
         return pc.if_else(pa.array(spoilt), None, raw).cast(pa.large_string()), spoilt, raw
@@ -280,11 +90,6 @@ def _is_utf8(value: bytes | None) -> bool:
         return False
 
 
-def _says(name: str, source: pa.Array, type: Type) -> Callable[[int], str]:
-    article = "an" if type is Type.INT else "a"
-    return lambda i: f"{name}: {shown(_python_value(source[i]))} is not {article} {type}"
-
-
 def plain(value: Any) -> Any:
     """A value as JSON can hold it."""
     if isinstance(value, bytes):
@@ -301,13 +106,15 @@ def one(column: Any) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _mask(values: Any) -> Array:
+def mask_of(values: Any) -> Array:
+    """Truth values of Arrow's as a mask; null is false."""
     array = one(values)
     out: Array = array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
     return out
 
 
-def _textual(type: pa.DataType) -> bool:
+def is_textual(type: pa.DataType) -> bool:
+    """True for a type of strings."""
     return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
 
 
@@ -324,10 +131,10 @@ def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
         return source, None
     if type is Type.STRING:
         return _text_of_times(source) if pa.types.is_temporal(source.type) else (_as_text(source), None)
-    if _textual(source.type):
+    if is_textual(source.type):
         return _from_text(source.cast(pa.string()), type)
     if type is Type.BOOL or pa.types.is_boolean(source.type) or pa.types.is_nested(source.type):
-        return pa.nulls(n, target), _mask(pc.is_valid(source))
+        return pa.nulls(n, target), mask_of(pc.is_valid(source))
     if type is Type.LONG and (pa.types.is_timestamp(source.type) or pa.types.is_date(source.type)):
         # A time as a long is ms since the epoch, as `aggregate by` and every function of times take it.
         return _millis(source), None
@@ -349,7 +156,7 @@ def _as_text(source: pa.Array) -> pa.Array:
 def _text_of_times(source: pa.Array) -> tuple[pa.Array, Array | None]:
     """Times as texts; Arrow writes no more of one beyond the year 32767 than that it is."""
     texts = _as_text(source)
-    odd = _mask(pc.starts_with(texts, "<value out of range"))
+    odd = mask_of(pc.starts_with(texts, "<value out of range"))
     return (pc.if_else(pa.array(odd), None, texts), odd) if odd.any() else (texts, None)
 
 
@@ -367,7 +174,7 @@ def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tupl
     try:
         distinct = source.dictionary_encode()
     except pa.ArrowNotImplementedError:  # a type of pandas', such as its intervals
-        return pa.nulls(len(source), ARROW[type]), _mask(pc.is_valid(source))
+        return pa.nulls(len(source), ARROW[type]), mask_of(pc.is_valid(source))
     values, misfits = [], []
     for value in python_values(distinct.dictionary):
         try:
@@ -378,7 +185,7 @@ def _each(source: pa.Array, type: Type, one: Callable[[Any, Type], Any]) -> tupl
             misfits.append(True)
     index = distinct.indices
     typed_values = pa.array(values, ARROW[type]).take(index)
-    bad = _mask(pa.array(misfits, pa.bool_()).take(index))
+    bad = mask_of(pa.array(misfits, pa.bool_()).take(index))
     return typed_values, bad if bad.any() else None
 
 
@@ -388,7 +195,7 @@ def python_values(column: Any) -> list[Any]:
     try:
         return list(column.to_pylist())
     except (ValueError, ArithmeticError):
-        return [_python_value(v) for v in one(column)]
+        return [python_value(v) for v in one(column)]
 
 
 def values_by_row(columns: Sequence[Any]) -> list[list[Any]]:
@@ -400,11 +207,12 @@ def values_by_row(columns: Sequence[Any]) -> list[list[Any]]:
     return [list(row) for row in zip(*value_lists, strict=True)]
 
 
-def _python_value(value: Any) -> Any:
+def python_value(value: Any) -> Any:
+    """A value of Arrow's as Python has it, or its text where Python has none such."""
     try:
         return value.as_py()
     except UnicodeDecodeError:
-        return value.as_buffer().to_pybytes().decode(errors="backslashreplace") if _textual(value.type) else SPOILT
+        return value.as_buffer().to_pybytes().decode(errors="backslashreplace") if is_textual(value.type) else SPOILT
     except (ValueError, ArithmeticError):
         pass
     try:
@@ -445,7 +253,7 @@ def fits(source: pa.DataType, type: Type) -> bool:
     if pa.types.is_dictionary(source):
         source = source.value_type
     if type is Type.STRING:
-        return _textual(source)
+        return is_textual(source)
     if type in (Type.OBJECT, Type.BOOL):
         return type is Type.BOOL and bool(pa.types.is_boolean(source))
     if type in (Type.FLOAT, Type.DOUBLE):
@@ -499,7 +307,7 @@ def read_times(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> Times:
     kind = source.type
     if kind == pa.int64() and source.null_count == 0 and time_format.format is None:
         return Times(source.to_numpy(), None)
-    null = _mask(pc.is_null(source))
+    null = mask_of(pc.is_null(source))
     misfits: Array | None = None
     doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -514,7 +322,7 @@ def read_times(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> Times:
         moments, misfits = convert(source, Type.LONG)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         moments, misfits = _each(source, Type.LONG, _number)
-    elif _textual(kind):
+    elif is_textual(kind):
         text = source.cast(pa.string())
         if time_format.format is None:
             moments, misfits, doubts = _written_as_iso(text, time_format)
@@ -538,7 +346,7 @@ def _written_as_iso(text: pa.Array, time_format: TimeFormat) -> tuple[pa.Array, 
         return local_moments, None, doubts
     except pa.ArrowInvalid:
         moments, misfits = _each(text, Type.LONG, lambda value, _: _moment(value))
-    local = _mask(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
+    local = mask_of(_each(text, Type.BOOL, lambda value, _: _is_local(value))[0])
     local_moments, doubts = time_format.place_moments(
         pc.if_else(pa.array(local), moments, None).cast(pa.timestamp("ms"))
     )

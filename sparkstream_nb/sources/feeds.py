@@ -30,7 +30,8 @@ from ..errors import SparkStreamError, shown
 from ..ingest.column_matching import NO_COLUMN, match_column, match_columns
 from ..ingest.csvfile import MALFORMED
 from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
-from ..ingest.ingest import RowReading, check_object, fits, fits_time, one, times, type_rows, valid
+from ..ingest.ingest import check_object, fits, fits_time, one, times, valid
+from ..ingest.row_typing import RowReading, type_rows
 from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
 from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..journal import result_codec

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from ..engine.columnar.column_data import Array
 from ..errors import Misuse, nearest
-from ..ingest.ingest import type_rows
+from ..ingest.row_typing import type_rows
 from ..mapping.decoding import Decoded
 from .feeds import Shape
 from .reader import Behind, ReadMessages, SourceUnavailable

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import SparkStreamError
-from sparkstream_nb.ingest.ingest import RowReading, columns_of, convert, times, type_rows
+from sparkstream_nb.ingest.ingest import columns_of, convert, times
+from sparkstream_nb.ingest.row_typing import RowReading, type_rows
 from sparkstream_nb.limits import Limits
 from sparkstream_nb.types import Schema, Type
 

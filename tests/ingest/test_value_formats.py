@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.ingest.ingest import RowReading, type_rows
+from sparkstream_nb.ingest.row_typing import RowReading, type_rows
 from sparkstream_nb.ingest.value_formats import ValueFormat
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.sources.feeds import ChunkPlace, Shape, read_feed

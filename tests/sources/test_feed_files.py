@@ -14,7 +14,8 @@ import pytest
 
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
-from sparkstream_nb.ingest.ingest import convert, type_rows
+from sparkstream_nb.ingest.ingest import convert
+from sparkstream_nb.ingest.row_typing import type_rows
 from sparkstream_nb.journal import result_codec
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.runner_protocol import Session

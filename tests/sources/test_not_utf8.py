@@ -16,7 +16,8 @@ from kafka import TopicPartition
 
 from sparkstream_nb.app import App, deploy
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
-from sparkstream_nb.ingest.ingest import python_values, type_rows
+from sparkstream_nb.ingest.ingest import python_values
+from sparkstream_nb.ingest.row_typing import type_rows
 from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.mapping.decoding import decoder
 from sparkstream_nb.plan.connectors.mappings import source_mapping

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...engine.state.node_batch import InputBatch, StreamRows
 from ...errors import Misuse, SparkStreamError
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import type_rows
+from ...ingest.row_typing import type_rows
 from ...journal.inbox import Inbox
 from ...journal.segments import merge
 from ...journal.temporary import temporary_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import SparkStreamError
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import RejectedRow, type_rows
+from ...ingest.row_typing import RejectedRow, type_rows
 from ...sources.feeds import Shape
 from ..results.reasons import group_reasons
 

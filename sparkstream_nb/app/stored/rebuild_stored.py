@@ -17,7 +17,7 @@ from ...engine.columnar.column_data import Array
 from ...engine.rebuild_buckets import coarser, from_events, keys_of
 from ...errors import Misuse
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import RowReading, type_rows
+from ...ingest.row_typing import RowReading, type_rows
 from ...plan.nodes import AggDuration, AggregationDef, Expr, FilterStep, InTable, Plan, walk
 from ...sources.feed_check import check_source
 from ...sources.feeds import Shape

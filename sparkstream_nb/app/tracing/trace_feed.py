@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from ...errors import Misuse, nearest, shown
 from ...ingest.feed_files import tables_of
-from ...ingest.ingest import python_values, type_rows
+from ...ingest.ingest import python_values
+from ...ingest.row_typing import type_rows
 from ...plan.nodes import Plan
 from ...sources.feed_check import check_source
 from ...types import Schema

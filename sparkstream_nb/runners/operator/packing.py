@@ -18,7 +18,8 @@ import pyarrow as pa
 from ...engine.aggregation.bucket_calendar import EARLIEST, LATEST
 from ...engine.columnar.column_data import Array
 from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
-from ...ingest.ingest import RowReading, TimeBounds, too_late, type_rows
+from ...ingest.ingest import too_late
+from ...ingest.row_typing import RowReading, TimeBounds, type_rows
 from ...journal.division import lean_column
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
