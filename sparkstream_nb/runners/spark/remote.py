@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark import __version__
+from pyspark import SparkFiles, __version__
 from pyspark.sql import SparkSession
 
 from ..._version import __version__ as VERSION
@@ -114,8 +114,6 @@ def _is_chosen(context: SparkContext) -> bool:
 
 def _sent_files(context: SparkContext) -> Iterator[str]:
     """The files that `addPyFile` sent to the workers."""
-    from pyspark import SparkFiles
-
     for name in context._python_includes or ():
         yield str(Path(SparkFiles.getRootDirectory()) / name)
 
