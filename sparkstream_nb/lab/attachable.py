@@ -6,8 +6,9 @@ import html as markup
 from datetime import datetime
 
 from ..app import AppFolders, Attachable, Removed
+from ..charts.value_texts import Figure, size
 from .display import html, text
-from .drawings.text_tables import Figure, Grid, paragraph, size
+from .drawings.text_tables import Grid, paragraph
 
 _NONE_ATTACHABLE = "No app can be attached yet. %%siddhi NAME deploys the text of a cell."
 

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from ..app.results.stream_chart import ChartSnapshot
+from ..charts.value_texts import CountCell, format_count, when
 from .drawings.series_drawing import image
-from .drawings.text_tables import MUTED, CountCell, Grid, format_count, paragraph, when
+from .drawings.text_tables import MUTED, Grid, paragraph
 
 
 def chart_text(snapshot: ChartSnapshot) -> str:

@@ -6,10 +6,11 @@ import html
 
 from ..app.results.feed_progress import span
 from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, LogKind
+from ..charts.value_texts import CountCell, Figure, WholeText, format_count, when
 from .drawings import cluster_map
 from .drawings.pictures import WIDTH, embed_svg
 from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
-from .drawings.text_tables import MUTED, CountCell, Figure, Grid, WholeText, format_count, paragraph, when
+from .drawings.text_tables import MUTED, Grid, paragraph
 
 _SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3

@@ -8,9 +8,10 @@ import pandas as pd
 
 from ..app import Failover, FailoverStudy
 from ..app.results.feed_progress import span
+from ..charts.value_texts import CountCell, when
 from .drawings.costs import image as costs_image
 from .drawings.roles import image as roles_image
-from .drawings.text_tables import CountCell, Grid, paragraph, when
+from .drawings.text_tables import Grid, paragraph
 
 
 def _grids(failover: Failover, limit: int) -> list[Grid]:

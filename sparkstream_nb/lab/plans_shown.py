@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from ..app.audit.audit_answers import measurement_text
 from ..app.audit.auditing import AppAudit, AuditReport
 from ..app.results.text_answers import AppGraph, Check, PlanText, RepairList
+from ..charts.value_texts import WholeText, format_count
 from ..plan.nodes import Plan
 from ..plan.reports.query_routing import describe_parts
 from ..plan.reports.repair import routes
 from .display import html, text
 from .drawings.pictures import DARK_PICTURE
-from .drawings.text_tables import Grid, WholeText, escaped_lines, format_count, paragraph
+from .drawings.text_tables import Grid, escaped_lines, paragraph
 from .graph import graph_drawing
 
 

@@ -8,12 +8,13 @@ from itertools import groupby
 
 from ..app import DistributedFailover
 from ..app.results.feed_progress import span
+from ..charts.value_texts import CountCell, when
 from ..simulation.placements import RunSpan, leader_spans
 from ..simulation.timeline import Faulted
 from .display import html, limit_of, text
 from .drawings.pictures import embed_svg
 from .drawings.roles import Bar, Lanes, svg
-from .drawings.text_tables import CountCell, Grid, paragraph, when
+from .drawings.text_tables import Grid, paragraph
 
 # Okabe and Ito's colours, which the colour-blind can distinguish; further nodes repeat them.
 _LEADERS = 4

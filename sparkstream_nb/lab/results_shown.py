@@ -36,6 +36,7 @@ from ..app.results.divergence import VERDICTS
 from ..app.results.feed_progress import span
 from ..app.results.reasons import group_reasons
 from ..app.running.input_recording import AppRecording
+from ..charts.value_texts import CountCell, Figure, WholeText, format_count, text_of, when
 from ..ingest.ingest import TEXT_OF_ROW
 from ..wording import has_magics, is_in_shell
 from .card import card_html, card_text
@@ -44,18 +45,7 @@ from .cluster_shown import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
 from .drawings.heatmap import image as study_image
-from .drawings.text_tables import (
-    MUTED,
-    CountCell,
-    Figure,
-    Grid,
-    WholeText,
-    escaped_lines,
-    format_count,
-    paragraph,
-    text_of,
-    when,
-)
+from .drawings.text_tables import MUTED, Grid, escaped_lines, paragraph
 from .drawings.timeline_drawing import Timeline, full_timeline, worst
 from .drawings.timeline_drawing import image as timeline_image
 from .failover_shown import failover_html, failover_text, study_html, study_text

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..app.results.answers import NodeStats, Stats
+from ..charts.value_texts import Figure, format_count, size, when
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
-from .drawings.text_tables import MUTED, Figure, Grid, format_count, paragraph, size, when
+from .drawings.text_tables import MUTED, Grid, paragraph
 
 _WIDTH, _HEIGHT = 120, 24
 """The size of a sparkline (px)."""

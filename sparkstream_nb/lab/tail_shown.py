@@ -6,7 +6,8 @@ import html
 from datetime import UTC, datetime
 
 from ..app.results.stream_tail import TailSnapshot
-from .drawings.text_tables import MUTED, CountCell, Grid, format_count, is_missing, paragraph, text_of
+from ..charts.value_texts import CountCell, format_count, is_missing, text_of
+from .drawings.text_tables import MUTED, Grid, paragraph
 
 
 def tail_text(snapshot: TailSnapshot) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html as markup
 
+from ..charts.value_texts import WholeText
 from ..testing.suite_results import AppTestReport, AppTestResult, CoveredPart, Failure, describe_test_error
 from .display import html, text
-from .drawings.text_tables import Grid, WholeText, escaped_lines, paragraph
+from .drawings.text_tables import Grid, escaped_lines, paragraph
 
 _COLORS = {"-": "#c62828", "+": "#2e7d32", " ": "inherit"}
 

@@ -16,6 +16,7 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from sparkstream_nb.app.results.buckets import AggregationReader, InputStream, Shard
+from sparkstream_nb.charts.value_texts import text_of, when
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.lab.drawings.charts import (
@@ -29,7 +30,7 @@ from sparkstream_nb.lab.drawings.charts import (
     time_ticks,
 )
 from sparkstream_nb.lab.drawings.drawing import scales_of, svg
-from sparkstream_nb.lab.drawings.text_tables import Grid, text_of, when
+from sparkstream_nb.lab.drawings.text_tables import Grid
 from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import AggDuration

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ...app.results.buckets import BucketValues, Group, Shard, merges_groups
+from ...charts.value_texts import text_of
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ...plan.reports.show import show
 from ...stores import EVERY
 from ...types import Type
-from .text_tables import text_of
 
 ALL = "all groups"
 _FORMATS: dict[AggDuration, str] = {

@@ -6,10 +6,10 @@ import html
 from collections.abc import Iterator, Sequence
 
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
+from ...charts.value_texts import format_count, when
 from ...simulation.timeline import Role
 from .pictures import INK, WIDTH, embed_svg, text_width
 from .roles import COLOURS
-from .text_tables import format_count, when
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from ...charts.colours import COLOURS
+from ...charts.value_texts import text_of
 from .axes import PlotArea, TickRow, ValueMark, cut, draw_value_axis, draw_x_title
 from .charts import Series, bucket_name, short, ticks, time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .text_tables import text_of
 
 _DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})  # white text reads better on these, black on the others
 _PLOT_HEIGHT = 230

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ...app.results.traces import AbsenceWait, Capture, PartialTrace, PatternTrace, TracedEvent
+from ...charts.value_texts import format_count
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .text_tables import format_count
 from .trace_parts import (
     AXIS_HEIGHT,
     BLUE,

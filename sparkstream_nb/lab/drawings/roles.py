@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...app.results.failover import Failover
+from ...charts.value_texts import when
 from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .text_tables import when
 
 _ROW, _TOP, _TICK_ROOM = 30.0, 64.0, 86.0
 _LABEL_ROW, _LABEL_ROWS = 13.0, 20

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...app.results.divergence import VERDICTS, Alert, Divergence, Match, Verdict
+from ...charts.value_texts import format_count, text_of, when
 from .charts import time_ticks
 from .pictures import INK, WIDTH, embed_svg, text_width
-from .text_tables import format_count, text_of, when
 
 _CELL = 10.0  # px: marks are at least so far apart
 _ROW = 14.0  # px

@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Any
 
 from ...app.results.traces import TracedFeed, TracedOutput
+from ...charts.value_texts import format_count, text_of, when
 from ...errors import escape_controls
 from .pictures import INK, WIDTH, text_width
-from .text_tables import format_count, text_of, when
 
 _DAY = 86_400_000
 _STEPS = (

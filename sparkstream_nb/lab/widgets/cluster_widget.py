@@ -9,6 +9,7 @@ from typing import Any
 from ...app.results.listeners import Followed
 from ...app.views.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
 from ...app.views.controls import LASTING, Cluster
+from ...charts.value_texts import when
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
 from .. import display
@@ -16,7 +17,6 @@ from ..cluster_shown import head_html, log_html, tables_html, timeline_svg
 from ..drawings import cluster_map
 from ..drawings.pictures import WIDTH
 from ..drawings.roles import COLOURS
-from ..drawings.text_tables import when
 from .following import Following
 from .live import LiveOutput
 

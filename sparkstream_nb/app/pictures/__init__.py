@@ -1,0 +1,1 @@
+"""Results as pictures: plain data, which `charts` draws as SVG and with Plotly."""
