@@ -9,12 +9,13 @@ import pandas as pd
 
 from .. import argument_checks
 from ..argument_types import explain_arguments
+from ..charts.frame_picture import frame_picture
 from ..charts.frame_plot import ChartKind, FramePlot
-from ..charts.loading import load_figures
+from ..charts.loading import draw_figure
 from ..errors import Misuse, shown
 
 if TYPE_CHECKING:
-    from ..charts.figures import Figure
+    from ..charts.plotly_picture import Figure
 
 
 @explain_arguments
@@ -38,4 +39,4 @@ def plot(
     if not isinstance(frame, pd.DataFrame):
         raise Misuse(f"plot takes a pandas frame, such as Result.frame, not {shown(frame)}")
     argument_checks.optional_str("title", title)
-    return load_figures().draw_frame(frame, title, FramePlot(y, by, x, kind))
+    return draw_figure(frame_picture(frame, title, FramePlot(y, by, x, kind)))

@@ -73,7 +73,7 @@ class LinearScale:
         return self.first + (values - self.low) * ((self.last - self.first) / ((self.high - self.low) or 1.0))
 
     def place(self, value: float) -> float:
-        return float(self.places(np.float64(value)))
+        return float(self.places(np.array([value]))[0])
 
 
 class TimeScale:
@@ -84,12 +84,13 @@ class TimeScale:
         total = sum(b - a for a, b in spans) or 1.0
         self.per_ms = (last - first - _BREAK * (len(spans) - 1)) / total
         lengths = np.array([(b - a) * self.per_ms + _BREAK for a, b in spans])
-        self.lefts = first + np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
-        self._starts = np.array([a for a, _ in spans])
+        self.lefts: Values = first + np.concatenate(([0.0], np.cumsum(lengths)[:-1]))
+        self._starts: Values = np.array([a for a, _ in spans], np.float64)
 
     def places(self, values: Values) -> Values:
         span = np.maximum(0, np.searchsorted(self._starts, values, "right") - 1)
-        return self.lefts[span] + (values - self._starts[span]) * self.per_ms  # type: ignore[no-any-return]
+        places: Values = self.lefts[span] + (values - self._starts[span]) * self.per_ms
+        return places
 
     def place(self, value: float) -> float:
         return float(self.places(np.asarray([value], np.float64))[0])
@@ -104,7 +105,7 @@ class LaneScale:
 
     def places(self, values: Values) -> Values:
         lane = np.clip(np.floor(values), 0, len(self._own) - 1).astype(np.int64)
-        return self.edges[lane] + (values - lane) * self._own[lane]  # type: ignore[no-any-return]
+        return self.edges[lane] + (values - lane) * self._own[lane]
 
     def place(self, value: float) -> float:
         return float(self.places(np.asarray([value], np.float64))[0])
@@ -115,22 +116,25 @@ class LaneScale:
 
 @dataclass(frozen=True)
 class PlacedTick:
-    """A tick at `at` (px), its label and the context below it, where that begins."""
+    """A tick at `at` (px), its label and the context below it, where that begins. `value`: its place on the axis."""
 
     at: float
     label: str
     context: str = ""
+    value: float = 0.0
 
 
 @dataclass(frozen=True)
 class PlacedText:
-    """A text at (`x`, `y`), the one of `number` among its mark's."""
+    """A text at (`x`, `y`), the one of `number` among its mark's. `value`: the place on the horizontal axis of what it
+    explains."""
 
     x: float
     y: float
     text: str
     anchor: str = "middle"
     number: int = 0
+    value: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -264,13 +268,10 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, named
     area = Area(left, right, top, bottom)
     layout = PanelLayout(panel, area, x, y, _x_ticks(panel.x, x, area), [], _breaks(panel.x, x, bottom), words=words)
     layout.y_ticks = [] if isinstance(panel.y, LaneAxis) else _number_ticks(panel.y, y)
-    layout.lane_names = [cut_text(n.name, left - 14) for n in panel.y.lanes] if _has_names(panel.y, named) else []
+    if named and isinstance(panel.y, LaneAxis):
+        layout.lane_names = [cut_text(lane.name, left - 14) for lane in panel.y.lanes]
     layout.texts = {number: place(y) for number, place in placers}
     return layout
-
-
-def _has_names(axis: object, named: bool) -> bool:
-    return named and isinstance(axis, LaneAxis)
 
 
 def _x_scale(axis: Axis, left: float, right: float) -> Scale:
@@ -305,8 +306,10 @@ def _x_ticks(axis: Axis, scale: Scale, area: Area) -> list[PlacedTick]:
         room = {"ms": 96, "sec": 86}.get(axis.finest, 62)
         most = (b - a) * scale.per_ms / room
         start, end = math.ceil(a), math.floor(b)
-        ticks = duration_ticks(start, end, most) if axis.is_relative else time_ticks(start, end + 1, axis.finest, most)
-        runs.append([PlacedTick(scale.place(_middle(t, axis, b)), t.label, t.context) for t in ticks if t.ms <= b])
+        until = end + (axis.buckets is None)  # no bucket starts at the end of the last one
+        times = duration_ticks(start, end, most) if axis.is_relative else time_ticks(start, until, axis.finest, most)
+        middles = [(_middle(t, axis, b), t) for t in times if t.ms <= b]
+        runs.append([PlacedTick(scale.place(ms), t.label, t.context, ms) for ms, t in middles])
     return _without_overlaps(runs)
 
 
@@ -335,7 +338,7 @@ def _without_overlaps(runs: Sequence[Sequence[PlacedTick]]) -> list[PlacedTick]:
             context = tick.context
             if is_new:
                 free = max(free, tick.at + text_width(context) / 2 - 20)
-            out.append(PlacedTick(tick.at, tick.label, context if is_new else ""))
+            out.append(replace(tick, context=context if is_new else ""))
     return out
 
 
@@ -360,19 +363,21 @@ def _length(ms: float) -> str:
 def _place_words(panel: Panel, x: Scale, top: float, left: float, right: float) -> tuple[list[PlacedText], float]:
     """The words of rules in rows above the panel, the lowest first, and the height of the rows."""
     free: list[float] = []
-    places: list[tuple[float, int, str]] = []
+    places: list[tuple[float, int, str, float]] = []
     for mark in panel.marks:
         if not isinstance(mark, Rules):
             continue
-        for at, words in zip(x.places(mark.x).tolist(), mark.words, strict=False):
+        for at, words, value in zip(x.places(mark.x).tolist(), mark.words, mark.x.tolist(), strict=False):
             first = max(4.0, min(at, right + _RIGHT - 4 - text_width(words)))
             row = next((i for i, f in enumerate(free) if first > f), len(free))
             if row == _MOST_WORD_ROWS or not left - 1 <= at <= right + 1:
                 continue
             free[row:] = [first + text_width(words) + 6, *free[row + 1 :]]
-            places.append((first, row, words))
+            places.append((first, row, words, value))
     height = _WORD_ROW * len(free)
-    return [PlacedText(a, top + height - 5 - _WORD_ROW * row, words, "start") for a, row, words in places], height
+    base = top + height - 5
+    placed = [PlacedText(a, base - _WORD_ROW * row, words, "start", value=v) for a, row, words, v in places]
+    return placed, height
 
 
 def _place_texts(
@@ -386,6 +391,8 @@ def _place_texts(
     free = -math.inf
     numbers = []
     for i, (place, text) in enumerate(zip(at, mark.texts, strict=True)):
+        if not left - 20 <= place <= right:
+            continue
         width = text_width(text) * mark.size / 12
         first = place - width * {"middle": 0.5, "end": 1.0}.get(mark.anchor, 0.0)
         if not text or (not mark.overlap and first < free):

@@ -10,7 +10,7 @@ third lane.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -199,7 +199,7 @@ class Panel:
     """Marks between a horizontal axis `x` and a vertical one `y`. `height` (px) is that of an axis of numbers."""
 
     x: Axis
-    y: TimeAxis | NumberAxis | LaneAxis
+    y: NumberAxis | LaneAxis
     marks: Sequence[Mark]
     title: str = ""
     height: float = 230.0
@@ -241,6 +241,10 @@ class Picture:
         """The marks of all panels."""
         for panel in self.panels:
             yield from panel.marks
+
+    def without_titles(self) -> Picture:
+        """The same without the texts for a pointer, which an image does not show."""
+        return replace(self, panels=[replace(p, marks=[replace(m, titles=()) for m in p.marks]) for p in self.panels])
 
 
 def floats(values: Any) -> Values:

@@ -22,6 +22,7 @@ from .picture import (
     Line,
     Mark,
     NumberAxis,
+    Panel,
     Picture,
     Points,
     Rules,
@@ -63,6 +64,11 @@ def figure_of(picture: Picture, width: int = WIDTH, ink: str = DRAWN_INK) -> Fig
                 trace.update(showlegend=bool(mark.name) and mark.name not in names)
                 names.add(mark.name)
                 figure.add_trace(trace)
+    for entry in picture.legend:
+        if entry.mark is not None:
+            sample = {"color": _colour(entry.mark.style, ink), "symbol": "square", "size": 11}
+            name = escape_text(entry.name)
+            figure.add_trace(Scatter(x=[None], y=[None], mode="markers", marker=sample, name=name, showlegend=True))
     _lay_out(figure, layout, ink)
     return figure
 
@@ -95,6 +101,12 @@ def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
         y = {"domain": [1 - (area.bottom - top) / down, 1 - (area.top - top) / down], "anchor": f"x{number}"}
         figure.update_layout({f"xaxis{number}": {**x, **_horizontal_axis(panel)}})
         figure.update_layout({f"yaxis{number}": {**y, **_vertical_axis(panel)}})
+        for words in panel.words:
+            figure.add_annotation(
+                text=escape_text(words.text), showarrow=False, xref=f"x{number}", yref="paper", xanchor="left",
+                x=_places(panel.panel.x, np.array([words.value]))[0], y=y["domain"][1], yanchor="bottom",
+                yshift=area.top - words.y - 4, font={"size": 11},
+            )  # fmt: skip
         if panel.panel.title:
             figure.add_annotation(
                 text=f"<b>{escape_text(panel.panel.title)}</b>", showarrow=False, xref="paper", yref="paper",
@@ -121,6 +133,7 @@ def _horizontal_axis(layout: PanelLayout) -> dict[str, Any]:
     axis = layout.panel.x
     common: dict[str, Any] = {
         "title": {"text": escape_text(axis.title), "font": {"size": 12}, "standoff": 6}, "zeroline": False,
+        "ticks": "outside", "ticklen": 4,
     }  # fmt: skip
     if isinstance(axis, LaneAxis):
         # Lanes that are narrower than their share leave room at the right.
@@ -135,6 +148,9 @@ def _horizontal_axis(layout: PanelLayout) -> dict[str, Any]:
         out["range"] = _moments(np.array([axis.spans[0][0], axis.spans[-1][1]]))
         breaks = zip(axis.spans, axis.spans[1:], strict=False)
         out["rangebreaks"] = [{"bounds": _moments(np.array([a[1], b[0]]))} for a, b in breaks]
+    if len(axis.spans) > 1:
+        out["tickvals"] = _moments(np.array([t.value for t in layout.x_ticks]))
+        out["ticktext"] = [f"{t.label}<br>{t.context}" for t in layout.x_ticks]
     return out
 
 
@@ -164,14 +180,16 @@ def _places(axis: Axis, values: Values) -> Any:
     return values / 1000 if axis.is_relative else np.rint(values).astype("datetime64[ms]")
 
 
-def _hover(mark: Mark, axis: Axis) -> dict[str, Any]:
+def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
     """The text under a pointer: that of the mark, else its values."""
     if mark.titles:
         return {"hovertext": [escape_text(t) for t in mark.titles], "hovertemplate": "%{hovertext}<extra></extra>"}
-    x = f"%{{x|{_TIME}}}" if isinstance(axis, TimeAxis) and not axis.is_relative else "%{x}"
     if not mark.name:
         return {"hoverinfo": "skip"}
-    return {"hovertemplate": f"%{{y}}<br>{x}<extra>%{{fullData.name}}</extra>"}
+    is_moment = isinstance(panel.x, TimeAxis) and not panel.x.is_relative
+    x, y = (f"{escape_text(axis.title)}: " if axis.title else "" for axis in (panel.x, panel.y))
+    place = f"%{{x|{_TIME}}}" if is_moment else "%{x}"
+    return {"hovertemplate": f"{x}{place}<br>{y}%{{y}}<extra>%{{fullData.name}}</extra>"}
 
 
 # --------------------------------------------------------------------------------------------------------------- marks
@@ -179,7 +197,7 @@ def _hover(mark: Mark, axis: Axis) -> dict[str, Any]:
 
 def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[Any]:
     axis = layout.panel.x
-    common: dict[str, Any] = {**_hover(mark, axis)}
+    common: dict[str, Any] = _hover(mark, layout.panel)
     if mark.keys:
         common["customdata"] = list(mark.keys)
     match mark:
@@ -211,7 +229,8 @@ def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> 
     axis = layout.panel.x
     colour: Any = list(mark.colours) or _colour(mark.style, ink)
     style = mark.style
-    marker: dict[str, Any] = {"color": colour, "opacity": 0.14 if style.is_tinted else style.opacity}
+    opacity = 0.14 if style.is_tinted else style.opacity
+    marker: dict[str, Any] = {"color": colour, "opacity": opacity, "line": {"width": 0}}
     if style.is_outline and not style.is_tinted:
         marker = {"color": "rgba(0,0,0,0)", "line": {"color": colour, "width": style.width}}
     if style.is_hatched:
@@ -228,6 +247,8 @@ def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> 
     more: dict[str, Any] = {"textposition": "none"}
     if mark.labels:
         more = {"text": [escape_text(t) for t in mark.labels], "textposition": "inside"}
+        if style.colour == INK:
+            more["insidetextfont"] = {"color": ink}
     return Bar(
         x=_places(axis, (mark.x0 + mark.x1) / 2), width=width, base=mark.y0 + inset,
         y=mark.y1 - mark.y0 - 2 * inset, marker=marker,

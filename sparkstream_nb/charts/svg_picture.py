@@ -29,8 +29,10 @@ def escape_text(text: str) -> str:
     return html.escape(_NOT_XML.sub("\ufffd", escape_controls(text)))
 
 
-def svg(picture: Picture, width: int = WIDTH, ink: str = SAVED_INK) -> str:
-    """The picture as one SVG element, `width` px wide. `ink`: the colour of texts; `currentColor` for the page's."""
+def svg(picture: Picture, width: int = WIDTH, ink: str = SAVED_INK, *, has_titles: bool = True) -> str:
+    """The picture as one SVG element, `width` px wide. `ink`: the colour of texts; `currentColor` for the page's.
+    Without `has_titles` it has no texts for a pointer, and is smaller."""
+    picture = picture if has_titles else picture.without_titles()
     layout = lay_out(picture, width)
     title = escape_text(picture.summary or picture.title)
     out = [
@@ -236,15 +238,18 @@ def _rectangle(x: float, y: float, width: float, height: float, style: Style, ro
 def _bars(mark: Bars, layout: PanelLayout) -> Iterator[str]:
     left, right = np.sort([layout.x.places(mark.x0), layout.x.places(mark.x1)], axis=0)
     top, bottom = np.sort([layout.y.places(mark.y0), layout.y.places(mark.y1)], axis=0)
+    inside = np.isfinite(top) & np.isfinite(bottom) & (right >= layout.area.left) & (left <= layout.area.right)
+    left, right = (np.clip(x, layout.area.left, layout.area.right) for x in (left, right))
     right = np.maximum(right, left + mark.least)
     top, bottom = top + mark.inset, bottom - mark.inset
     rows = list(zip(*(v.tolist() for v in (left, top, right - left, bottom - top)), strict=True))
-    shown = [all(map(np.isfinite, row)) for row in rows]
+    shown = inside.tolist()
     if mark.titles or mark.colours or mark.rounding or mark.style.is_outline or mark.style.is_hatched:
         for i, row in enumerate(rows):
             if shown[i]:
                 fill = _fill(mark.style, mark.colours[i] if mark.colours else None) + _class(mark)
-                yield _titled(_rectangle(*row, mark.style, mark.rounding, fill), mark, i)
+                x, y, width, height = row
+                yield _titled(_rectangle(x, y, width, height, mark.style, mark.rounding, fill), mark, i)
     elif any(shown):  # one shape for all
         shapes = [row for row, is_shown in zip(rows, shown, strict=True) if is_shown]
         path = "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in shapes)
@@ -271,6 +276,15 @@ def _bar_labels(mark: Bars, rows: Sequence[tuple[tuple[float, ...], int]], layou
 
 def _line(mark: Line, layout: PanelLayout) -> Iterator[str]:
     x, y = layout.x.places(mark.x), layout.y.places(mark.y)
+    area = layout.area
+    goes_beyond = len(x) and (x.min() < area.left - 1 or x.max() > area.right + 1)
+    if goes_beyond:
+        clip = f"plot-{area.left:.0f}-{area.top:.0f}-{area.right:.0f}-{area.bottom:.0f}"
+        yield (
+            f'<clipPath id="{clip}"><rect x="{area.left:.0f}" y="{area.top - 4:.0f}" '
+            f'width="{area.right - area.left:.0f}" height="{area.bottom - area.top + 8:.0f}"/></clipPath>'
+            f'<g clip-path="url(#{clip})">'
+        )
     parts = np.split(np.arange(len(x)), np.flatnonzero(~np.isfinite(y)))
     for part in parts:
         run = part[np.isfinite(y[part])]
@@ -280,13 +294,17 @@ def _line(mark: Line, layout: PanelLayout) -> Iterator[str]:
         elif len(run):
             points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x[run].tolist(), y[run].tolist(), strict=True))
             yield f'<polyline points="{points}" fill="none" {_stroke(mark.style)}{_class(mark)}/>'
+    if goes_beyond:
+        yield "</g>"
 
 
 def _segments(mark: Segments, layout: PanelLayout) -> Iterator[str]:
     places = [layout.x.places(mark.x0) - mark.overhang, layout.x.places(mark.x1) + mark.overhang]
     places += [layout.y.places(mark.y0), layout.y.places(mark.y1)]
+    first, last = layout.area.left, layout.area.right
     for i, (x0, x1, y0, y1) in enumerate(zip(*(p.tolist() for p in places), strict=True)):
-        if np.isfinite(y0) and np.isfinite(y1):
+        if np.isfinite(y0) and np.isfinite(y1) and x1 >= first and x0 <= last:
+            x0, x1 = max(x0, first - mark.overhang), min(x1, last + mark.overhang)
             yield _titled(_straight(x0, x1, y0, y1, _stroke(mark.style) + _class(mark)), mark, i)
 
 
@@ -297,7 +315,7 @@ def _straight(x0: float, x1: float, y0: float, y1: float, look: str) -> str:
 def _points(mark: Points, layout: PanelLayout) -> Iterator[str]:
     rows = zip(layout.x.places(mark.x).tolist(), layout.y.places(mark.y).tolist(), strict=True)
     for i, (x, y) in enumerate(rows):
-        if np.isfinite(y):
+        if np.isfinite(y) and layout.area.left - 1 <= x <= layout.area.right + 1:
             radius = mark.radii[i] if mark.radii else mark.radius
             yield _titled(_symbol(mark.symbol, x, y, radius, mark.style, _class(mark)), mark, i)
 

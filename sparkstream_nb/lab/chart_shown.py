@@ -9,7 +9,7 @@ import numpy as np
 
 from ..app.results.stream_chart import ChartSnapshot
 from ..charts.value_texts import CountCell, format_count, when
-from .drawings.series_drawing import image
+from .drawings.pictures import image
 from .drawings.text_tables import MUTED, Grid, paragraph
 
 
@@ -29,7 +29,7 @@ def chart_html(snapshot: ChartSnapshot) -> str:
     )
     remark = note(snapshot)
     below = paragraph(f'<span style="{MUTED}">{html.escape(remark)}</span>') if remark else ""
-    return head + (image(snapshot) if snapshot.drawn else "") + below
+    return head + (image(snapshot.picture()) if snapshot.drawn else "") + below
 
 
 def series_grid(snapshot: ChartSnapshot) -> Grid:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import html
 
+from ..app.pictures.cluster_timeline import cluster_timeline
 from ..app.results.feed_progress import span
-from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState, LogKind
+from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState
+from ..charts.layout import WIDTH
+from ..charts.svg_picture import svg
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, when
 from .drawings import cluster_map
-from .drawings.pictures import WIDTH, embed_svg
-from .drawings.roles import EVENTS, Lanes, RoleMark, role_bars, svg
+from .drawings.pictures import image
 from .drawings.text_tables import MUTED, Grid, paragraph
 
-_SIGN = {LogKind.ELECTION: "◆", LogKind.TAKEOVER: "▲"}
 _MOST_AHEAD = 3
 
 
@@ -26,8 +27,8 @@ def cluster_text(snapshot: ClusterSnapshot, limit: int) -> str:
 
 def cluster_html(snapshot: ClusterSnapshot, limit: int) -> str:
     """The same with a map and a time line."""
-    map_, lanes = cluster_map.image(snapshot), timeline(snapshot)
-    roles_html = "" if lanes is None else embed_svg(svg(lanes), lanes.title)
+    map_, roles = cluster_map.image(snapshot), cluster_timeline(snapshot)
+    roles_html = "" if roles is None else image(roles)
     return f"{head_html(snapshot)}{map_}{roles_html}{log_html(snapshot, limit)}{tables_html(snapshot)}"
 
 
@@ -134,27 +135,7 @@ def log_grid(snapshot: ClusterSnapshot, limit: int) -> Grid:
     return Grid(["at", "incidents"], rows, total=len(log), what="line")
 
 
-def timeline(snapshot: ClusterSnapshot, last: int | None = None) -> Lanes | None:
-    """The time line, of the `last` ms if given; None before anything came in."""
-    s = snapshot.state
-    if s.start is None or s.clock is None:
-        return None
-    end = max(s.clock, s.start + 1)
-    bars, legend = role_bars(s.spans, s.lost_between, (s.start, end))
-    return Lanes(
-        title=f"{snapshot.app}: roles of the nodes, {len(s.log):,} entries in the log",
-        head="Roles, elections and faults",
-        lanes=[EVENTS, *(n.name for n in s.nodes)],
-        start=s.start if last is None else max(s.start, end - last),
-        end=end,
-        bars=bars,
-        legend=legend,
-        faults=[(h.at, h.text) for h in s.log if h.kind is LogKind.FAULT],
-        marks=[RoleMark(h.at, h.node, _SIGN[h.kind], h.text) for h in s.log if h.kind in _SIGN and h.node is not None],
-    )
-
-
 def timeline_svg(snapshot: ClusterSnapshot, last: int | None = None, width: int = WIDTH) -> str:
     """The time line as an SVG element; "" before anything came in."""
-    lanes = timeline(snapshot, last)
-    return "" if lanes is None else svg(lanes, width)
+    picture = cluster_timeline(snapshot, last)
+    return "" if picture is None else svg(picture, width)

@@ -7,10 +7,11 @@ import html
 import pandas as pd
 
 from ..app import Failover, FailoverStudy
+from ..app.pictures.costs_picture import costs_picture
+from ..app.pictures.lanes_picture import failover_picture
 from ..app.results.feed_progress import span
 from ..charts.value_texts import CountCell, when
-from .drawings.costs import image as costs_image
-from .drawings.roles import image as roles_image
+from .drawings.pictures import image
 from .drawings.text_tables import Grid, paragraph
 
 
@@ -72,7 +73,7 @@ def failover_html(failover: Failover, limit: int) -> str:
     """The same as HTML, with the time line of the nodes."""
     outputs, *rest = (g.html(footer=False) for g in _grids(failover, limit))
     more = f"<details><summary>events, takeovers and incidents</summary>{''.join(rest)}</details>"
-    picture = roles_image(failover) if any(g.happenings for g in failover.outcome.groups) else ""
+    picture = image(failover_picture(failover)) if any(g.happenings for g in failover.outcome.groups) else ""
     head = paragraph(f"<b>{html.escape(_head(failover))}</b>")
     return "".join([head, picture, outputs, more if rest else ""])
 
@@ -99,4 +100,4 @@ def study_html(study: FailoverStudy, limit: int) -> str:
     medians = "medians and 95th percentiles"
     table = f"<details><summary>{medians}</summary>{_costs_grid(study, limit).html()}</details>"
     summary = paragraph(f"<b>{html.escape(study.app)}</b>: {html.escape(study.said)}")
-    return f"{summary}{costs_image(study)}{table}"
+    return f"{summary}{image(costs_picture(study))}{table}"

@@ -1,15 +1,39 @@
-"""Results that are interactive in a notebook while its kernel lives; static where anywidget cannot be loaded."""
+"""Results that are interactive in a notebook while its kernel lives; static where a view cannot be loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from IPython.display import display
 
-from ..app import Chart, Cluster, Displayed, Divergence, Feed, Stats, Tail
+from ..app import (
+    Chart,
+    Cluster,
+    Displayed,
+    DistributedFailover,
+    Divergence,
+    Failover,
+    FailoverStudy,
+    Feed,
+    Stats,
+    Study,
+    Tail,
+)
+from ..app.pictures.costs_picture import costs_picture
+from ..app.pictures.study_picture import study_picture
+from ..charts.picture import Picture
 from . import display as looks
 from .progress_bar import show_live
+
+_PICTURES: Mapping[type, Callable[[Any], list[Picture]]] = {
+    DistributedFailover: lambda failover: [failover.picture()],
+    Failover: lambda failover: [failover.picture()],
+    FailoverStudy: lambda study: [costs_picture(study)],
+    Study: lambda study: [study_picture(study)],
+}
+"""The pictures of results that do not change, in the order in which their HTML has them."""
 
 
 def register_interactive(shell: Any) -> None:
@@ -17,10 +41,12 @@ def register_interactive(shell: Any) -> None:
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Feed, _show_feed)
     formatter.for_type(Divergence, _show_timeline)
-    formatter.for_type(Cluster, _show_cluster)
+    formatter.for_type(Cluster, lambda cluster: _show(cluster, "cluster_widget", "ClusterView"))
     formatter.for_type(Stats, _show_stats)
-    formatter.for_type(Tail, _show_tail)
-    formatter.for_type(Chart, _show_chart)
+    formatter.for_type(Tail, lambda tail: _show(tail, "tail", "TailView"))
+    formatter.for_type(Chart, lambda chart: _show(chart, "chart", "ChartView"))
+    for kind in _PICTURES:
+        formatter.for_type(kind, _show_result)
 
 
 def _show_feed(feed: Feed) -> None:
@@ -32,19 +58,10 @@ def _show_feed(feed: Feed) -> None:
 
 
 def _show_timeline(divergence: Divergence) -> None:
-    view = _widget("divergence_widget", "DivergenceView") if divergence.matches else None
-    if view is None:
+    if divergence.matches:
+        _show(divergence, "divergence_widget", "DivergenceView")
+    else:
         _show_static(divergence)
-    else:
-        view(divergence).display()
-
-
-def _show_cluster(cluster: Cluster) -> None:
-    view = _widget("cluster_widget", "ClusterView")
-    if view is None:
-        _show_static(cluster)
-    else:
-        view(cluster).display()
 
 
 def _show_stats(stats: Stats) -> None:
@@ -55,24 +72,25 @@ def _show_stats(stats: Stats) -> None:
         view(stats, stats.live).display()
 
 
-def _show_tail(tail: Tail) -> None:
-    view = _widget("tail", "TailView")
+def _show_result(result: Displayed) -> None:
+    view = _widget("result", "ResultView")
     if view is None:
-        _show_static(tail)
+        _show_static(result)
     else:
-        view(tail).display()
+        view(result, lambda width: _PICTURES[type(result)](result)).display()
 
 
-def _show_chart(chart: Chart) -> None:
-    view = _widget("chart", "ChartView")
+def _show(value: Displayed, module: str, name: str) -> None:
+    """Shows a value in a view of `widgets`, or static."""
+    view = _widget(module, name)
     if view is None:
-        _show_static(chart)
+        _show_static(value)
     else:
-        view(chart).display()
+        view(value).display()
 
 
 def _widget(module: str, name: str) -> Any:
-    """A class of `widgets`; None if anywidget cannot be loaded."""
+    """A class of `widgets`; None if anywidget or Plotly cannot be loaded."""
     try:
         return getattr(import_module(f".widgets.{module}", __package__), name)
     except ImportError:

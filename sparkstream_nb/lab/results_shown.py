@@ -32,6 +32,8 @@ from ..app import (
     TailSnapshot,
 )
 from ..app.attaching import attachable_names
+from ..app.pictures.study_picture import study_picture
+from ..app.pictures.timeline_picture import Timeline, full_timeline, timeline_picture, worst
 from ..app.results.divergence import VERDICTS
 from ..app.results.feed_progress import span
 from ..app.results.reasons import group_reasons
@@ -44,10 +46,8 @@ from .chart_shown import chart_html, chart_text
 from .cluster_shown import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
-from .drawings.heatmap import image as study_image
+from .drawings.pictures import image
 from .drawings.text_tables import MUTED, Grid, escaped_lines, paragraph
-from .drawings.timeline_drawing import Timeline, full_timeline, worst
-from .drawings.timeline_drawing import image as timeline_image
 from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats_shown import stats_html, stats_text
 from .tail_shown import tail_html, tail_text
@@ -500,7 +500,7 @@ def divergence_html(divergence: Divergence, timeline: Timeline | None, limit: in
     out = [paragraph(f"<b>{markup.escape(_divergence_head(divergence))}</b>")]
     out += [paragraph(markup.escape(divergence.warning))] if divergence.warning else []
     out += [paragraph(markup.escape(divergence.advice))] if divergence.advice else []
-    out += [timeline_image(timeline)] if timeline is not None else []
+    out += [image(timeline_picture(timeline, has_titles=False))] if timeline is not None else []
     grids = _divergence_grids(divergence, limit)
     out += [g.html(footer=False) for g in grids if g.what != "difference"]
     out += [
@@ -577,7 +577,7 @@ def count_text(study: Study, limit: int | None) -> str:
 def _(study: Study) -> str:
     table = f"<details><summary>table</summary>{_study_grid(study).html()}</details>"
     summary = paragraph(f"<b>{markup.escape(study.app)}</b>: {markup.escape(study.recommendation)}")
-    return f"{summary}{study_image(study)}{table}"
+    return f"{summary}{image(study_picture(study))}{table}"
 
 
 @text.register

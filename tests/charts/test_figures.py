@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparkstream_nb.app.pictures.errors_picture import errors_picture
+from sparkstream_nb.charts.frame_picture import frame_picture
 from sparkstream_nb.charts.frame_plot import ChosenColumns, FramePlot, resolve
-from sparkstream_nb.charts.loading import load_figures
+from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.errors import Misuse, SparkStreamError
 
-figures = load_figures()
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 EVENTS = pd.DataFrame(
     {
@@ -62,7 +63,7 @@ def test_mistakes(frame: pd.DataFrame, asked: FramePlot, message: str) -> None:
 
 
 def test_lines_over_time() -> None:
-    figure = figures.draw_frame(EVENTS, "App.<S>", FramePlot(by="symbol"))
+    figure = draw_figure(frame_picture(EVENTS, "App.<S>", FramePlot(by="symbol")))
     assert [t.name for t in figure.data] == ["&lt;b&gt;", "x"]
     first, second = figure.data
     assert list(map(str, second.x)) == ["2024-06-01T10:00:00.000", "2024-06-01T10:00:01.000"], "in the order of time"
@@ -76,7 +77,7 @@ def test_lines_over_time() -> None:
 
 def test_a_text_is_no_markup_and_no_template() -> None:
     frame = pd.DataFrame({"%{x}<i>": [1.0, 2.0], "n": ["&lt;", "<a href='x'>"]})
-    figure = figures.draw_frame(frame, "", FramePlot(by="n"))
+    figure = draw_figure(frame_picture(frame, "", FramePlot(by="n")))
     assert [t.name for t in figure.data] == ["&amp;lt;", "&lt;a href='x'&gt;"]
     assert "%&#123;x}&lt;i&gt;: " in figure.data[0].hovertemplate
 
@@ -84,21 +85,22 @@ def test_a_text_is_no_markup_and_no_template() -> None:
 def test_a_long_line_is_thinned_and_the_figure_says_so() -> None:
     y = np.zeros(100_000)
     y[77_777] = 5.0
-    figure = figures.draw_frame(pd.DataFrame({"y": y}), "t", FramePlot())
+    figure = draw_figure(frame_picture(pd.DataFrame({"y": y}), "t", FramePlot()))
     assert len(figure.data[0].y) < 25_000
     assert (max(figure.data[0].y), figure.data[0].x[list(figure.data[0].y).index(5.0)]) == (5.0, 77_777)
-    assert "thinned" in figure.layout.title.subtitle.text
+    assert "thinned" in figure.layout.annotations[-1].text
 
 
 def test_bars_points_and_texts_on_the_axis() -> None:
-    bars = figures.draw_frame(EVENTS, "", FramePlot(x="symbol", y="price", kind="bar"))
+    bars = draw_figure(frame_picture(EVENTS, "", FramePlot(x="symbol", y="price", kind="bar")))
     assert {t.type for t in bars.data} == {"bar"}
-    assert list(bars.data[0].x) == ["&lt;b&gt;", "&lt;b&gt;"]
-    points = figures.draw_frame(EVENTS, "", FramePlot(kind="points"))
+    assert list(bars.layout.xaxis.ticktext) == ["&lt;b&gt;", "x"]
+    assert list(bars.data[0].x) == [0.5 - 0.2], "on the left of the first one's middle, as there are two nodes"
+    points = draw_figure(frame_picture(EVENTS, "", FramePlot(kind="points")))
     assert {t.mode for t in points.data} == {"markers"}
     many = pd.DataFrame({"k": [f"k{i}" for i in range(60)], "v": 1.0})
-    figure = figures.draw_frame(many, "", FramePlot(by="k"))
-    assert (len(figure.data), "20 further lines" in figure.layout.title.subtitle.text) == (40, True)
+    figure = draw_figure(frame_picture(many, "", FramePlot(by="k")))
+    assert (len(figure.data), "20 further lines" in figure.layout.annotations[-1].text) == (40, True)
 
 
 def errors(*times: Any) -> pd.DataFrame:
@@ -106,17 +108,17 @@ def errors(*times: Any) -> pd.DataFrame:
 
 
 def test_errors_by_reason() -> None:
-    figure = figures.draw_errors(errors(START, START + 1000, None), "errors")
+    figure = draw_figure(errors_picture(errors(START, START + 1000, None), "errors"))
     assert ([t.name for t in figure.data], sum(figure.data[0].y)) == (["&lt;late&gt;"], 2)
-    assert "1 more have no time" in figure.layout.title.subtitle.text
-    assert list(figures.draw_errors(errors(None, None), "errors").data[0].y) == [2]
+    assert "1 more have no time" in figure.layout.annotations[-1].text
+    assert list(draw_figure(errors_picture(errors(None, None), "errors")).data[0].y) == [2]
     with pytest.raises(Misuse, match="the app has no errors"):
-        figures.draw_errors(errors(), "errors")
+        draw_figure(errors_picture(errors(), "errors"))
 
 
 def test_where_plotly_is_missing_an_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
-    monkeypatch.delitem(sys.modules, "sparkstream_nb.charts.figures")
+    monkeypatch.delitem(sys.modules, "sparkstream_nb.charts.plotly_picture")
     with pytest.raises(SparkStreamError, match="pip install plotly"):
-        load_figures()
+        draw_figure(frame_picture(EVENTS, "", FramePlot()))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import re
-from pathlib import Path
+import json
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,10 @@ import pandas as pd
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.charts.colours import COLOURS
-from sparkstream_nb.lab.widgets import chart as widget
-from sparkstream_nb.lab.widgets.chart import KEPT, ChartView, read_plotly
+from sparkstream_nb.lab.widgets.chart import KEPT, ChartView
+from sparkstream_nb.lab.widgets.plots import read_plotly
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
-SCRIPT = Path(widget.__file__).with_suffix(".js").read_text(encoding="utf-8")
 
 
 class Ends:
@@ -81,7 +79,8 @@ def test_plotly_fits_into_a_message() -> None:
     assert b"plotly.js" in gzip.decompress(read_plotly())[:100]
 
 
-def test_the_page_has_the_colours_of_the_picture() -> None:
-    found = re.search(r"const COLOURS = \[(.*?)\]", SCRIPT)
-    assert found is not None
-    assert tuple(re.findall(r"#\w+", found[1])) == COLOURS
+def test_the_figure_has_the_colours_of_the_picture_and_escaped_names() -> None:
+    figure = json.loads(view(Ends()).state()["figure"])
+    (trace,) = figure["data"]
+    assert (trace["line"]["color"], trace["name"]) == (COLOURS[0], "&lt;i&gt;")
+    assert figure["layout"]["font"]["color"] == "currentColor", "the page's"

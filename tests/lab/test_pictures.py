@@ -6,8 +6,10 @@ import base64
 import re
 from xml.etree import ElementTree
 
-from sparkstream_nb.lab.drawings.pictures import INK, embed_svg
-from sparkstream_nb.lab.drawings.roles import Bar, Lanes, svg
+from sparkstream_nb.app.pictures.lanes_picture import LaneBar, Lanes, lanes_picture
+from sparkstream_nb.charts.picture import Style
+from sparkstream_nb.charts.svg_picture import SAVED_INK, svg
+from sparkstream_nb.lab.drawings.pictures import image
 from sparkstream_nb.lab.graph import graph_drawing
 from sparkstream_nb.lab.plans_shown import page_of
 from sparkstream_nb.plan import compile_app
@@ -33,11 +35,11 @@ def luminance(colour: str) -> float:
 def test_a_picture_that_is_saved_has_a_ground_that_its_ink_is_read_on() -> None:
     lanes = Lanes("<title>", "head", ["a > b"], 0, 1000, [], [], [])
     plan = compile_app("define stream S (v int); from S select v insert into O;")
-    for image in (embed_svg(svg(lanes), "alt"), graph_drawing.image(graph_of(plan))):
-        ground = picture_of(image)[0]
+    for markup in (image(lanes_picture(lanes)), graph_drawing.image(graph_of(plan))):
+        ground = picture_of(markup)[0]
         assert (ground.tag, ground.attrib["width"], ground.attrib["height"]) == (f"{SVG}rect", "100%", "100%")
         assert ground.attrib["fill"] == "#fff"
-    assert 1.05 / (luminance(INK) + 0.05) >= 7  # WCAG, AAA
+    assert 1.05 / (luminance(SAVED_INK) + 0.05) >= 7  # WCAG, AAA
 
 
 def test_a_page_of_its_own_is_dark_with_its_pictures_where_the_reader_chose_that() -> None:
@@ -46,7 +48,7 @@ def test_a_page_of_its_own_is_dark_with_its_pictures_where_the_reader_chose_that
 
 def test_every_fault_has_its_words() -> None:
     faults = [(500 + i, f"kill group-{i}-node-1") for i in range(9)]
-    drawn = ElementTree.fromstring(svg(Lanes("t", "h", ["events"], 0, 1000, [], [], faults)))
+    drawn = ElementTree.fromstring(svg(lanes_picture(Lanes("t", "h", ["events"], 0, 1000, [], [], faults))))
     words = [e for e in drawn.iter(f"{SVG}text") if (e.text or "").startswith("kill")]
     assert [e.text for e in words] == [text for _, text in faults]
     assert len({e.attrib["y"] for e in words}) == 9
@@ -57,10 +59,10 @@ def test_every_fault_has_its_words() -> None:
 def test_words_on_a_short_bar_go_on_behind_it_where_nothing_else_is() -> None:
     def words(second: int) -> list[str]:
         bars = [
-            Bar("leader", 0, 10, "currentColor", "", label="manager-1"),
-            Bar("leader", second, 1000, "currentColor", "", label="manager-2"),
+            LaneBar("leader", 0, 10, Style(), "", label="manager-1"),
+            LaneBar("leader", second, 1000, Style(), "", label="manager-2"),
         ]
-        drawn = ElementTree.fromstring(svg(Lanes("t", "h", ["leader"], 0, 1000, bars, [], [])))
+        drawn = ElementTree.fromstring(svg(lanes_picture(Lanes("t", "h", ["leader"], 0, 1000, bars, [], []))))
         return [e.text for e in drawn.iter(f"{SVG}text") if e.text and e.text.startswith("manager")]
 
     assert words(500) == ["manager-1", "manager-2"]

@@ -13,8 +13,8 @@ import pytest
 
 from sparkstream_nb.app.results.stream_chart import ChartCounts, ChartSeries, ChartShape, ChartSnapshot
 from sparkstream_nb.charts.point_store import Points, SeriesName
+from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.lab import display
-from sparkstream_nb.lab.drawings.series_drawing import svg
 
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC
 SVG = "{http://www.w3.org/2000/svg}"
@@ -34,7 +34,7 @@ def snapshot(*ys: Any, kind: Any = "line", over_time: bool = True, seconds: floa
 
 
 def elements(shown: ChartSnapshot, tag: str) -> list[ET.Element]:
-    return list(ET.fromstring(svg(shown)).iter(SVG + tag))
+    return list(ET.fromstring(svg(shown.picture())).iter(SVG + tag))
 
 
 def texts(shown: ChartSnapshot, kind: str) -> list[str]:
@@ -57,7 +57,7 @@ def test_bars_begin_at_zero_and_points_are_circles() -> None:
     bars = snapshot([4, 8], [6, 5], kind="bar")
     assert len([p for p in elements(bars, "path") if p.get("class") == "bars"]) == 2
     assert texts(bars, "y-tick")[0] == "0"
-    assert len(elements(snapshot([4, 8, 1], kind="points"), "circle")) == 3
+    assert len(elements(snapshot([4, 8, 1], kind="points"), "circle")) == 4, "and one in the legend"
     assert len(elements(snapshot([4]), "circle")) == 1, "a line of one point is a point"
 
 

@@ -10,12 +10,14 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from sparkstream_nb.app.pictures.study_picture import study_picture
+from sparkstream_nb.app.pictures.timeline_picture import full_timeline, timeline_picture, worst
 from sparkstream_nb.app.results.divergence import Divergence, Truth
 from sparkstream_nb.app.running.study import Study
+from sparkstream_nb.charts.plotly_picture import figure_of
+from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
-from sparkstream_nb.lab.drawings import heatmap
-from sparkstream_nb.lab.drawings.timeline_drawing import full_timeline, svg, worst
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.replay.replay import Nodes, Way
@@ -51,9 +53,7 @@ def test_each_output_stands_in_its_lane_at_its_time(divergence: Divergence) -> N
         ("a", "same", [1]), ("a", "spurious", [5]), ("a", "spurious", [20]),
         ("<b>", "spurious", [2]), ("<b>", "spurious", [10]), ("<b>", "spurious", [40]),
     ]  # fmt: skip
-    assert all(abs(t.x(m.alert(m.matches[0]).clock) - m.x) <= 10 for m in t.marks)
-    for ms in SECONDS.tolist():
-        assert abs(t.time(t.x(ms)) - ms) <= 1
+    assert all(m.alert(m.matches[0]).clock == m.at for m in t.marks)
 
 
 def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence) -> None:
@@ -71,21 +71,38 @@ def test_a_stretch_of_time_and_outputs_that_share_a_mark(divergence: Divergence)
 
 
 def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
-    drawn = ElementTree.fromstring(svg(full_timeline(divergence, "O"), live=True))
+    t = full_timeline(divergence, "O")
+    drawn = ElementTree.fromstring(svg(timeline_picture(t)))
     assert "q: 6 outputs of one node, and their counterparts on 2 nodes" in drawn.attrib["aria-label"]
-    marks = drawn.findall(f"{SVG}g")
-    assert len(marks) == 12
-    assert (drawn.attrib["role"], {m.attrib["role"] for m in marks}) == ("group", {"button"})
-    assert marks[0].attrib["aria-label"].startswith("truth: same: as on one node")
-    assert marks[-1].attrib["aria-label"].startswith("<b>: ")
-    assert 'role="img"' in svg(full_timeline(divergence, "O"))
-    assert "<b>" in [t.text for t in drawn.iter(f"{SVG}text")]
+    titles = [g.findtext(f"{SVG}title") or "" for g in drawn.findall(f"{SVG}g") if g.get("class") != "sample"]
+    assert len(titles) == 12
+    assert titles[0].startswith("truth: same: as on one node")
+    assert titles[-1].startswith("<b>: ")
+    assert "<b>" in [e.text for e in drawn.iter(f"{SVG}text")]
+    assert "as on one node" not in svg(timeline_picture(t), has_titles=False)
+
+
+def test_the_live_form_has_each_mark_with_its_words_and_its_number(divergence: Divergence) -> None:
+    t = full_timeline(divergence, "O")
+    figure = figure_of(timeline_picture(t, pinned=3))
+    keyed = [trace for trace in figure.data if trace.customdata]
+    words = {k: w for trace in keyed for k, w in zip(trace.customdata, trace.hovertext, strict=True)}
+    heights = {k: y for trace in keyed for k, y in zip(trace.customdata, trace.y, strict=True)}
+    assert sorted(words) == list(range(12))
+    assert words[0].startswith("truth: same: as on one node<br>")
+    assert words[11].startswith("&lt;b&gt;: ")
+    assert [list(trace.y) for trace in figure.data if trace.marker.size == 16] == [[heights[3]]], "the pinned one"
+    assert list(figure.layout.yaxis.ticktext) == ["<b>truth</b>", "a", "&lt;b&gt;"]
+
+
+def test_a_heat_map_has_a_number_in_each_cell() -> None:
     study = Study(
         "<A>",
         [RoutingOutcome(Way(n, r), {"O": Tally(5, n - 1, 0)}, (1,) * n) for n in (1, 2) for r in "xy"],
         {"O": "q"},
     )
-    cells = [t.text for t in ElementTree.fromstring(heatmap.svg(study)).iter(f"{SVG}text") if t.get("class") == "cell"]
+    drawn = ElementTree.fromstring(svg(study_picture(study)))
+    cells = [t.text for t in drawn.iter(f"{SVG}text") if t.get("class") == "value"]
     assert cells == ["·", "1", "·", "1", "·", "·", "·", "·"]
 
 
@@ -99,12 +116,12 @@ def test_numbers_of_a_heat_map_are_read_on_each_of_its_colours() -> None:
     wrong = [0, 1, 2500, 5000]
     outcomes = [RoutingOutcome(Way(i + 1, "x"), {"O": Tally(5000 - n, n, 0)}, (1,)) for i, n in enumerate(wrong)]
     study = Study("A", outcomes, {"O": "q"})
-    drawn = ElementTree.fromstring(heatmap.svg(study))
-    fills = [r.attrib["fill"] for r in drawn.iter(f"{SVG}rect")]
+    drawn = ElementTree.fromstring(svg(study_picture(study)))
+    fills = [r.attrib["fill"] for r in drawn.iter(f"{SVG}rect") if r.get("class") == "cell"]
     inks = [
         (t.text, t.attrib["fill"].replace("#111", "#111111"))
         for t in drawn.iter(f"{SVG}text")
-        if t.get("class") == "cell"
+        if t.get("class") == "value"
     ]
     assert [t for t, _ in inks[:4]] == ["·", "1", "2,500", "5,000"]
     for fill, (_, ink) in zip(fills, inks, strict=True):

@@ -29,7 +29,8 @@ def study_picture(study: Study) -> Picture:
     routings = [*ranking, *(r for r in dict.fromkeys(frame["routing"]) if r not in ranking)]
     x = LaneAxis([Lane(str(n), _COLUMN) for n in nodes], "nodes")
     y = LaneAxis([Lane(r, _ROW) for r in routings])
-    cells = frame.to_dict("records")
+    order = {(r, n): i for i, (r, n) in enumerate((r, n) for r in routings for n in nodes)}
+    cells = sorted(frame.to_dict("records"), key=lambda c: order[c["routing"], c["nodes"]])
     columns = np.array([nodes.index(c["nodes"]) for c in cells], np.float64)
     rows = np.array([routings.index(c["routing"]) for c in cells], np.float64)
     panels = []

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ...charts.loading import load_figures
+from ...charts.loading import draw_figure
+from ...charts.picture import Picture
 from ...nodes.tallies import Tally
 from ...plan.output_labels import stream_of
 from ...simulation.timeline import Happening
+from ..pictures.outputs_picture import with_outputs
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -62,9 +64,13 @@ class AgainstOneNode(Displayed):
 
     @property
     def figure(self) -> Figure:
-        """Outputs by stream and verdict, and the log below, as a Plotly figure. Raises SparkStreamError where Plotly is
-        not installed."""
-        return load_figures().draw_failover(self.frame, self.timeline, f"{self.app}: {self.said}")
+        """The time line of the nodes, and the outputs by stream and verdict below, as a Plotly figure. Raises
+        SparkStreamError where Plotly is not installed."""
+        return draw_figure(with_outputs(self.picture(), self.frame))
+
+    def picture(self) -> Picture:
+        """The time line of the nodes."""
+        raise NotImplementedError
 
     def summary(self) -> str:
         return f"<{type(self).__name__} of {self.app}: {self.said}>"

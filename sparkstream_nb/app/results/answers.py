@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
+from ...charts.frame_picture import frame_picture
 from ...charts.frame_plot import ChartKind, FramePlot
-from ...charts.loading import load_figures
+from ...charts.loading import draw_figure
 from ...engine.columnar.column_data import ARROW
 from ...engine.state.node_batch import RetrievalAnswer
 from ...journal.throughput import BatchFigures, BatchTimes, Rates
@@ -21,12 +22,13 @@ from ...retention import Retention
 from ...sinks.delivery import SinkFigures
 from ...sources.intake import SourceFigures
 from ...types import Type
+from ..pictures.errors_picture import errors_picture
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 from .prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
 
 SHARD = "SHARD_ID"
 
@@ -105,7 +107,7 @@ class Result(Displayed):
     ) -> Figure:
         """The rows as a Plotly figure; with `by="SHARD_ID"` a line for each shard. See `sparkstream_nb.plot`."""
         frame = self.by_shard if by == SHARD and self.by_shard is not None else self.frame
-        return load_figures().draw_frame(frame, ", ".join(n for n, _ in self.columns), FramePlot(y, by, x, kind))
+        return draw_figure(frame_picture(frame, ", ".join(n for n, _ in self.columns), FramePlot(y, by, x, kind)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -172,7 +174,7 @@ class Events(Displayed):
         kind: ChartKind = "line",
     ) -> Figure:
         """The events as a Plotly figure, a line for each node by default. See `sparkstream_nb.plot`."""
-        return load_figures().draw_frame(self.frame, f"{self.app}.{self.stream}", FramePlot(y, by, x, kind))
+        return draw_figure(frame_picture(self.frame, f"{self.app}.{self.stream}", FramePlot(y, by, x, kind)))
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -200,7 +202,7 @@ class Errors(Displayed):
     def plot(self) -> Figure:
         """The number of errors by reason over the time of their events, as a Plotly figure. Raises `Misuse` without
         errors, SparkStreamError where Plotly is not installed."""
-        return load_figures().draw_errors(self.frame, f"errors of {self.app}")
+        return draw_figure(errors_picture(self.frame, f"errors of {self.app}"))
 
     def __len__(self) -> int:
         return len(self.frame)

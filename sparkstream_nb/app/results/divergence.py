@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 
-from ...charts.loading import load_figures
+from ...charts.loading import draw_figure
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.nodes import Plan
@@ -27,10 +27,11 @@ from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts
 from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
 from ...replay.replay_progress import current_progress
 from ...replay.study_tasks import Input
+from ..pictures.timeline_picture import divergence_picture
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
@@ -344,16 +345,7 @@ class Divergence(Displayed):
     def figure(self) -> Figure:
         """The outputs of one node and of each node by the app's clock, coloured by verdict, as a Plotly figure. Raises
         SparkStreamError where Plotly is not installed."""
-        rows = []
-        for stream, matches in self.matches.items():
-            for m in matches:
-                for lane, alert in (("one node", m.true), (self._lane(m.found), m.found)):
-                    if alert is not None:
-                        values = ", ".join(map(str, alert.values))
-                        rows.append([alert.clock, lane, m.verdict, f"{stream}: {values[:_TEXT]}"])
-        marks = pd.DataFrame(rows, columns=["clock", "lane", "verdict", "text"])
-        title = f"{self.app}: {self.differences:,} outputs differ from one node's"
-        return load_figures().draw_marks(marks, ["one node", *self.shards], title)
+        return draw_figure(divergence_picture(self))
 
     def _lane(self, alert: Alert | None) -> str:
         return self.shards[alert.node or 0] if alert is not None else ""

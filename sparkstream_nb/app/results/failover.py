@@ -9,11 +9,13 @@ from functools import cached_property
 
 import pandas as pd
 
+from ...charts.picture import Picture
 from ...nodes.pair import Loss, Takeover
 from ...nodes.tallies import Tally
 from ...replay.failover_replay import FailoverOutcome
 from ...simulation.node_groups import NodeGroups
 from ...simulation.timeline import Happening, gap_before
+from ..pictures.lanes_picture import failover_picture
 from .against_one import AgainstOneNode
 
 
@@ -38,6 +40,9 @@ class Failover(AgainstOneNode):
 
     groups: NodeGroups
     outcome: FailoverOutcome
+
+    def picture(self) -> Picture:
+        return failover_picture(self)
 
     @property
     def tallies(self) -> Mapping[str, Tally]:

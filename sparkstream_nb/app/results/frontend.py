@@ -14,7 +14,7 @@ from ...errors import SparkStreamError
 from .feed_progress import FeedProgress, ProgressLine
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
     from .buckets import AggregationReader
 
 

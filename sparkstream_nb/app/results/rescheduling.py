@@ -10,11 +10,13 @@ from functools import cached_property
 
 import pandas as pd
 
+from ...charts.picture import Picture
 from ...nodes.distributed import Distributed
 from ...nodes.tallies import Tally
 from ...replay.rescheduling_replay import DistributedOutcome
 from ...simulation.placements import RunSpan, run_spans
 from ...simulation.timeline import Happening
+from ..pictures.moves_picture import moves_picture
 from .against_one import AgainstOneNode
 
 
@@ -41,6 +43,9 @@ class DistributedFailover(AgainstOneNode):
 
     distributed: Distributed
     outcome: DistributedOutcome
+
+    def picture(self) -> Picture:
+        return moves_picture(self)
 
     @property
     def tallies(self) -> Mapping[str, Tally]:

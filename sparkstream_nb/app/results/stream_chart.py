@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ...charts.frame_picture import LineAxes, NamedLine, lines_picture
 from ...charts.frame_plot import ChartKind, numbers_of
-from ...charts.loading import load_figures
+from ...charts.loading import draw_figure
+from ...charts.picture import Picture
 from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points, thin_scatter
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
 from .stream_cursor import StreamCursor, StreamEnds
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
 
 MOST_READ = 200_000
 """New events that are read at a time; older ones are counted as not read."""
@@ -29,6 +31,8 @@ WIDTH = 800
 """Pixel columns of a chart whose width is not known."""
 MOST_DRAWN = 8_000
 """Points that are drawn, of all series together."""
+MOST_SAVED = 3_000
+"""Points of a picture that is saved with a notebook, about."""
 _FEWEST_CELLS = 50
 _HEIGHT = 300
 """Pixel rows of a chart."""
@@ -132,10 +136,21 @@ class ChartSnapshot(Displayed):
     @property
     def figure(self) -> Figure:
         """The points that are drawn as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
-        figures = load_figures()
-        lines = [figures.Line(s.label, s.points) for s in self.series]
-        axes = figures.Axes(self.title, self.x_title, ", ".join(self.shape.y), self.over_time)
-        return figures.draw_lines(lines, axes, self.shape.kind)
+        return draw_figure(self.picture())
+
+    def picture(self, most: int = MOST_SAVED) -> Picture:
+        """The picture, with about `most` points of all series together; without points it has no marks."""
+        start, end = self.range or (0.0, 1.0)
+        cells = max(40, most // (2 * max(1, len(self.series))))
+        lines = [NamedLine(s.label, self._thin(s.points, cells, start, end)) for s in self.series]
+        y = ", ".join(self.shape.y)
+        axes = LineAxes(self.title, self.x_title, y, self.over_time, range=self.range)
+        return lines_picture(lines, axes, self.shape.kind)
+
+    def _thin(self, points: Points, cells: int, start: float, end: float) -> Points:
+        if self.shape.kind == "points":
+            return thin_scatter(points, WIDTH, _HEIGHT, 2 * cells)
+        return thin_points(points, cells, start, end)
 
     def summary(self) -> str:
         return f"<ChartSnapshot of {self.app}.{self.stream}: {len(self.series)} series, {self.drawn:,} points>"

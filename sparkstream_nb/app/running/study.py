@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...charts.loading import load_figures
+from ...charts.loading import draw_figure
 from ...errors import Misuse
 from ...journal.inbox import Inbox
 from ...journal.routing import Route
@@ -27,12 +27,13 @@ from ...sources.feed_check import check_source
 from ...sources.feed_cursor import FeedCursor, Spacing
 from ...sources.recordings import RecordingFile
 from ...types import Schema, Type
+from ..pictures.study_picture import study_picture
 from ..results.frontend import Displayed
 from . import feeding
 from .source_reading import Reading
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
 
 IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")
@@ -140,10 +141,7 @@ class Study(Displayed):
     def figure(self) -> Figure:
         """Heat maps of the outputs that differ by number of nodes and routing, as a Plotly figure. Raises
         SparkStreamError where Plotly is not installed."""
-        ranking = [r.route for r in self.routings]
-        routings = [*ranking, *(r for r in dict.fromkeys(self.frame["routing"]) if r not in ranking)]
-        title = f"{self.app}: outputs that differ from one node's"
-        return load_figures().draw_study(self.frame, routings, title)
+        return draw_figure(study_picture(self))
 
     def summary(self) -> str:
         return f"<Study of {self.app}: {len(self.outcomes):,} combinations. {self.recommendation}>"

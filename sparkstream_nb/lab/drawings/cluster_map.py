@@ -5,16 +5,18 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator, Sequence
 
+from ...app.pictures.lanes_picture import ROLE_COLOURS
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
+from ...charts.layout import WIDTH, cut_text, text_width
+from ...charts.svg_picture import SAVED_INK
 from ...charts.value_texts import format_count, when
 from ...simulation.timeline import Role
-from .pictures import INK, WIDTH, embed_svg, text_width
-from .roles import COLOURS
+from .pictures import embed_svg
 
 _BOX, _HIGH, _GAP = 190.0, 64.0, 20.0
 _PILL, _PILL_HIGH = 96.0, 24.0
 _BLOCK = 218.0
-_CUT = COLOURS[Role.DOWN]
+_CUT = ROLE_COLOURS[Role.DOWN]
 _ABOVE, _BELOW = "clients", "database"
 """Ends outside of a group, and their places: others are in the table of links alone."""
 SIGNS = {Role.ACTIVE: "●", Role.PASSIVE: "○", Role.IDLE: "·", Role.HALTED: "‖", Role.DOWN: "✕"}
@@ -51,7 +53,7 @@ class _Map:
         yield (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height:.0f}" width="{self.width}" '
             f'height="{height:.0f}" role="img" aria-label="{html.escape(_title(self.snapshot))}" '
-            f'style="font:12px system-ui,sans-serif;color:{INK}" fill="currentColor">'
+            f'style="font:12px system-ui,sans-serif;color:{SAVED_INK}" fill="currentColor">'
         )
         for i, (name, nodes) in enumerate(self.groups.items()):
             left, top = (i % self.columns) * self.block, (i // self.columns) * _BLOCK
@@ -66,7 +68,7 @@ class _Map:
         x = {n.name: left + _GAP / 2 + i * spread for i, n in enumerate(nodes)}
         y, middle = top + 70.0, left + self.block / 2
         if len(self.groups) > 1:
-            yield _text(left + 10, top + 20, _fit(name, self.block / 2 - _PILL / 2 - 14), 'font-weight="600"')
+            yield _text(left + 10, top + 20, cut_text(name, self.block / 2 - _PILL / 2 - 14), 'font-weight="600"')
         ends = {_ABOVE: top + 10, _BELOW: y + _HIGH + 36}
         links = [k for k in self.snapshot.state.links if k.a in x or k.b in x]
         for link in links:
@@ -109,15 +111,15 @@ class _Map:
             yield _text((left + right) / 2, at - 6, label, 'text-anchor="middle" font-size="11"')
 
     def _node(self, node: ClusterNode, x: float, y: float, wide: float) -> Iterator[str]:
-        colour = COLOURS[node.role]
+        colour = ROLE_COLOURS[node.role]
         yield (
             f'<g><title>{html.escape(node.name)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" '
             f'height="{_HIGH:.0f}" rx="5" fill="{colour}" fill-opacity=".16" stroke="{colour}" stroke-width="2"/>'
             f'<rect x="{x:.1f}" y="{y:.1f}" width="7" height="{_HIGH:.0f}" rx="3" fill="{colour}"/>'
         )
         room = wide - 24
-        yield _text(x + 16, y + 19, _fit(node.name, room / 1.1), 'font-weight="600" font-size="13"')
-        yield _text(x + 16, y + 37, _fit(f"{SIGNS[node.role]} {node.role.value}", room))
+        yield _text(x + 16, y + 19, cut_text(node.name, room / 1.1), 'font-weight="600" font-size="13"')
+        yield _text(x + 16, y + 37, cut_text(f"{SIGNS[node.role]} {node.role.value}", room))
         if more := self._third(node, room):
             yield _text(x + 16, y + 54, more, 'fill-opacity=".85"')
         yield "</g>"
@@ -125,13 +127,13 @@ class _Map:
     def _third(self, node: ClusterNode, room: float) -> str:
         """Until when a node is halted; else its partial apps, or their number if their names have no room."""
         if node.until is not None:
-            return _fit(f"until {clock_of(node.until)}", room)
+            return cut_text(f"until {clock_of(node.until)}", room)
         if not node.runs:
-            return "" if node.queue is None else _fit(f"queue {node.queue.held:,} of {node.queue.capacity:,}", room)
+            return "" if node.queue is None else cut_text(f"queue {node.queue.held:,} of {node.queue.capacity:,}", room)
         parts = [run.removeprefix(f"{self.snapshot.app}-") for run in node.runs]
         words = f"runs {', '.join(parts)}"
         if len(parts) == 1 or text_width(words) <= room:
-            return _fit(words, room)
+            return cut_text(words, room)
         return f"runs {format_count(len(parts), 'part')}"
 
 
@@ -173,9 +175,3 @@ def _line(link: Link, a: tuple[float, float], b: tuple[float, float]) -> Iterato
 
 def _text(x: float, y: float, text: str, style: str = "") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{html.escape(text)}</text>'
-
-
-def _fit(text: str, room: float) -> str:
-    while len(text) > 1 and text_width(text) > room:
-        text = text[:-2] + "…"
-    return text

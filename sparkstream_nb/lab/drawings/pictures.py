@@ -5,16 +5,9 @@ from __future__ import annotations
 import base64
 import html
 
-WIDTH = 900
-"""The width (px) of a picture that is saved."""
-INK = "#4b5563"
-"""Colours of texts and lines on white. Interactive pictures take the page's own."""
-_CHARACTER = 6.7  # the width of a character in px, about
-
-
-def text_width(text: str) -> float:
-    """The width of a line of text (px), about."""
-    return _CHARACTER * len(text)
+from ...charts.layout import WIDTH
+from ...charts.picture import Picture
+from ...charts.svg_picture import svg
 
 
 def on_white(picture: str) -> str:
@@ -36,6 +29,11 @@ untrusted notebook is stripped of it, and has pictures on white."""
 def embed_svg(picture: str, alt: str) -> str:
     """An SVG element as an HTML image as wide as the page, because untrusted notebooks are stripped of SVG elements."""
     return image_tag(on_white(picture), alt, f"width:100%;max-width:{1.4 * WIDTH:.0f}px")
+
+
+def image(picture: Picture, width: int = WIDTH) -> str:
+    """A picture as an HTML image."""
+    return embed_svg(svg(picture, width, has_titles=False), picture.summary or picture.title)
 
 
 def image_tag(picture: str, alt: str, style: str, attributes: str = "") -> str:

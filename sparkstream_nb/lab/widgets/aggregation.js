@@ -1,4 +1,4 @@
-// The controls of an aggregation's picture. The picture itself comes from Python as SVG.
+// The controls of an aggregation's picture.
 
 const STYLE = `
 .sparkstream-aggregation { color: var(--jp-ui-font-color1, #444); font: 13px system-ui, sans-serif; position: relative; }
@@ -19,18 +19,9 @@ const STYLE = `
 .sparkstream-aggregation button[aria-disabled=true] { opacity: .4; cursor: default; }
 .sparkstream-aggregation button:focus-visible, .sparkstream-aggregation select:focus-visible {
   outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
-.sparkstream-aggregation .picture { position: relative; user-select: none; }
-.sparkstream-aggregation .picture svg { display: block; width: 100%; height: auto; color: var(--jp-ui-font-color1, #444) !important; }
-.sparkstream-aggregation .bucket { cursor: crosshair; }
-.sparkstream-aggregation .bucket:hover { fill: currentColor; fill-opacity: .06; }
 .sparkstream-aggregation .note, .sparkstream-aggregation .failed { font-size: 12px; margin: 2px 0 4px; }
 .sparkstream-aggregation .note { color: var(--jp-ui-font-color2, #666); }
 .sparkstream-aggregation .failed { color: var(--jp-error-color1, #b00); }
-.sparkstream-aggregation .tip { position: absolute; pointer-events: none; white-space: pre; padding: 6px 9px; z-index: 9;
-  background: var(--jp-layout-color1, #fff); border: 1px solid var(--jp-border-color1, #bbb); border-radius: 3px;
-  box-shadow: 0 1px 5px rgba(0,0,0,.25); font-size: 12px; line-height: 1.45; }
-.sparkstream-aggregation .tip::first-line { font-weight: 600; }
-.sparkstream-aggregation .drag { position: absolute; pointer-events: none; background: currentColor; opacity: .15; }
 .sparkstream-aggregation .busy { display: none; width: 16px; height: 16px; border-radius: 50%;
   border: 2px solid var(--jp-border-color1, #bbb); border-top-color: var(--jp-brand-color1, #1976d2);
   animation: sparkstream-turn 1s linear infinite; }
@@ -40,7 +31,7 @@ const STYLE = `
 @keyframes sparkstream-turn { to { transform: rotate(360deg); } }
 `;
 
-function create(root, send, width) {
+function create(root, send, width, file) {
   const make = (tag, name, parent, more = {}) => {
     const made = Object.assign(document.createElement(tag), { className: name }, more);
     parent.append(made);
@@ -64,7 +55,11 @@ function create(root, send, width) {
   make("div", "busy", controls, { title: "reading" });
   const failed = make("div", "failed", view, { role: "status" });
   const picture = make("div", "picture", view);
-  const canvas = make("div", "", picture);
+  const empty = make("div", "", picture);
+  const plot = createPlot(make("div", "", picture), width, file, {
+    zoom: (start, end) => ask({ do: "range", start, end }),
+    all: () => ask({ do: "latest" }),
+  });
   const note = make("div", "note", view);
   const absent = make("div", "absent", view, { role: "status" });
   const numbers = make("details", "", view);
@@ -96,8 +91,6 @@ function create(root, send, width) {
     select.hidden = labels.length < 2;
   };
 
-  pointer(picture, view, ask);
-
   let former = {};
   return (state) => {
     clearTimeout(waiting);
@@ -122,7 +115,9 @@ function create(root, send, width) {
     asWso2.setAttribute("aria-pressed", String(state.asWso2));
     failed.textContent = state.failed;
     absent.textContent = state.absent;
-    if (state.picture !== former.picture) canvas.innerHTML = state.picture;
+    if (state.empty !== former.empty) empty.innerHTML = state.empty;
+    empty.nextElementSibling.hidden = Boolean(state.empty);
+    if (state.figure) plot.draw(state.figure);
     note.textContent = state.note;
     numbers.hidden = !state.note;
     numbers.open = state.table;
@@ -171,55 +166,4 @@ function drawKeys(parent, keys, ask) {
     if (!key.typedIn) own.value = key.chosen;
     else if (document.activeElement !== own) own.value = key.label;
   });
-}
-
-// The values under the pointer, and the choice of a stretch of time by dragging.
-function pointer(picture, view, ask) {
-  let tip, drag, from;
-  const drop = () => { tip?.remove(); tip = undefined; };
-  const place = (e) => {
-    const box = picture.getBoundingClientRect();
-    return [e.clientX - box.left, e.clientY - box.top, box.width];
-  };
-  picture.addEventListener("pointermove", (e) => {
-    const bucket = e.target.closest?.(".bucket");
-    const [x, y, wide] = place(e);
-    if (drag) {
-      drag.style.left = Math.min(x, from) + "px";
-      drag.style.width = Math.abs(x - from) + "px";
-    }
-    if (!bucket || drag) return drop();
-    if (!tip) picture.append((tip = Object.assign(document.createElement("div"), { className: "tip" })));
-    tip.textContent = bucket.dataset.values;
-    const left = x + 14 + tip.offsetWidth > wide ? x - 14 - tip.offsetWidth : x + 14;
-    tip.style.left = Math.max(0, left) + "px";
-    tip.style.top = Math.max(0, y - 10) + "px";
-  });
-  picture.addEventListener("pointerleave", drop);
-  picture.addEventListener("pointerdown", (e) => {
-    if (e.button || !e.target.closest?.(".bucket")) return;
-    const bucket = e.target.getBoundingClientRect(), box = picture.getBoundingClientRect();
-    from = place(e)[0];
-    drag = Object.assign(document.createElement("div"), { className: "drag" });
-    Object.assign(drag.style, { top: bucket.top - box.top + "px", height: bucket.height + "px", left: from + "px", width: 0 });
-    picture.append(drag);
-    picture.setPointerCapture(e.pointerId);
-  });
-  picture.addEventListener("pointerup", (e) => {
-    if (!drag) return;
-    drag.remove();
-    drag = undefined;
-    const box = picture.getBoundingClientRect();
-    const [low, high] = [from, e.clientX - box.left].sort((a, b) => a - b);
-    const inside = [...picture.querySelectorAll(".bucket")].filter((b) => {
-      const r = b.getBoundingClientRect();
-      const middle = (r.left + r.right) / 2 - box.left;
-      return low <= middle && middle <= high;
-    });
-    if (high - low > 5 && inside.length) {
-      const starts = inside.map((b) => Number(b.dataset.start)), ends = inside.map((b) => Number(b.dataset.end));
-      ask({ do: "range", start: Math.min(...starts), end: Math.max(...ends) });
-    }
-  });
-  picture.addEventListener("dblclick", () => ask({ do: "latest" }));
 }

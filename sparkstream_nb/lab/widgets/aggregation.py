@@ -6,25 +6,28 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from ...app.pictures.bucket_series import Measure, Series, group_label, keys_of, measures, series
+from ...app.pictures.buckets_picture import Scales, buckets_picture, scales_of
 from ...app.results.buckets import AggregationReader, BucketQuery, Group, InputStream
 from ...app.results.listeners import Followed
-from ...charts.loading import load_figures
+from ...charts.layout import WIDTH
+from ...charts.loading import draw_figure
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY
 from ...types import Type
-from ..drawings.charts import Measure, Series, group_label, keys_of, measures, series
-from ..drawings.drawing import Scales, image, scales_of, svg
-from ..drawings.pictures import WIDTH
+from ..drawings.pictures import image
 from ..drawings.text_tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
+from .scripts import read_script
 
 if TYPE_CHECKING:
-    from ...charts.figures import Figure
+    from ...charts.plotly_picture import Figure
     from .live import LiveOutput
 
 # More buckets than this cannot be told apart in one picture.
@@ -188,9 +191,7 @@ class AggregationView(Following):
         s = self._series
         if not len(s.buckets):
             raise Misuse(f"there is nothing to draw: {s.aggregation} has no bucket in this choice")
-        figures = load_figures()
-        bars = figures.BucketBars(s.buckets, [shard.id for shard in s.shards], s.parts, s.merged, s.stacked)
-        return figures.draw_buckets(bars, f"{s.aggregation}: {s.title}", s.measure.label)
+        return draw_figure(buckets_picture(s))
 
     def _absent(self) -> str:
         """A line about shards that lack rows or belong to no node."""
@@ -214,7 +215,7 @@ class AggregationView(Following):
         absent = f'<div style="{MUTED}">{html.escape(self._absent())}</div>' if self._absent() else ""
         open_attribute = " open" if self.choice.table else ""
         table = f"<details{open_attribute}><summary>table</summary>{self.grid().html()}</details>"
-        return f"{head} {note}</div>{image(s)}{absent}{table}"
+        return f"{head} {note}</div>{image(buckets_picture(s))}{absent}{table}"
 
     @property
     def _is_narrowed(self) -> bool:
@@ -238,13 +239,18 @@ class AggregationView(Following):
     # ------------------------------------------------------------------------------------------- the interactive form
 
     def _made(self) -> LiveOutput | None:
-        """None if ipywidgets or anywidget cannot be loaded."""
+        """None if ipywidgets, anywidget or Plotly cannot be loaded."""
         try:
             from .live import LiveOutput  # takes a second to load
+            from .plots import PLOT_FILES
         except ImportError:
             return None
-        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        return LiveOutput(self._forms, script, self._handle_message)
+        return LiveOutput(self._forms, read_script("plot.js", "aggregation.js"), self._handle_message, PLOT_FILES)
+
+    def _figure_json(self) -> str:
+        from .plots import figure_json
+
+        return figure_json(buckets_picture(self._series, self._scales, width=self._width), self._width)
 
     def _ipython_display_(self) -> None:
         if self._output is None:
@@ -301,8 +307,11 @@ class AggregationView(Following):
             case "key":
                 self._choose_key(int(message["key"]), message)
             case "range":
-                start, end = int(message["start"]), int(message["end"])
-                self.choice = replace(c.latest_buckets(), start=start, end=end)
+                middles = (s.buckets + s.ends) / 2
+                chosen = np.flatnonzero((middles >= float(message["start"])) & (middles <= float(message["end"])))
+                if len(chosen):
+                    start, end = int(s.buckets[chosen[0]]), int(s.ends[chosen[-1]])
+                    self.choice = replace(c.latest_buckets(), start=start, end=end)
             case "earlier" if s.before:
                 self.choice = replace(c, start=None, end=int(s.buckets[0]), latest=True, most=page)
             case "later" if len(s.buckets) and s.total - s.before - len(s.buckets) > len(s.buckets):
@@ -369,7 +378,8 @@ class AggregationView(Following):
             "earlier": some and s.before > 0,
             "later": some and s.before + len(s.buckets) < s.total,
             "moved": c.is_moved,
-            "picture": svg(s, self._scales, width=self._width, live=True) if some else self._empty_message(),
+            "figure": self._figure_json() if some else "",
+            "empty": "" if some else self._empty_message(),
             "note": s.note if some else "",
             "absent": self._absent(),
             "numbers": self.grid(None).html() if some and c.table else "",

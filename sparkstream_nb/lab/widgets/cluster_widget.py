@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from ...app.pictures.lanes_picture import ROLE_COLOURS
 from ...app.results.listeners import Followed
 from ...app.views.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
 from ...app.views.controls import LASTING, Cluster
+from ...charts.layout import WIDTH
 from ...charts.value_texts import when
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
 from .. import display
 from ..cluster_shown import head_html, log_html, tables_html, timeline_svg
 from ..drawings import cluster_map
-from ..drawings.pictures import WIDTH
-from ..drawings.roles import COLOURS
 from .following import Following
 from .live import LiveOutput
+from .scripts import read_script
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
 """Spans of the time line, in ms before the clock."""
@@ -46,7 +46,7 @@ class ClusterView(Following):
         self.stretch = "all"
         self._width = WIDTH
         self._failure = ""
-        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
+        script = read_script("cluster_widget.js")
         self._output = LiveOutput(self._forms, script, self._handle_message)
 
     def display(self) -> None:
@@ -136,7 +136,7 @@ def _controls(node: ClusterNode) -> dict[str, Any]:
     return {
         "name": node.name,
         "role": f"{cluster_map.SIGNS[node.role]} {node.role.value}",
-        "colour": COLOURS[node.role],
+        "colour": ROLE_COLOURS[node.role],
         "actions": [
             {"kind": a.kind, "other": a.other, "label": _label(a), "title": _title(a), "refused": a.refused}
             for a in node.actions

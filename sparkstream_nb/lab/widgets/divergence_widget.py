@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from ...app.pictures.timeline_picture import Timeline, TimelineMark, full_timeline, timeline_picture, worst
 from ...app.results.divergence import Divergence, Match
 from ...app.running.study import candidates
 from ...errors import SparkStreamError
 from ..display import bundle
 from ..drawings.text_tables import Grid
-from ..drawings.timeline_drawing import Timeline, TimelineMark, full_timeline, svg, worst
 from ..results_shown import divergence_html
 from .live import LiveOutput
+from .plots import PLOT_FILES, figure_json
+from .scripts import read_script
 
 _PINNED = 12
 
@@ -45,8 +46,8 @@ class DivergenceView:
         self._lock = threading.RLock()
         self._width = 900
         self._failure = ""
-        script = Path(__file__).with_suffix(".js").read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, script, self._handle_message)
+        script = read_script("plot.js", "divergence_widget.js")
+        self._output = LiveOutput(self._forms, script, self._handle_message, PLOT_FILES)
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
@@ -98,8 +99,7 @@ class DivergenceView:
                 self.choice = replace(c, nodes=nodes, routing=routing, pinned=None)
                 self._settle()
             case "zoom":
-                t = self.timeline()
-                start, end = t.time(float(message["from"])), t.time(float(message["to"]))
+                start, end = round(float(message["start"])), round(float(message["end"]))
                 self.choice = replace(c, start=start, end=max(end, start + 1), pinned=None)
             case "all":
                 self.choice = replace(c, start=None, end=None, pinned=None)
@@ -125,8 +125,7 @@ class DivergenceView:
             "routings": routings,
             "changed": d is not self.recorded_divergence,
             "zoomed": c.start is not None,
-            "picture": svg(t, live=True),
-            "pinned": c.pinned,
+            "figure": figure_json(timeline_picture(t, pinned=c.pinned), self._width),
             "cause": self._cause(t),
             "failed": self._failure,
         }

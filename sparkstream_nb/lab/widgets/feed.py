@@ -10,6 +10,7 @@ from ...app.results.listeners import Followed
 from .. import display
 from ..results_shown import feed_bar, position_words
 from .following import FollowingView
+from .scripts import read_script
 
 SPEEDS = (1, 10, 60, 600, 3_600)
 """Speeds to choose from: event time relative to this machine's."""
@@ -22,7 +23,8 @@ class FeedView(FollowingView):
     """A feed that is controlled while the kernel lives; its last state, or its report, is saved."""
 
     def __init__(self, feed: Feed) -> None:
-        super().__init__(Followed(feed.app, lambda callback: feed.watch(lambda: callback(0)), lambda: ""), "feed.js")
+        target = Followed(feed.app, lambda callback: feed.watch(lambda: callback(0)), lambda: "")
+        super().__init__(target, read_script("feed.js"))
         self.feed = feed
 
     def read(self) -> None:

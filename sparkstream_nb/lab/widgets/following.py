@@ -7,7 +7,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...app.results.listeners import Followed
@@ -122,8 +121,8 @@ class Following:
 
 
 class FollowingView(Following):
-    """An output that is drawn again after commits. `script` is the name of a file beside this one. Thread-safe: what
-    the subclass defines is called with `lock` held."""
+    """An output that is drawn again after commits by `script`, as `LiveOutput` takes it. Thread-safe: what the subclass
+    defines is called with `lock` held."""
 
     _output: LiveOutput
 
@@ -135,8 +134,7 @@ class FollowingView(Following):
 
         super().__init__(target, INTERVAL)
         self.failure = ""
-        text = Path(__file__).with_name(script).read_text(encoding="utf-8")
-        self._output = LiveOutput(self._forms, text, self._handle_message, files)
+        self._output = LiveOutput(self._forms, script, self._handle_message, files)
 
     def read(self) -> None:
         """Read the data to draw. Raises SparkStreamError if it cannot be read."""

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -22,9 +21,9 @@ from IPython.display import display
 
 from ...errors import escape_controls
 from ..ipython_shell import shell
+from .scripts import read_script
 
-FOLDER = Path(__file__).parent
-_SCRIPT = (FOLDER / "live.js").read_text(encoding="utf-8")
+_SCRIPT = read_script("live.js")
 # A page that has this number of states left to draw gets further ones more slowly; a closed one says so.
 _UNSEEN = 25
 _SLOWLY = 5.0

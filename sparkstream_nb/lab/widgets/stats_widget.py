@@ -9,13 +9,14 @@ from ...app.results.listeners import Followed
 from .. import display
 from ..stats_shown import head_html, tables_html, tiles_html
 from .following import FollowingView
+from .scripts import read_script
 
 
 class StatsView(FollowingView):
     """Figures that follow an app while the kernel lives; the last shown ones are saved."""
 
     def __init__(self, stats: Stats, live: LiveStats) -> None:
-        super().__init__(Followed(stats.app, live.follow, live.state), "stats_widget.js")
+        super().__init__(Followed(stats.app, live.follow, live.state), read_script("stats_widget.js"))
         self.stats = stats
         self._live = live
 

@@ -10,13 +10,14 @@ from ...app.results.stream_tail import Tail, TailCursor
 from .. import display
 from ..tail_shown import grid, headline, note, number_text
 from .following import FollowingView
+from .scripts import read_script
 
 
 class TailView(FollowingView):
     """The end of a stream, which follows it while the kernel lives; the last shown events are saved."""
 
     def __init__(self, tail: Tail) -> None:
-        super().__init__(Followed(tail.app, tail.follow, tail.state), "tail.js")
+        super().__init__(Followed(tail.app, tail.follow, tail.state), read_script("tail.js"))
         self.tail = tail
         self.cursor = TailCursor(tail)
         self.snapshot = self.cursor.advance()

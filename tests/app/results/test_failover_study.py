@@ -13,9 +13,10 @@ import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App, FailoverStudy, Kill, Pair
+from sparkstream_nb.app.pictures.costs_picture import costs_picture
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.errors import Misuse
-from sparkstream_nb.lab.drawings.costs import svg
 from sparkstream_nb.replay.failover_tasks import FailoverCounts
 
 START = 1_700_000_000_000
@@ -67,11 +68,11 @@ def test_figures_of_settings_and_the_chart() -> None:
     first, second = study.settings.to_dict("records")
     assert (first["persist"], first["runs"], first["events_lost_median"]) == (10_000, 20, 9.5)
     assert second["events_lost_p95"] == np.quantile(np.arange(20, 40), 0.95)
-    picture = svg(study)
+    picture = svg(costs_picture(study))
     ElementTree.fromstring(picture)
     assert "nan" not in picture
     assert "<A>" not in picture
-    assert picture.count('class="setting"') == 2
+    assert picture.count('class="lane"') == 2
 
 
 def test_a_study_is_the_failovers_of_pairs(run: Callable[..., App], tmp_path: Path) -> None:

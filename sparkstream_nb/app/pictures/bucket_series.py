@@ -1,24 +1,21 @@
-"""The data of an aggregation's chart: a measure by time bucket, of each shard and merged.
-
-`Series` is the data of one chart, `drawing` makes the picture of it.
-"""
+"""The data of an aggregation's picture: a measure by time bucket, of each shard and merged."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from ...app.results.buckets import BucketValues, Group, Shard, merges_groups
+from ...charts.ticks import at, bucket_end
 from ...charts.value_texts import text_of
 from ...plan.nodes import Agg, AggDuration, AggregationDef, Ref
 from ...plan.reports.show import show
 from ...stores import EVERY
 from ...types import Type
+from ..results.buckets import BucketValues, Group, Shard, merges_groups
 
 ALL = "all groups"
 _FORMATS: dict[AggDuration, str] = {
@@ -37,30 +34,11 @@ PLURAL: dict[AggDuration, str] = {
     "month": "months",
     "year": "years",
 }
-LENGTH_MS: dict[AggDuration, int] = {"sec": 1000, "min": 60_000, "hour": 3_600_000, "day": 86_400_000}
-"""Durations of a fixed length."""
 
 
 def bucket_name(ms: int, per: AggDuration) -> str:
     """The name of a bucket that starts at `ms`, such as `2013-06-01 05:00` for an hour (UTC)."""
     return at(ms).strftime(_FORMATS[per])
-
-
-def bucket_end(ms: int, per: AggDuration) -> int:
-    """The end (ms, exclusive) of a bucket that starts at `ms`."""
-    if per in LENGTH_MS:
-        return ms + LENGTH_MS[per]
-    start = at(ms)
-    months = start.year * 12 + start.month - 1 + (1 if per == "month" else 12)
-    if months // 12 > 9999:
-        return ms + 31 * LENGTH_MS["day"]
-    end = start.replace(year=months // 12, month=months % 12 + 1)
-    return ms + (end - start) // timedelta(milliseconds=1)
-
-
-def at(ms: int) -> datetime:
-    """A moment in UTC."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
 @dataclass(frozen=True)
@@ -241,88 +219,3 @@ def series(
         is_stacked and measure.additive,
         values.as_wso2,
     )
-
-
-# -------------------------------------------------------------------------------------------------------------- numbers
-
-
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round tick values that cover `low` to `high`."""
-    if not high > low:
-        high = low + 1
-    raw = (high - low) / about
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= raw)
-    return [round(i * step, 12) for i in range(math.floor(low / step), math.ceil(high / step) + 1)]
-
-
-def short(value: float, of: float | None = None) -> str:
-    """A number for a label: `0.546`, `12`, `1.5k`, `3M`. `of`: the largest number of its axis, which gives the unit."""
-    size = abs(value if of is None or not value else of)
-    for limit, unit, sign in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if size >= limit:
-            return f"{value / unit:.{3 if of is None else 4}g}{sign}"
-    return f"{value:.4g}"
-
-
-# ----------------------------------------------------------------------------------------------------------- time ticks
-
-_FIXED = [
-    *(("sec", n, n * 1000) for n in (1, 2, 5, 10, 15, 30)),
-    *(("min", n, n * 60_000) for n in (1, 2, 5, 10, 15, 30)),
-    *(("hour", n, n * 3_600_000) for n in (1, 2, 3, 6, 12)),
-]
-_CALENDAR = [
-    *(("day", n, n * 86_400_000) for n in (1, 2, 5, 10)),
-    *(("month", n, n * 30 * 86_400_000) for n in (1, 2, 3, 6)),
-    *(("year", n, n * 365 * 86_400_000) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
-]
-_ORDER = ("sec", "min", "hour", "day", "month", "year")
-_LABEL: dict[str, Callable[[datetime], str]] = {
-    "sec": lambda t: t.strftime("%H:%M:%S"),
-    "min": lambda t: t.strftime("%H:%M"),
-    "hour": lambda t: t.strftime("%H:%M"),
-    "day": lambda t: f"{t.day} {t:%b}",
-    "month": lambda t: t.strftime("%b"),
-    "year": lambda t: str(t.year),
-}
-
-
-@dataclass(frozen=True)
-class TimeTick:
-    """A labelled moment; `context` is the day or the year of its label, where the label does not say it."""
-
-    ms: int
-    label: str
-    context: str
-
-
-def time_ticks(start: int, end: int, per: AggDuration, most: float) -> list[TimeTick]:
-    """Round moments with start ≤ moment < end (ms): about `most` at most, and none shorter than a bucket apart."""
-    steps = [s for s in [*_FIXED, *_CALENDAR] if _ORDER.index(s[0]) >= _ORDER.index(per)]
-    unit, n, _ = next((s for s in steps if (end - start) / s[2] <= max(1.0, most)), steps[-1])
-    out = []
-    for ms in _moments(start, end, unit, n):
-        t = at(ms)
-        context = "" if unit == "year" else str(t.year) if unit in ("day", "month") else f"{t.day} {t:%b} {t.year}"
-        out.append(TimeTick(ms, _LABEL[unit](t), context))
-    return out
-
-
-def _moments(start: int, end: int, unit: str, n: int) -> list[int]:
-    if unit in ("sec", "min", "hour"):
-        step = n * LENGTH_MS[unit]  # type: ignore[index]
-        return list(range(-(-start // step) * step, end, step))
-    kind: AggDuration = "day" if unit == "day" else "month" if unit == "month" else "year"
-    t = at(start).replace(hour=0, minute=0, second=0, microsecond=0)
-    t = t if unit == "day" else t.replace(day=1) if unit == "month" else t.replace(day=1, month=1)
-    ms = round((t - at(0)) / timedelta(milliseconds=1))
-    out = []
-    while ms < end:
-        t = at(ms)
-        # Every fifth day of a month, but not so near its end that the next first crowds it.
-        fits = {"day": (t.day - 1) % n == 0 and t.day - 1 + n <= max(n, 30), "month": (t.month - 1) % n == 0}
-        if ms >= start and fits.get(unit, t.year % n == 0):
-            out.append(ms)
-        ms = bucket_end(ms, kind)
-    return out
