@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .colours import COLOURS
 from .frame_plot import ChartKind, ChosenColumns, FramePlot, numbers_of, resolve
 from .picture import Axis, Bars, Lane, LaneAxis, Line, Mark, NumberAxis, Panel, Picture, Style, TimeAxis, Values
 from .picture import Points as PointMarks
 from .point_store import MOST_SERIES, Points, thin_points
+from .style import COLOURS
 from .ticks import number_ticks
 
 MOST_POINTS = 20_000

@@ -11,10 +11,9 @@ from typing import Protocol
 import numpy as np
 
 from .picture import Axis, LaneAxis, LegendEntry, NumberAxis, Panel, Picture, Rules, Texts, TimeAxis, Values
+from .style import WIDTH
 from .ticks import TimeTick, duration_ticks, short, time_ticks
 
-WIDTH = 900
-"""The width (px) of a picture that is saved."""
 _CHARACTER = 6.7  # the width of a character in px, about
 _TITLE = 1.3  # the width of a letter of the title to that of others
 _RIGHT = 18.0

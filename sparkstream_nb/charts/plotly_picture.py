@@ -13,7 +13,7 @@ import numpy as np
 from plotly.graph_objects import Bar, Figure, Scatter
 
 from ..errors import escape_controls
-from .layout import WIDTH, Layout, PanelLayout, lay_out
+from .layout import Layout, PanelLayout, lay_out
 from .picture import (
     INK,
     Axis,
@@ -32,6 +32,7 @@ from .picture import (
     TimeAxis,
     Values,
 )
+from .style import WIDTH
 
 __all__ = ["Figure", "escape_text", "figure_of"]
 DRAWN_INK = "#444"

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import escape_controls
-from .layout import WIDTH, Layout, PanelLayout, PlacedEntry, PlacedText, lay_out, text_width
+from .layout import Layout, PanelLayout, PlacedEntry, PlacedText, lay_out, text_width
 from .picture import INK, Bars, LaneAxis, Line, Mark, NumberAxis, Picture, Points, Rules, Segments, Style, Texts
+from .style import WIDTH
 
 SAVED_INK = "#4b5563"
 """The colour of texts and lines on white. Pictures in a page may take the page's own."""

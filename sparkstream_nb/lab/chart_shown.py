@@ -9,7 +9,7 @@ import numpy as np
 
 from ..app.results.stream_chart import ChartSnapshot
 from ..charts.value_texts import CountCell, format_count, when
-from .drawings.pictures import image
+from .drawings.image import image
 from .drawings.text_tables import MUTED, Grid, paragraph
 
 

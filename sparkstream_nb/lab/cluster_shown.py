@@ -7,11 +7,11 @@ import html
 from ..app.pictures.cluster_timeline import cluster_timeline
 from ..app.results.feed_progress import span
 from ..app.views.cluster_view import ClusterNode, ClusterSnapshot, LinkState
-from ..charts.layout import WIDTH
+from ..charts.style import WIDTH
 from ..charts.svg_picture import svg
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, when
 from .drawings import cluster_map
-from .drawings.pictures import image
+from .drawings.image import image
 from .drawings.text_tables import MUTED, Grid, paragraph
 
 _MOST_AHEAD = 3

@@ -11,7 +11,7 @@ from ..app.pictures.costs_picture import costs_picture
 from ..app.pictures.lanes_picture import failover_picture
 from ..app.results.feed_progress import span
 from ..charts.value_texts import CountCell, when
-from .drawings.pictures import image
+from .drawings.image import image
 from .drawings.text_tables import Grid, paragraph
 
 

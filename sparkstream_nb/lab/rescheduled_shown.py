@@ -9,7 +9,7 @@ from ..app.pictures.moves_picture import moves_picture
 from ..app.results.feed_progress import span
 from ..charts.value_texts import CountCell, when
 from .display import html, limit_of, text
-from .drawings.pictures import image
+from .drawings.image import image
 from .drawings.text_tables import Grid, paragraph
 
 

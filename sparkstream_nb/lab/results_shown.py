@@ -46,7 +46,7 @@ from .chart_shown import chart_html, chart_text
 from .cluster_shown import cluster_html, cluster_text
 from .display import html, limit_of, text
 from .drawings.bars import bar_html
-from .drawings.pictures import image
+from .drawings.image import image
 from .drawings.text_tables import MUTED, Grid, escaped_lines, paragraph
 from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats_shown import stats_html, stats_text

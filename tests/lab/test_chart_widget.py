@@ -11,7 +11,7 @@ import pandas as pd
 
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
-from sparkstream_nb.charts.colours import COLOURS
+from sparkstream_nb.charts.style import COLOURS
 from sparkstream_nb.lab.widgets.chart import KEPT, ChartView
 from sparkstream_nb.lab.widgets.plots import read_plotly
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from sparkstream_nb.app.pictures.lanes_picture import LaneBar, Lanes, lanes_picture
 from sparkstream_nb.charts.picture import Style
 from sparkstream_nb.charts.svg_picture import SAVED_INK, svg
-from sparkstream_nb.lab.drawings.pictures import image
+from sparkstream_nb.lab.drawings.image import image
 from sparkstream_nb.lab.graph import graph_drawing
 from sparkstream_nb.lab.plans_shown import page_of
 from sparkstream_nb.plan import compile_app

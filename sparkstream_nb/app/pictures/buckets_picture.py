@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...charts.colours import COLOURS
-from ...charts.layout import WIDTH
 from ...charts.picture import (
     Bars,
     Line,
@@ -28,6 +26,7 @@ from ...charts.picture import (
     Values,
     floats,
 )
+from ...charts.style import COLOURS, WIDTH
 from ...charts.ticks import number_ticks, short
 from ...charts.value_texts import text_of
 from .bucket_series import Series, bucket_name

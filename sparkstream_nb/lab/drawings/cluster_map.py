@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from ...app.pictures.lanes_picture import ROLE_COLOURS
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
-from ...charts.layout import WIDTH, cut_text, text_width
+from ...charts.layout import cut_text, text_width
+from ...charts.style import WIDTH
 from ...charts.svg_picture import SAVED_INK
 from ...charts.value_texts import format_count, when
 from ...simulation.timeline import Role

@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import html
 
-from ...charts.layout import WIDTH
-from ...charts.picture import Picture
-from ...charts.svg_picture import svg
+from ...charts.style import WIDTH
 
 
 def on_white(picture: str) -> str:
@@ -29,11 +27,6 @@ untrusted notebook is stripped of it, and has pictures on white."""
 def embed_svg(picture: str, alt: str) -> str:
     """An SVG element as an HTML image as wide as the page, because untrusted notebooks are stripped of SVG elements."""
     return image_tag(on_white(picture), alt, f"width:100%;max-width:{1.4 * WIDTH:.0f}px")
-
-
-def image(picture: Picture, width: int = WIDTH) -> str:
-    """A picture as an HTML image."""
-    return embed_svg(svg(picture, width, has_titles=False), picture.summary or picture.title)
 
 
 def image_tag(picture: str, alt: str, style: str, attributes: str = "") -> str:

@@ -14,13 +14,13 @@ from ...app.pictures.bucket_series import Measure, Series, group_label, keys_of,
 from ...app.pictures.buckets_picture import Scales, buckets_picture, scales_of
 from ...app.results.buckets import AggregationReader, BucketQuery, Group, InputStream
 from ...app.results.listeners import Followed
-from ...charts.layout import WIDTH
 from ...charts.loading import draw_figure
+from ...charts.style import WIDTH
 from ...errors import Misuse, SparkStreamError, nearest
 from ...plan.nodes import AggDuration
 from ...stores import EVERY
 from ...types import Type
-from ..drawings.pictures import image
+from ..drawings.image import image
 from ..drawings.text_tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following

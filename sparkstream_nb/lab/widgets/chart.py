@@ -8,7 +8,7 @@ from typing import Any
 
 from ...app.results.listeners import Followed
 from ...app.results.stream_chart import MOST_DRAWN, Chart, ChartCursor
-from ...charts.layout import WIDTH
+from ...charts.style import WIDTH
 from .. import display
 from ..chart_shown import headline, note
 from .following import FollowingView

@@ -9,7 +9,7 @@ from ...app.pictures.lanes_picture import ROLE_COLOURS
 from ...app.results.listeners import Followed
 from ...app.views.cluster_view import ACTION_KINDS, Action, ClusterNode, ClusterSnapshot
 from ...app.views.controls import LASTING, Cluster
-from ...charts.layout import WIDTH
+from ...charts.style import WIDTH
 from ...charts.value_texts import when
 from ...errors import SparkStreamError
 from ...simulation.faults import Fault
