@@ -90,7 +90,7 @@ def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
             "xref": "container", "x": 0, "pad": {"l": 6}, "yref": "container", "y": 1 - 6 / height, "yanchor": "top",
         },
         legend={
-            "orientation": "h", "xref": "container", "x": 0, "yref": "container",
+            "orientation": "h", "bgcolor": "rgba(0,0,0,0)", "xref": "container", "x": 0, "yref": "container",
             "y": 1 - (layout.legend[0].y - 12 if layout.legend else 0) / height, "yanchor": "top",
         },
         showlegend=bool(layout.legend),
@@ -102,6 +102,11 @@ def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
         y = {"domain": [1 - (area.bottom - top) / down, 1 - (area.top - top) / down], "anchor": f"x{number}"}
         figure.update_layout({f"xaxis{number}": {**x, **_horizontal_axis(panel)}})
         figure.update_layout({f"yaxis{number}": {**y, **_vertical_axis(panel)}})
+        for gap in panel.breaks:
+            figure.add_annotation(
+                text=f"⫽<br>{gap.text}", showarrow=False, xref="paper", x=(gap.x - left) / across, xanchor="center",
+                yref="paper", y=y["domain"][0], yanchor="middle", font={"size": 10},
+            )  # fmt: skip
         for words in panel.words:
             figure.add_annotation(
                 text=escape_text(words.text), showarrow=False, xref=f"x{number}", yref="paper", xanchor="left",

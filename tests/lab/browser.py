@@ -23,6 +23,7 @@ FLAGS = [
 ]  # fmt: skip
 LOCAL = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "file:")
 VIEW = ".sparkstream-aggregation"
+PLOT = ".sparkstream-plot"
 PICTURES = "SPARKSTREAM_TEST_PICTURES"
 """The variable that names a folder for the pictures that tests take; else they lie in pytest's temporary one."""
 KERNEL = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
@@ -33,6 +34,37 @@ CLOSE = """async () => {
     widget.dispose(); // close() would ask whether to save what an output changed meanwhile
   }
 }"""
+
+
+def plotted(page: Any, view: str, number: int = 0) -> dict[str, Any]:
+    """The plot of the view with this `number`: its title, its lines (name, x, y, titles, keys, text), its ranges."""
+    found: dict[str, Any] = page.evaluate(
+        """([view, number]) => {
+          const plot = document.querySelectorAll(view)[number].querySelector('.sparkstream-plot');
+          const list = (values) => Array.from(values ?? []);
+          return {
+            title: plot.layout.title.text, width: plot.layout.width, range: plot._fullLayout.xaxis.range,
+            top: plot._fullLayout.yaxis.range[1], ink: plot._fullLayout.font.color,
+            ticks: list(plot.layout.xaxis.ticktext), ground: plot._fullLayout.paper_bgcolor,
+            lines: plot._fullData.map((t) => ({
+              name: t.name, x: list(t.x), y: list(t.y), titles: list(t.hovertext), keys: list(t.customdata),
+              text: list(t.text),
+            })),
+          };
+        }""",
+        [view, number],
+    )
+    return found
+
+
+def wait_for_title(page: Any, view: str, title: str, number: int = 0) -> None:
+    """Waits until the plot of a view has a title with this text in it."""
+    page.wait_for_function(
+        """([view, title, number]) => document.querySelectorAll(view)[number]?.querySelector('.sparkstream-plot')
+          ?.layout?.title?.text.includes(title)""",
+        arg=[view, title, number],
+        timeout=60_000,
+    )
 
 
 class Markdown(str):

@@ -56,7 +56,7 @@ def look(page: Any, number: int = 0) -> dict[str, Any]:
     """The lines and the range of a chart."""
     found: dict[str, Any] = page.evaluate(
         f"""(number) => {{
-          const plot = document.querySelectorAll('{CHART} .plot')[number];
+          const plot = document.querySelectorAll('{CHART} .sparkstream-plot')[number];
           return {{
             names: plot.data.map((t) => t.name), counts: plot.data.map((t) => t.x.length),
             last: plot.data[0].x[plot.data[0].x.length - 1], range: plot._fullLayout.xaxis.range,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .browser import Lab
+from .browser import Lab, plotted, wait_for_title
 from .cells import LOAD
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -36,80 +36,106 @@ app.feed("Sessions", frame, time="at", progress=lambda p: None)
 """
 CELLS = [LOAD, APP, "%siddhi divergence Diverging", "%siddhi study Diverging --nodes 1-6"]
 
+OTHER_MARKS = """([t, n]) => document.querySelector(t + ' .sparkstream-plot').data
+  .reduce((sum, line) => sum + (line.hovertext?.length ?? 0), 0) !== n"""
+
 
 @pytest.fixture(scope="module")
 def page(lab: Lab) -> Iterator[Any]:
     with lab.notebook("diverging.ipynb", CELLS, height=1500) as page:
-        page.wait_for_selector(f"{TIMELINE} svg", timeout=180_000)
+        page.wait_for_selector(f"{TIMELINE} .main-svg", timeout=180_000)
         lab.idle(page)
         yield page
 
 
 def label(page: Any) -> str:
-    return str(page.locator(f"{TIMELINE} svg").get_attribute("aria-label"))
+    return str(plotted(page, TIMELINE)["title"])
+
+
+def marks(page: Any, words: str = "") -> list[str]:
+    """The words of the marks that have these in them."""
+    return [t for line in plotted(page, TIMELINE)["lines"] for t in line["titles"] if words in t]
 
 
 def test_a_mark_tells_its_alert_its_events_and_their_nodes(lab: Lab, page: Any) -> None:
     lab.picture(page, "timeline")
     assert label(page).startswith("rise: ")
     assert label(page).endswith("their counterparts on 3 nodes")
-    mark = page.locator(f"{TIMELINE} .mark[data-values*='lost: one node has it']").first
-    mark.hover()
-    tip = page.locator(f"{TIMELINE} .tip").text_content()
-    assert "user " in tip
-    assert "split over 2 nodes: Sessions[" in tip
-    assert page.locator(f"{TIMELINE} .tip i").count() == 0
-    mark.focus()
+    # Keys go through the marks; what they stand for is read out, and shown.
+    plot = page.locator(f"{TIMELINE} .sparkstream-plot")
+    plot.focus()
+    said = page.locator(f"{TIMELINE} .sparkstream-said")
+    for _ in range(200):
+        page.keyboard.press("ArrowRight")
+        if "lost: one node has it" in said.text_content():
+            break
+    words = said.text_content()
+    assert words.startswith("truth: ")
+    assert "user " in words
+    assert "split over 2 nodes: Sessions[" in words
+    assert page.locator(f"{TIMELINE} .hovertext").count() == 1
     page.keyboard.press("Enter")
     page.wait_for_selector(f"{TIMELINE} .cause table")
-    assert mark.get_attribute("aria-pressed") == "true"
     # Its output was kept, and so drawn anew; and Enter did not begin to edit the cell.
     lab.idle(page)
-    assert page.evaluate("document.activeElement.getAttribute('class')") == "mark pinned"
+    assert page.evaluate("document.activeElement.classList.contains('sparkstream-plot')")
     cause = page.locator(f"{TIMELINE} .cause").text_content()
     assert "split over 2 nodes" in cause
+    rings = [line for line in plotted(page, TIMELINE)["lines"] if not line["name"]]
+    assert [len(ring["x"]) for ring in rings] == [1], "the mark that was chosen"
     page.mouse.move(5, 5)
     lab.picture(page, "timeline-cause")
+
+
+def test_a_pointer_on_a_mark_shows_its_words_and_a_click_its_cause(lab: Lab, page: Any) -> None:
+    point = page.locator(f"{TIMELINE} .scatterlayer .trace").nth(1).locator("path.point").first
+    box = point.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.locator(f"{TIMELINE} .hovertext").wait_for()
+    assert page.locator(f"{TIMELINE} .hovertext i").count() == 0
+    before = page.locator(f"{TIMELINE} .cause").text_content()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_function(
+        "([t, before]) => document.querySelector(t + ' .cause').textContent !== before", arg=[TIMELINE, before]
+    )
 
 
 def test_another_query_another_stretch_of_time(lab: Lab, page: Any) -> None:
     whole = label(page)
     page.locator(f"{TIMELINE} select.query").select_option(label="mean")
-    page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.startsWith('mean: ')", arg=TIMELINE)
+    wait_for_title(page, TIMELINE, "mean: ")
     page.locator(f"{TIMELINE} select.query").select_option(label="rise")
-    page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.startsWith('rise: ')", arg=TIMELINE)
-    marks = page.locator(f"{TIMELINE} .mark")
-    before = marks.count()
-    box = page.locator(f"{TIMELINE} svg").bounding_box()
-    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] - 45)
+    wait_for_title(page, TIMELINE, "rise: ")
+    before, range_before = len(marks(page)), plotted(page, TIMELINE)["range"]
+    box = page.locator(f"{TIMELINE} .nsewdrag").bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + box["height"] - 5)
     page.mouse.down()
-    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + box["height"] - 45, steps=4)
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + box["height"] - 5, steps=6)
     page.mouse.up()
     page.wait_for_selector(f"{TIMELINE} button.all:visible")
-    page.wait_for_function("([t, n]) => document.querySelectorAll(t + ' .mark').length !== n", arg=[TIMELINE, before])
+    page.wait_for_function(OTHER_MARKS, arg=[TIMELINE, before])
     lab.picture(page, "timeline-zoomed")
     assert label(page) == whole
     page.locator(f"{TIMELINE} button.all").click()
-    page.wait_for_function("([t, n]) => document.querySelectorAll(t + ' .mark').length === n", arg=[TIMELINE, before])
+    page.wait_for_function(OTHER_MARKS.replace("!==", "==="), arg=[TIMELINE, before])
+    assert plotted(page, TIMELINE)["range"] == range_before
 
 
 def test_nodes_and_routing_run_the_study_again(lab: Lab, page: Any) -> None:
-    assert page.locator(f"{TIMELINE} .mark[data-values*='lost: one node']").count() > 0
+    assert marks(page, "lost: one node")
     page.locator(f"{TIMELINE} select.routing").select_option("hash:user")
-    page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.endsWith('hash:user')", arg=TIMELINE)
-    assert page.locator(f"{TIMELINE} .mark[data-values*='lost: one node']").count() == 0
+    wait_for_title(page, TIMELINE, "hash:user")
+    assert not marks(page, "lost: one node")
     lab.picture(page, "timeline-repaired")
     nodes = page.locator(f"{TIMELINE} input.nodes")
     nodes.focus()
     for _ in range(4):
         page.keyboard.press("ArrowRight")  # not to another cell
-    page.wait_for_function(
-        "t => document.querySelector(t + ' svg').ariaLabel.endsWith('on 7 nodes under hash:user')", arg=TIMELINE
-    )
-    assert page.locator(f"{TIMELINE} .mark[data-values*='lost: one node']").count() == 0
+    wait_for_title(page, TIMELINE, "on 7 nodes under hash:user")
+    assert not marks(page, "lost: one node")
     page.locator(f"{TIMELINE} button.recorded").focus()
     page.keyboard.press("Enter")
-    page.wait_for_function("t => document.querySelector(t + ' svg').ariaLabel.endsWith('on 3 nodes')", arg=TIMELINE)
+    wait_for_title(page, TIMELINE, "on 3 nodes")
 
 
 def test_what_is_saved_is_the_picture(lab: Lab, page: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .browser import VIEW, Lab
+from .browser import VIEW, Lab, plotted, wait_for_title
 from .cells import LOAD
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(300)]
@@ -40,18 +40,19 @@ def feed(start, end):
 CELLS = [LOAD, APP, 'app.view(per="minute")']
 OBSERVE = """view => {
   window.drawn = [];
-  new MutationObserver(() => {
-    const svg = document.querySelector(view + " svg");
-    if (!svg) return;
-    const number = (text) => Number(text.replace("k", "000"));
-    window.drawn.push({
-      top: number([...svg.querySelectorAll(".y-tick")].at(-1).textContent),
-      starts: [...svg.querySelectorAll(".bucket")].map((b) => Number(b.dataset.start)),
-      first: svg.querySelector(".bars").getAttribute("d").split("v")[0],
-      ticks: [...svg.querySelectorAll(".x-tick")].map((t) => t.textContent),
+  const plot = document.querySelector(view + " .sparkstream-plot");
+  const watch = () => {
+    if (!plot.on) return setTimeout(watch, 20);
+    const note = () => window.drawn.push({
+      top: plot._fullLayout.yaxis.range[1], range: plot._fullLayout.xaxis.range, buckets: plot._fullData[0].y.length,
     });
-  }).observe(document.querySelector(view + " .picture > div"), { childList: true });
+    note();
+    plot.on("plotly_afterplot", note);
+  };
+  watch();
 }"""
+
+DRAWN = "view => [...document.querySelectorAll(view)].filter((v) => v.querySelector('.main-svg')).length === 11"
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +87,12 @@ def follow(lab: Lab, page: Any) -> None:
     lab.picture(page, "following")
     # What a person chooses is shown at once, though the kernel is busy.
     page.locator(f"{VIEW} select.key").select_option(label="b")
-    page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel === 'total per min · b'", arg=VIEW)
+    wait_for_title(page, VIEW, "total per min · b")
     page.locator(f"{VIEW} select.key").select_option(label="all")
-    page.wait_for_function("view => document.querySelector(view + ' svg').ariaLabel.endsWith('all groups')", arg=VIEW)
+    wait_for_title(page, VIEW, "all groups")
     assert page.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status") == "busy"
     page.wait_for_selector(".jp-OutputArea-output >> text=fed once", timeout=120_000)
-    page.wait_for_function("window.drawn.at(-1).starts.length === 180")
+    page.wait_for_function("window.drawn.at(-1).buckets === 180", timeout=60_000)
     lab.picture(page, "followed")
 
 
@@ -99,27 +100,27 @@ def test_it_follows_a_feed_of_another_thread_and_its_axes_do_not_jump(lab: Lab, 
     lab.idle(page)
     page.evaluate("window.drawn.splice(0)")
     lab.run(page, "fed = threading.Thread(target=feed, args=(18_000, n)); fed.start()")
-    page.wait_for_function("window.drawn.at(-1)?.starts.length === 360", timeout=120_000)
+    page.wait_for_function("window.drawn.at(-1)?.buckets === 360", timeout=120_000)
     drawn = page.evaluate("window.drawn")
-    counts = [len(d["starts"]) for d in drawn]
+    counts = [d["buckets"] for d in drawn]
     assert len(counts) >= 3, "several pictures, one for each of the micro-batches"
     assert counts == sorted(counts)
     assert len({d["top"] for d in drawn}) == 1
-    assert {d["starts"][0] for d in drawn} == {1_717_200_000_000}
-    axes = [d["ticks"] for d in drawn]
+    assert {d["range"][0] for d in drawn} == {"2024-06-01"}
+    axes = [d["range"] for d in drawn]
     assert sum(a != b for a, b in pairwise(axes)) < len(axes) - 1, "some room was left at the end"
 
 
 def test_the_view_is_as_wide_as_its_cell(lab: Lab, page: Any) -> None:
     drawn_for_its_cell = """([view, low, high]) => {
       const wide = document.querySelector(view).clientWidth;
-      const drawn = document.querySelector(view + " svg").viewBox.baseVal.width;
+      const drawn = document.querySelector(view + " .sparkstream-plot").layout?.width;
       return low < wide && wide < high && Math.abs(drawn - wide) < 2;
     }"""
     for width, low, high in ((1280, 700, 1000), (900, 300, 600)):
         page.set_viewport_size({"width": width, "height": 1600})
         page.wait_for_function(drawn_for_its_cell, arg=[VIEW, low, high])
-        svg = page.locator(f"{VIEW} svg").first
+        svg = page.locator(f"{VIEW} .main-svg").first
         cell = page.locator(".jp-OutputArea-output", has=svg).first.bounding_box()["width"]
         assert cell - 30 < svg.bounding_box()["width"] <= cell
     # Where the buttons need two lines, the last one has none of its own.
@@ -135,20 +136,26 @@ def test_ten_views_in_a_row_are_all_drawn(lab: Lab, page: Any) -> None:
     lab.run(page, 'for _ in range(10):\n    display(app.view(per="hour", measure="avgPrice"))')
     page.wait_for_function("view => document.querySelectorAll(view).length === 11", arg=VIEW, timeout=60_000)
     for i in range(1, 11):
-        assert page.locator(VIEW).nth(i).locator(".bars").count() == 2
+        wait_for_title(page, VIEW, "avgPrice per hour · all groups", i)
+        lines = plotted(page, VIEW, i)["lines"]
+        assert [line["name"] for line in lines[:3]] == ["node-1", "node-2", "merged"]
         # Six hours, the same average in each; and over all groups, not of one.
-        assert page.locator(VIEW).nth(i).locator(".merged-value").all_text_contents() == ["3"] * 6
-        assert page.locator(VIEW).nth(i).locator("svg").get_attribute("aria-label") == "avgPrice per hour · all groups"
+        assert [text.strip() for text in lines[3]["text"]] == ["3"] * 6
 
 
 def test_values_under_the_pointer_and_a_stretch_of_time(lab: Lab, page: Any) -> None:
     view = page.locator(VIEW).nth(1)
-    view.locator(".bucket").nth(2).hover()
-    assert view.locator(".tip").text_content() == "2024-06-01 02:00\nnode-1: 3.0\nnode-2: 3.0\nmerged: 3.0"
-    first, last = view.locator(".bucket").nth(1).bounding_box(), view.locator(".bucket").nth(3).bounding_box()
-    page.mouse.move(first["x"] + 2, first["y"] + 50)
+    area = view.locator(".nsewdrag").first
+    area.scroll_into_view_if_needed()
+    box = area.bounding_box()
+    hour = box["width"] / 6
+    page.mouse.move(box["x"] + 2.4 * hour, box["y"] + box["height"] - 30)
+    view.locator(".hovertext").wait_for()
+    words = view.locator(".hovertext text").text_content()
+    assert words == "2024-06-01 02:00node-1: 3.0node-2: 3.0merged: 3.0"
+    page.mouse.move(box["x"] + 1.2 * hour, box["y"] + 50)
     page.mouse.down()
-    page.mouse.move(last["x"] + last["width"] - 2, first["y"] + 60, steps=4)
+    page.mouse.move(box["x"] + 3.8 * hour, box["y"] + 60, steps=6)
     lab.picture(page, "dragging")
     page.mouse.up()
     view.locator(".note", has_text="showing 2 to 4 of 6 hours").wait_for()
@@ -173,18 +180,14 @@ def test_side_by_side_and_the_table(lab: Lab, page: Any) -> None:
 
 def test_after_a_reload_every_chart_is_there(lab: Lab, page: Any) -> None:
     page.locator(VIEW).first.locator(".durations button", has_text="hour").click()
-    page.wait_for_function(
-        "view => document.querySelector(view + ' svg').ariaLabel === 'total per hour · all groups'", arg=VIEW
-    )
+    wait_for_title(page, VIEW, "total per hour · all groups")
     lab.save(page)
     page.reload()
-    page.wait_for_function("view => document.querySelectorAll(view + ' .bars').length === 22", arg=VIEW, timeout=60_000)
-    assert page.locator(f"{VIEW} svg").first.get_attribute("aria-label") == "total per hour · all groups"
+    page.wait_for_function(DRAWN, arg=VIEW, timeout=60_000)
+    assert plotted(page, VIEW)["title"] == "total per hour · all groups"
     lab.picture(page, "reloaded")
     page.locator(VIEW).first.locator(".durations button", has_text="day").click()
-    page.wait_for_function(
-        "view => document.querySelector(view + ' svg').ariaLabel === 'total per day · all groups'", arg=VIEW
-    )
+    wait_for_title(page, VIEW, "total per day · all groups")
     assert "model not found" not in page.content()
 
 
@@ -193,7 +196,7 @@ def test_a_tab_that_is_closed_and_opened_again(lab: Lab, page: Any) -> None:
     page.locator(".jp-mod-current .lm-TabBar-tabCloseIcon").click()
     page.locator(".jp-Notebook").wait_for(state="detached")
     page.locator(".jp-DirListing-item", has_text="live.ipynb").dblclick()
-    page.wait_for_function("view => document.querySelectorAll(view + ' .bars').length === 22", arg=VIEW, timeout=60_000)
+    page.wait_for_function(DRAWN, arg=VIEW, timeout=60_000)
 
 
 def test_what_is_saved_shows_its_static_form(lab: Lab, page: Any) -> None:

@@ -45,8 +45,10 @@ function create(root, send, width, file) {
   button.onclick = () => send({ do: paused ? "resume" : "pause" });
   all.onclick = () => send({ do: "all" });
   const save = (format) => {
-    if (format !== "csv") plot.save(format);
-    else if (state) download(`${state.name.replace(/[^\w.-]+/g, "_")}.csv`, csv(state), "text/csv");
+    if (!state) return;
+    const name = state.name.replace(/[^\w.-]+/g, "_");
+    if (format !== "csv") plot.save(format, name);
+    else download(`${name}.csv`, csv(state), "text/csv");
   };
   for (const [format, title] of [["png", "save the picture as PNG"], ["svg", "save the picture as SVG"], ["csv", "save the points that are shown as CSV"]])
     make("button", format, exports, { type: "button", textContent: format.toUpperCase(), title }).onclick = () => save(format);

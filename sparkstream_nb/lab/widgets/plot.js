@@ -62,6 +62,7 @@ function createPlot(parent, width, file, on = {}) {
     Object.assign(layout, {
       width: Math.max(200, width()), paper_bgcolor: own.backgroundColor, plot_bgcolor: "rgba(0,0,0,0)",
       dragmode: plot.layout?.dragmode ?? "zoom", font: { ...layout.font, color: own.color },
+      hoverlabel: { ...layout.hoverlabel, bgcolor: own.backgroundColor, bordercolor: own.color, font: { color: own.color, size: 12 } },
     });
     return figure;
   }
@@ -116,7 +117,7 @@ function createPlot(parent, width, file, on = {}) {
 
   // The marks in the order of their axes, for people who use keys.
   const marks = () => plot.data.flatMap((trace, curveNumber) =>
-    (Array.isArray(trace.hovertext) && trace.x?.length ? trace.hovertext : []).map((words, pointNumber) => ({
+    (Array.isArray(trace.hovertext) ? trace.hovertext : []).map((words, pointNumber) => ({
       curveNumber, pointNumber, words, key: trace.customdata?.[pointNumber],
     }))).filter(({ words }) => words);
   plot.addEventListener("keydown", (event) => {
@@ -138,6 +139,7 @@ function createPlot(parent, width, file, on = {}) {
     loading = undefined;
     if (!begun) plot.textContent = `The picture cannot be drawn: ${error.message}`;
   }));
+  load(); // it takes a second or two
   // The theme's style sheet may come after the attribute that names the theme.
   const recolour = () => { if (parent.isConnected) redraw(); };
   new MutationObserver(() => { recolour(); setTimeout(recolour, 500); })
@@ -150,9 +152,8 @@ function createPlot(parent, width, file, on = {}) {
       load();
       redraw();
     },
-    save(format) {
-      if (begun) Plotly.downloadImage(plot, { format, filename: fileName(), width: plot.layout.width, height: plot.layout.height, scale: format === "png" ? 2 : 1 });
+    save(format, filename) {
+      if (begun) Plotly.downloadImage(plot, { format, filename, width: plot.layout.width, height: plot.layout.height, scale: format === "png" ? 2 : 1 });
     },
-    data: () => (begun ? plot.data : []),
   };
 }
