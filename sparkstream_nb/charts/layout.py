@@ -390,7 +390,7 @@ def _place_texts(
     free = -math.inf
     numbers = []
     for i, (place, text) in enumerate(zip(at, mark.texts, strict=True)):
-        if not left - 20 <= place <= right:
+        if not left - 20 <= place <= right or not np.isfinite(mark.y[i]):
             continue
         width = text_width(text) * mark.size / 12
         first = place - width * {"middle": 0.5, "end": 1.0}.get(mark.anchor, 0.0)
@@ -435,7 +435,7 @@ def _place_beside(
 ) -> Callable[[Scale], list[PlacedText]]:
     """The labels beside their marks, each lane for itself."""
     placed: list[tuple[PlacedText, float, int]] = []
-    for lane in dict.fromkeys(mark.y.tolist()):
+    for lane in dict.fromkeys(mark.y[np.isfinite(mark.y)].tolist()):
         numbers = np.flatnonzero(mark.y == lane).tolist()
         beside, *below = (_Row(left) for _ in range(1 + mark.rows))
         for i, following in zip(numbers, [*(at[n] for n in numbers[1:]), right], strict=True):
