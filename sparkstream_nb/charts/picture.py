@@ -98,6 +98,7 @@ class Mark:
 
     `name` is theirs in the legend, `part` what they are in the picture (the class of their SVG elements). `titles` are
     texts for a pointer, one for each or none; `keys` are numbers that a view gets where a person chooses one.
+    `is_quiet`: a pointer finds nothing on them, as other marks have the titles.
     """
 
     style: Style = Style()
@@ -105,6 +106,7 @@ class Mark:
     part: str = ""
     titles: Sequence[str] = ()
     keys: Sequence[int] = ()
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

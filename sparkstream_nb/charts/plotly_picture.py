@@ -190,7 +190,7 @@ def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
     """The text under a pointer: that of the mark, else its values."""
     if mark.titles:
         return {"hovertext": [escape_text(t) for t in mark.titles], "hovertemplate": "%{hovertext}<extra></extra>"}
-    if not mark.name:
+    if mark.is_quiet or not mark.name:
         return {"hoverinfo": "skip"}
     is_moment = isinstance(panel.x, TimeAxis) and not panel.x.is_relative
     x, y = (f"{escape_text(axis.title)}: " if axis.title else "" for axis in (panel.x, panel.y))

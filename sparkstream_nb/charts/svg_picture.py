@@ -107,7 +107,8 @@ def _panel(layout: PanelLayout, whole: Layout) -> Iterator[str]:
     yield from _value_axis(layout)
     yield from _horizontal_axis(layout)
     for number, mark in enumerate(panel.marks):
-        yield from _mark(mark, number, layout)
+        if mark.style.opacity or mark.titles:
+            yield from _mark(mark, number, layout)
     for words in layout.words:
         yield _text(words, 'font-size="11" class="words"')
 

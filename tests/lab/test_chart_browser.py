@@ -59,7 +59,8 @@ def look(page: Any, number: int = 0) -> dict[str, Any]:
           const plot = document.querySelectorAll('{CHART} .sparkstream-plot')[number];
           return {{
             names: plot.data.map((t) => t.name), counts: plot.data.map((t) => t.x.length),
-            last: plot.data[0].x[plot.data[0].x.length - 1], range: plot._fullLayout.xaxis.range,
+            last: String(plot.data[0].x.at(-1)).replace("T", " "),
+            range: plot._fullLayout.xaxis.range.map((at) => String(at).replace("T", " ")),
           }};
         }}""",
         number,

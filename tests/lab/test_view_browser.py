@@ -106,7 +106,7 @@ def test_it_follows_a_feed_of_another_thread_and_its_axes_do_not_jump(lab: Lab, 
     assert len(counts) >= 3, "several pictures, one for each of the micro-batches"
     assert counts == sorted(counts)
     assert len({d["top"] for d in drawn}) == 1
-    assert {d["range"][0] for d in drawn} == {"2024-06-01"}
+    assert {d["range"][0] for d in drawn} == {"2024-06-01T00:00:00.000"}
     axes = [d["range"] for d in drawn]
     assert sum(a != b for a, b in pairwise(axes)) < len(axes) - 1, "some room was left at the end"
 

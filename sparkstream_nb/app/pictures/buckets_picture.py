@@ -36,6 +36,7 @@ _NARROW = 6.0  # px: buckets below this are a reason to break the axis
 _LINES_BELOW = 5.0  # px: the merged value is a line where buckets are narrower
 _BREAKS = 4
 _WIDEST = 90.0  # px
+_LABELLED = 20.0  # px: no value has room on a bar where buckets are narrower
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class _BucketsPicture:
         marks += self._merged_marks()
         if s.as_wso2 is not None:
             marks.append(self._unseen(floats(s.as_wso2)))
+        marks.append(self._areas())
         time = TimeAxis(f"time (UTC), by {s.per}", self.scales.spans, s.per, buckets=(s.buckets, s.ends))
         ticks = self.scales.ticks
         values = NumberAxis(s.measure.label, ticks[0], ticks[-1], ticks)
@@ -157,8 +159,8 @@ class _BucketsPicture:
             kept = np.flatnonzero(shown)
             yield Bars(
                 x0=first[kept], x1=first[kept] + width, y0=base[kept], y1=(base + heights)[kept], part="bars",
-                style=self._style(i), name=self._name(i), labels=[short(v) for v in values[kept].tolist()],
-                titles=[self._title(b) for b in kept.tolist()], keys=kept.tolist(),
+                style=self._style(i), name=self._name(i), is_quiet=True,
+                labels=[short(v) for v in values[kept].tolist()] if self.slot >= _LABELLED else (),
             )  # fmt: skip
 
     def _title(self, bucket: int) -> str:
@@ -184,8 +186,7 @@ class _BucketsPicture:
             marks.append(
                 Segments(
                     x0=self.middles[kept] - half, x1=self.middles[kept] + half, y0=merged, y1=merged, name="merged",
-                    style=Style(width=2.5), overhang=3 if self.slot > 12 else 0, part="merged",
-                    titles=[self._title(b) for b in kept.tolist()], keys=kept.tolist(),
+                    style=Style(width=2.5), overhang=3 if self.slot > 12 else 0, part="merged", is_quiet=True,
                 )
             )
         if self.slot >= 24:
@@ -203,12 +204,10 @@ class _BucketsPicture:
         s = self.s
         gaps = np.flatnonzero(s.ends[:-1] != s.buckets[1:]) + 1
         x, y = np.insert(self.middles, gaps, self.middles[gaps]), np.insert(floats(values), gaps, np.nan)
-        numbers = np.insert(np.arange(len(values)), gaps, gaps)
         is_merged = number == len(s.shards)
         return Line(
-            x=x, y=np.where(np.isfinite(y), y, np.nan), name=name, keys=numbers.tolist(),
+            x=x, y=np.where(np.isfinite(y), y, np.nan), name=name, part="line", is_quiet=True,
             style=style if is_merged else Style(style.colour, opacity=0.75, width=1.2),
-            titles=[self._title(b) for b in numbers.tolist()], part="line",
         )  # fmt: skip
 
     def _unseen(self, server_values: Values) -> Mark:
@@ -220,5 +219,18 @@ class _BucketsPicture:
         middles = self.middles[kept]
         return Bars(
             x0=middles - half, x1=middles + half, y0=merged[kept], y1=seen, least=6, part="unseen",
-            style=Style("#b00", is_hatched=True), titles=[self._title(b) for b in kept.tolist()],
+            style=Style("#b00", is_hatched=True), is_quiet=True,
+        )  # fmt: skip
+
+    def _areas(self) -> Mark:
+        """An area over each bucket, from half the way to its neighbours, with its values for a pointer."""
+        middles, ticks = self.middles, self.scales.ticks
+        half = np.full(len(middles), max(self.width_ms / 2, 1.0))
+        if len(middles) > 1:
+            gaps = np.diff(middles) / 2
+            half = np.minimum(np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0]))
+        return Bars(
+            x0=middles - half, x1=middles + half, y0=np.full(len(middles), ticks[0]), part="bucket",
+            y1=np.full(len(middles), ticks[-1]), style=Style(opacity=0.0),
+            titles=[self._title(b) for b in range(len(middles))],
         )  # fmt: skip
