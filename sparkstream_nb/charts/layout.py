@@ -20,9 +20,14 @@ _RIGHT = 18.0
 _BREAK = 40.0
 _LEGEND_ROW, _TITLE_ROW, _WORD_ROW, _NOTE_ROW = 20.0, 18.0, 13.0, 16.0
 _MOST_WORD_ROWS = 20
+_WORD_GAP = 4.0
+_LEAST_CUT = 5
+"""Characters of a text that is cut, at least; a shorter one says nothing."""
 _MOST_ENTRIES = 24
 _LABEL_ROOM = 250.0
 """Width (px) of the names of lanes at most."""
+_NAME_GAP = 18.0
+"""Distance (px) of a name to the marks: a symbol at the edge covers a part of it."""
 
 
 def text_width(text: str) -> float:
@@ -234,7 +239,7 @@ def _place_legend(entries: Sequence[LegendEntry], top: float, width: int) -> tup
 def _left_margin(panel: Panel, width: int) -> float:
     if isinstance(panel.y, LaneAxis):
         names = max((text_width(lane.name) * (1.08 if lane.is_bold else 1) for lane in panel.y.lanes), default=0.0)
-        return 20 + min(names, _LABEL_ROOM, width / 3)
+        return _NAME_GAP + 8 + min(names, _LABEL_ROOM, width / 3)
     return 34 + max((text_width(t.label) for t in _number_ticks(panel.y, LinearScale(0, 1, 0, 1))), default=0.0)
 
 
@@ -252,10 +257,15 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, named
     words, above = _place_words(panel, x, top, left, right)
     top += above + (10.0 if isinstance(panel.y, NumberAxis) else 4.0)
     rows: dict[int, int] = {}
+    lines = _Lines()
     placers: list[tuple[int, Callable[[Scale], list[PlacedText]]]] = []
     for number, mark in enumerate(panel.marks):
         if isinstance(mark, Texts):
-            placers.append((number, _place_texts(mark, x, left, right + _RIGHT, rows)))
+            if mark.anchor == "beside":
+                placers.append((number, _place_beside(mark, x, left, right + _RIGHT, rows, lines)))
+            else:
+                lane_lines = lines if isinstance(panel.y, LaneAxis) else None
+                placers.append((number, _place_texts(mark, x, left, right + _RIGHT, lane_lines)))
     y: Scale
     if isinstance(panel.y, LaneAxis):
         extents = [lane.extent + _WORD_ROW * rows.get(i, 0) for i, lane in enumerate(panel.y.lanes)]
@@ -268,7 +278,7 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, named
     layout = PanelLayout(panel, area, x, y, _x_ticks(panel.x, x, area), [], _breaks(panel.x, x, bottom), words=words)
     layout.y_ticks = [] if isinstance(panel.y, LaneAxis) else _number_ticks(panel.y, y)
     if named and isinstance(panel.y, LaneAxis):
-        layout.lane_names = [cut_text(lane.name, left - 14) for lane in panel.y.lanes]
+        layout.lane_names = [cut_values(lane.name, left - _NAME_GAP) for lane in panel.y.lanes]
     layout.texts = {number: place(y) for number, place in placers}
     return layout
 
@@ -379,29 +389,51 @@ def _place_words(panel: Panel, x: Scale, top: float, left: float, right: float) 
     return placed, height
 
 
+class _Lines:
+    """The lines of text in the lanes of a panel, by the place of their lane and their height above it, with the
+    stretches (px) that have a text."""
+
+    def __init__(self) -> None:
+        self._stretches: dict[tuple[float, float], list[tuple[float, float]]] = {}
+
+    def room(self, lane: float, height: float, x: float) -> float:
+        """The width (px) that a text around `x` may have, without touching another one."""
+        stretches = self._stretches.get((lane, height), ())
+        return 2 * min((max(a - x, x - b) for a, b in stretches), default=math.inf)
+
+    def add(self, lane: float, height: float, first: float, last: float) -> None:
+        """Takes a stretch for a text."""
+        self._stretches.setdefault((lane, height), []).append((first, last))
+
+
 def _place_texts(
-    mark: Texts, x: Scale, left: float, right: float, rows: dict[int, int]
+    mark: Texts, x: Scale, left: float, right: float, lines: _Lines | None
 ) -> Callable[[Scale], list[PlacedText]]:
-    """The texts of a mark that have room; `rows` gets how many rows below a lane needs. What it returns places them
-    once the vertical scale is known."""
-    at = x.places(mark.x).tolist()
-    if mark.anchor == "beside":
-        return _place_beside(mark, at, left, right, rows)
-    free = -math.inf
-    numbers = []
-    for i, (place, text) in enumerate(zip(at, mark.texts, strict=True)):
+    """The texts of a mark that have room: in their lane where there are `lines`, else after the one before. What it
+    returns places them once the vertical scale is known."""
+    at, share, free = x.places(mark.x).tolist(), mark.size / 12, -math.inf
+    spans = None if mark.spans is None else x.places(mark.x + mark.spans / 2) - x.places(mark.x - mark.spans / 2)
+    chosen_texts: list[tuple[int, str]] = []
+    for i, (place, full_text) in enumerate(zip(at, mark.texts, strict=True)):
         if not left - 20 <= place <= right or not np.isfinite(mark.y[i]):
             continue
-        width = text_width(text) * mark.size / 12
+        lane, text = float(mark.y[i]), full_text
+        if spans is not None:
+            room = lines.room(lane, mark.shift, place) if lines else math.inf
+            text = cut_text(full_text, min(spans[i] - 2 * _WORD_GAP, room) / share)
+        width = text_width(text) * share
         first = place - width * {"middle": 0.5, "end": 1.0}.get(mark.anchor, 0.0)
-        if not text or (not mark.overlap and first < free):
+        has_room = first >= free if lines is None else lines.room(lane, mark.shift, first + width / 2) >= width
+        if not text or (len(text) < len(full_text) and len(text) < _LEAST_CUT) or not (has_room or mark.overlap):
             continue
         free = first + width
-        numbers.append(i)
+        if lines is not None:
+            lines.add(lane, mark.shift, first, free)
+        chosen_texts.append((i, text))
 
     def places(y: Scale) -> list[PlacedText]:
         heights = y.places(mark.y) + mark.shift
-        return [PlacedText(at[i], float(heights[i]), mark.texts[i], mark.anchor, i) for i in numbers]
+        return [PlacedText(at[i], float(heights[i]), text, mark.anchor, i) for i, text in chosen_texts]
 
     return places
 
@@ -431,9 +463,11 @@ class _Row:
 
 
 def _place_beside(
-    mark: Texts, at: Sequence[float], left: float, right: float, rows: dict[int, int]
+    mark: Texts, scale: Scale, left: float, right: float, rows: dict[int, int], lines: _Lines
 ) -> Callable[[Scale], list[PlacedText]]:
-    """The labels beside their marks, each lane for itself."""
+    """The labels beside their marks, each lane for itself; `rows` gets how many rows below a lane needs. What it
+    returns places them once the vertical scale is known."""
+    at = scale.places(mark.x).tolist()
     placed: list[tuple[PlacedText, float, int]] = []
     for lane in dict.fromkeys(mark.y[np.isfinite(mark.y)].tolist()):
         numbers = np.flatnonzero(mark.y == lane).tolist()
@@ -448,10 +482,25 @@ def _place_beside(
                 place, row = below[roomy].place(text, width, x, right), roomy + 1
                 beside.free = max(beside.free, x + 5)  # no label covers the mark
                 rows[int(lane)] = max(rows.get(int(lane), 0), row)
-            if place is not None:
+            if place is not None and (place[2] == "start" or _takes_left(mark, lines, lane, place[0], width)):
                 placed.append((PlacedText(place[0], 0.0, place[1], place[2], i), lane, row))
 
     def places(y: Scale) -> list[PlacedText]:
-        return [replace(text, y=y.place(lane) + mark.shift + _WORD_ROW * row) for text, lane, row in placed]
+        lifts = {"end": mark.lift}
+        return [
+            replace(text, y=y.place(lane) + mark.shift + _WORD_ROW * row - lifts.get(text.anchor, 0.0))
+            for text, lane, row in placed
+        ]
 
     return places
+
+
+def _takes_left(mark: Texts, lines: _Lines, lane: float, end: float, width: float) -> bool:
+    """True if a label that ends at `end` (px) has its place; a lifted one must not touch other texts there."""
+    if not mark.lift:
+        return True
+    height = mark.shift - mark.lift
+    if lines.room(lane, height, end - width / 2) < width + 2 * _WORD_GAP:
+        return False
+    lines.add(lane, height, end - width, end)
+    return True

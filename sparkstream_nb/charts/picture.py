@@ -55,13 +55,14 @@ class NumberAxis:
 
 @dataclass(frozen=True)
 class Lane:
-    """A lane: its name, its `extent` (px; at most, where lanes lie beside one another), and the opacity of its
-    ground."""
+    """A lane: its name, its `extent` (px; at most, where lanes lie beside one another), the opacity of its ground, and
+    a text for a pointer on its name."""
 
     name: str
     extent: float = 30.0
     is_bold: bool = False
     shade: float = 0.0
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,10 @@ class Texts(Mark):
     """Texts at (`x`, `y`), float64[n] each, in order of x. `shift` (px) is how far below they stand.
 
     With `anchor` "beside" a text stands to the right of its place, else to the left, cut where there is no room before
-    the next place; `rows`: up to so many rows below have those without room, and the lane grows by them. Texts that
-    would overlap the one before are left out, unless they `overlap`. `signs`: they are signs, with a white rim.
+    the next place; `rows`: up to so many rows below have those without room, and the lane grows by them; `lift` (px):
+    how far above the others those to the left stand. `spans`: lengths along x, float64[n], to which texts are cut.
+    Texts that would overlap another one, of a lane or of a panel without lanes, are left out, unless they `overlap`.
+    `signs`: they are signs, with a white rim.
     """
 
     x: Values
@@ -178,6 +181,8 @@ class Texts(Mark):
     is_bold: bool = False
     is_italic: bool = False
     rows: int = 0
+    lift: float = 0.0
+    spans: Values | None = None
     overlap: bool = False
     signs: bool = False
 
@@ -246,7 +251,14 @@ class Picture:
 
     def without_titles(self) -> Picture:
         """The same without the texts for a pointer, which an image does not show."""
-        return replace(self, panels=[replace(p, marks=[replace(m, titles=()) for m in p.marks]) for p in self.panels])
+        panels = [replace(p, marks=[replace(m, titles=()) for m in p.marks]) for p in self.panels]
+        return replace(self, panels=[_without_lane_titles(p) for p in panels])
+
+
+def _without_lane_titles(panel: Panel) -> Panel:
+    if not isinstance(panel.y, LaneAxis):
+        return panel
+    return replace(panel, y=replace(panel.y, lanes=[replace(lane, title="") for lane in panel.y.lanes]))
 
 
 def floats(values: Any) -> Values:

@@ -72,8 +72,7 @@ def _legend_entry(placed: PlacedEntry) -> Iterator[str]:
     weight = ' font-weight="600"' if isinstance(mark, Segments) and mark.style.colour == INK else ""
     style = ' font-style="italic"' if mark is not None and _is_hollow(mark.style) else ""
     yield (
-        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}{style}>'
-        f"{escape_text(placed.entry.name)}</text>"
+        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}{style}>{escape_text(placed.entry.name)}</text>'
     )
 
 
@@ -126,7 +125,7 @@ def _lanes(layout: PanelLayout, whole: Layout) -> Iterator[str]:
             )
         if layout.lane_names:
             style = 'class="lane"' + (' font-weight="600"' if lane.is_bold else "")
-            yield _text(PlacedText(8, layout.y.place(i + 0.5) + 4, layout.lane_names[i], "start"), style)
+            yield _text(PlacedText(8, layout.y.place(i + 0.5) + 4, layout.lane_names[i], "start"), style, lane.title)
 
 
 def _value_axis(layout: PanelLayout) -> Iterator[str]:
