@@ -13,7 +13,7 @@ import numpy as np
 from plotly.graph_objects import Bar, Figure, Scatter
 
 from ..errors import escape_controls
-from .layout import Layout, PanelLayout, lay_out
+from .layout import Layout, PanelLayout, TimeScale, lay_out
 from .picture import (
     INK,
     Axis,
@@ -87,7 +87,8 @@ def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
         margin={"l": left, "r": layout.width - right, "t": top, "b": below},
         title={
             "text": "<br>".join(escape_text(line) for line in layout.title), "font": {"size": 14, "weight": 600},
-            "xref": "container", "x": 0, "pad": {"l": 6}, "yref": "container", "y": 1 - 6 / height, "yanchor": "top",
+            "xref": "container", "x": 0, "pad": {"l": 6}, "yref": "container", "yanchor": "top",
+            "y": 1 - (6 + 18 * (len(layout.title) - 1)) / height,  # that of the last line
         },
         legend={
             "orientation": "h", "bgcolor": "rgba(0,0,0,0)", "xref": "container", "x": 0, "yref": "container",
@@ -119,11 +120,11 @@ def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
                 x=x["domain"][0], xanchor="left", y=y["domain"][1], yanchor="bottom", yshift=4,
             )  # fmt: skip
         if isinstance(panel.panel.y, LaneAxis):
-            for lane, edge in zip(panel.panel.y.lanes, range(len(panel.panel.y.lanes)), strict=True):
+            for i, lane in enumerate(panel.panel.y.lanes):
                 if lane.shade:
                     figure.add_hrect(
-                        y0=edge, y1=edge + 1, fillcolor=ink, opacity=lane.shade, line_width=0, layer="below",
-                        yref=f"y{number}",
+                        y0=panel.y.place(i), y1=panel.y.place(i + 1), fillcolor=ink, opacity=lane.shade, line_width=0,
+                        layer="below", yref=f"y{number}",
                     )  # fmt: skip
     for note in layout.notes:
         figure.add_annotation(
@@ -144,7 +145,8 @@ def _horizontal_axis(layout: PanelLayout) -> dict[str, Any]:
     if isinstance(axis, LaneAxis):
         # Lanes that are narrower than their share leave room at the right.
         shown = (layout.area.right - layout.area.left) / max(1.0, layout.x.place(1) - layout.area.left)
-        return {**common, **_lane_ticks(axis), "range": [0, max(shown, len(axis.lanes))]}
+        names, places = [lane.name for lane in axis.lanes], [i + 0.5 for i in range(len(axis.lanes))]
+        return {**common, **_lane_ticks(axis, names, places), "range": [0, max(shown, len(axis.lanes))]}
     if isinstance(axis, NumberAxis):
         return {**common, "range": [axis.low, axis.high], "showticklabels": bool(axis.ticks), "showgrid": False}
     if axis.is_relative:
@@ -161,18 +163,30 @@ def _horizontal_axis(layout: PanelLayout) -> dict[str, Any]:
 
 
 def _vertical_axis(layout: PanelLayout) -> dict[str, Any]:
+    """An axis of numbers as it is; lanes at their places in px, as they differ in height."""
     axis = layout.panel.y
     if isinstance(axis, NumberAxis):
         title = {"text": escape_text(axis.title), "font": {"size": 12}}
         return {"title": title, "range": [axis.low, axis.high]}
     assert isinstance(axis, LaneAxis)
-    ticks = _lane_ticks(axis) if layout.lane_names else {"showticklabels": False}
-    return {**ticks, "showgrid": False, "zeroline": False, "range": [len(axis.lanes), 0]}
+    ticks: dict[str, Any] = {"showticklabels": False}
+    if layout.lane_names:
+        ticks = _lane_ticks(axis, layout.lane_names, [layout.y.place(i + 0.5) for i in range(len(axis.lanes))])
+        ticks["ticklabelstandoff"] = 9  # for symbols at the edge
+    return {**ticks, "showgrid": False, "zeroline": False, "range": [layout.area.bottom, layout.area.top]}
 
 
-def _lane_ticks(axis: LaneAxis) -> dict[str, Any]:
-    names = [f"<b>{escape_text(lane.name)}</b>" if lane.is_bold else escape_text(lane.name) for lane in axis.lanes]
-    return {"tickmode": "array", "tickvals": [i + 0.5 for i in range(len(names))], "ticktext": names, "showgrid": False}
+def _lane_ticks(axis: LaneAxis, names: Sequence[str], places: Sequence[float]) -> dict[str, Any]:
+    texts = [
+        f"<b>{escape_text(name)}</b>" if lane.is_bold else escape_text(name)
+        for lane, name in zip(axis.lanes, names, strict=True)
+    ]
+    return {"tickmode": "array", "tickvals": list(places), "ticktext": texts, "showgrid": False}
+
+
+def _heights(layout: PanelLayout, values: Values) -> Values:
+    """Values as the vertical axis has them."""
+    return layout.y.places(values) if isinstance(layout.panel.y, LaneAxis) else values
 
 
 def _moments(ms: Values) -> list[str]:
@@ -187,7 +201,7 @@ def _places(axis: Axis, values: Values) -> Any:
 
 
 def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
-    """The text under a pointer: that of the mark, else its values."""
+    """The text under a pointer: that of the mark, else its values; a lane is none."""
     if mark.titles:
         return {"hovertext": [escape_text(t) for t in mark.titles], "hovertemplate": "%{hovertext}<extra></extra>"}
     if mark.is_quiet or not mark.name:
@@ -195,7 +209,8 @@ def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
     is_moment = isinstance(panel.x, TimeAxis) and not panel.x.is_relative
     x, y = (f"{escape_text(axis.title)}: " if axis.title else "" for axis in (panel.x, panel.y))
     place = f"%{{x|{_TIME}}}" if is_moment else "%{x}"
-    return {"hovertemplate": f"{x}{place}<br>{y}%{{y}}<extra>%{{fullData.name}}</extra>"}
+    height = "" if isinstance(panel.y, LaneAxis) else f"<br>{y}%{{y}}"
+    return {"hovertemplate": f"{x}{place}{height}<extra>%{{fullData.name}}</extra>"}
 
 
 # --------------------------------------------------------------------------------------------------------------- marks
@@ -212,17 +227,21 @@ def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[
         case Line():
             line = {"color": _colour(mark.style, ink), "dash": _DASHES[mark.style.dash], "width": mark.style.width}
             mode = "lines" if len(mark.x) > 1 else "markers"
-            yield Scatter(x=_places(axis, mark.x), y=mark.y, mode=mode, line=line, opacity=mark.style.opacity, **common)
+            y = _heights(layout, mark.y)
+            yield Scatter(x=_places(axis, mark.x), y=y, mode=mode, line=line, opacity=mark.style.opacity, **common)
         case Segments():
-            yield _lines(mark, (mark.x0, mark.x1, mark.y0, mark.y1), axis, ink)
+            yield _lines(mark, (mark.x0, mark.x1, mark.y0, mark.y1), layout, ink)
         case Points():
             marker = {**_marker(mark, ink), "size": [2 * r for r in mark.radii] or 2 * mark.radius}
-            yield Scatter(x=_places(axis, mark.x), y=mark.y, mode="markers", marker=marker, **common)
+            yield Scatter(
+                x=_places(axis, mark.x), y=_heights(layout, mark.y), mode="markers", marker=marker, cliponaxis=False,
+                **common,
+            )  # fmt: skip
         case Rules():
             y0 = mark.y0 if mark.y0 is not None else _ends(layout.panel.y)[0]
             y1 = mark.y1 if mark.y1 is not None else _ends(layout.panel.y)[1]
             full = np.ones(len(mark.x))
-            yield _lines(mark, (mark.x, mark.x, y0 * full, y1 * full), axis, ink)
+            yield _lines(mark, (mark.x, mark.x, y0 * full, y1 * full), layout, ink)
         case Texts():
             yield from _texts(mark, number, layout, ink)
 
@@ -231,23 +250,34 @@ def _colour(style: Style, ink: str) -> str:
     return ink if style.colour == INK else style.colour
 
 
+def _tint(colour: str) -> str:
+    """A colour (`#rgb` or `#rrggbb`) as a pale ground; grey for that of the page, which only the page knows."""
+    if not colour.startswith("#"):
+        return "rgba(128,128,128,.14)"
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * d for d in colour[1:])
+    return f"rgba({','.join(str(int(digits[i : i + 2], 16)) for i in (0, 2, 4))},.14)"
+
+
 def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> Bar:
     axis = layout.panel.x
     colour: Any = list(mark.colours) or _colour(mark.style, ink)
     style = mark.style
-    opacity = 0.14 if style.is_tinted else style.opacity
-    marker: dict[str, Any] = {"color": colour, "opacity": opacity, "line": {"width": 0}}
-    if style.is_outline and not style.is_tinted:
-        marker = {"color": "rgba(0,0,0,0)", "line": {"color": colour, "width": style.width}}
+    marker: dict[str, Any] = {"color": colour, "opacity": style.opacity, "line": {"width": 0}}
+    if style.is_outline:
+        ground: Any = "rgba(0,0,0,0)"
+        if style.is_tinted:
+            ground = [_tint(c) for c in colour] if mark.colours else _tint(colour)
+        marker = {"color": ground, "line": {"color": colour, "width": style.width}}
     if style.is_hatched:
         marker = {
             "color": "rgba(255,255,255,.55)", "pattern": {"shape": "/", "fgcolor": "#b00", "size": 6},
             "line": {"color": "#b00", "width": 1},
         }  # fmt: skip
     width = mark.x1 - mark.x0
-    inset = 0.0
-    if isinstance(layout.panel.y, LaneAxis) and mark.inset:
-        inset = mark.inset / layout.panel.y.lanes[0].extent
+    if isinstance(layout.x, TimeScale):
+        width = np.maximum(width, mark.least / layout.x.per_ms)
+    low, high = _heights(layout, mark.y0), _heights(layout, mark.y1)
+    inset = mark.inset if isinstance(layout.panel.y, LaneAxis) else 0.0
     if isinstance(axis, TimeAxis) and axis.is_relative:
         width = width / 1000
     more: dict[str, Any] = {"textposition": "none"}
@@ -256,34 +286,33 @@ def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> 
         if style.colour == INK:
             more["insidetextfont"] = {"color": ink}
     return Bar(
-        x=_places(axis, (mark.x0 + mark.x1) / 2), width=width, base=mark.y0 + inset,
-        y=mark.y1 - mark.y0 - 2 * inset, marker=marker,
-        textangle=0, insidetextanchor="middle", **more, **common,
+        x=_places(axis, (mark.x0 + mark.x1) / 2), width=width, base=low + inset, y=high - low - 2 * inset,
+        marker=marker, textangle=0, insidetextanchor="middle", **more, **common,
     )  # fmt: skip
 
 
 def _marker(mark: Points, ink: str) -> dict[str, Any]:
     colour, symbol = _colour(mark.style, ink), _SYMBOLS[mark.symbol]
-    is_line = mark.symbol in ("cross", "bar", "chevron")
-    hollow = mark.style.is_outline and not is_line and not symbol.endswith(("open", "dot"))
+    is_line = mark.symbol in ("cross", "bar", "chevron", "clock")
+    hollow = mark.style.is_outline and not is_line
     return {
         "color": colour, "symbol": f"{symbol}-open" if hollow else symbol, "opacity": mark.style.opacity,
         "line": {"color": colour, "width": max(2.0, mark.style.width) if is_line or hollow else 0},
     }  # fmt: skip
 
 
-def _lines(mark: Mark, ends: tuple[Values, Values, Values, Values], axis: Axis, ink: str) -> Scatter:
+def _lines(mark: Mark, ends: tuple[Values, Values, Values, Values], layout: PanelLayout, ink: str) -> Scatter:
     """Straight lines with nothing between them."""
     x0, x1, y0, y1 = ends
     nothing = np.full(len(x0), np.nan)
     x = np.stack([x0, x1, x1], axis=1).ravel()
-    y = np.stack([y0, y1, nothing], axis=1).ravel()
+    y = np.stack([_heights(layout, y0), _heights(layout, y1), nothing], axis=1).ravel()
     titles = [t for t in mark.titles for _ in range(3)]
     line = {"color": _colour(mark.style, ink), "dash": _DASHES[mark.style.dash], "width": mark.style.width}
     hover: dict[str, Any] = {"hoverinfo": "skip"}
     if titles:
         hover = {"hovertext": [escape_text(t) for t in titles], "hovertemplate": "%{hovertext}<extra></extra>"}
-    return Scatter(x=_places(axis, x), y=y, mode="lines", line=line, opacity=mark.style.opacity, **hover)
+    return Scatter(x=_places(layout.panel.x, x), y=y, mode="lines", line=line, opacity=mark.style.opacity, **hover)
 
 
 def _ends(axis: Axis) -> tuple[float, float]:
@@ -298,11 +327,23 @@ def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[
     placed: Sequence[Any] = layout.texts[number]
     if not placed:
         return
-    positions = {"start": "middle right", "end": "middle left", "middle": "top center"}
+    has_lanes = isinstance(layout.panel.y, LaneAxis)
+    positions = {
+        "start": "middle right",
+        "end": "middle left",
+        "middle": "middle center" if has_lanes else "top center",
+    }
+    font = {
+        "size": mark.size, "color": ink, "weight": 600 if mark.is_bold else "normal",
+        "style": "italic" if mark.is_italic else "normal",
+    }  # fmt: skip
     for anchor in dict.fromkeys(t.anchor for t in placed):
         texts = [t for t in placed if t.anchor == anchor]
         rows = [t.number for t in texts]
+        # The height of a text in the layout is that of its foot.
+        y = np.array([t.y - mark.size / 3 for t in texts]) if has_lanes else mark.y[rows]
+        space = "\u2002\u2005" if mark.anchor == "beside" else " "  # 8 px, as in the layout
         yield Scatter(
-            x=_places(layout.panel.x, mark.x[rows]), y=mark.y[rows], text=[f" {escape_text(t.text)} " for t in texts],
-            mode="text", textposition=positions[anchor], textfont={"size": mark.size, "color": ink}, hoverinfo="skip",
+            x=_places(layout.panel.x, mark.x[rows]), y=y, text=[f"{space}{escape_text(t.text)}{space}" for t in texts],
+            mode="text", textposition=positions[anchor], textfont=font, hoverinfo="skip", cliponaxis=False,
         )  # fmt: skip
