@@ -1,21 +1,25 @@
-"""Drawings of traces: SVG whose texts are escaped, within the picture, cut where there is too much; and plain text."""
+"""Pictures of traces: texts that are escaped, within the picture, cut where there is too much; figures; plain text."""
 
 from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from sparkstream_nb import trace
+from sparkstream_nb.app.pictures.trace_labels import clock_axis, moment_text
 from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
+from sparkstream_nb.charts.layout import PlacedTick, cut_values, lay_out, text_width
+from sparkstream_nb.charts.picture import Lane, LaneAxis, Panel, Picture
+from sparkstream_nb.charts.svg_picture import svg
+from sparkstream_nb.charts.ticks import short_duration
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
-from sparkstream_nb.lab.drawings import pattern_trace_drawing, window_trace_drawing
-from sparkstream_nb.lab.drawings.pictures import text_width
-from sparkstream_nb.lab.drawings.trace_parts import Axis, cut_values, moment_text, short_duration
+from sparkstream_nb.lab.traces_shown import trace_picture
 
 WINDOW = (
     "define stream S (k string, v int); @info(name = 'q') "
@@ -40,9 +44,9 @@ def pattern(feed: list[Any], **how: Any) -> PatternTrace:
     return found
 
 
-def parsed(svg: str) -> ElementTree.Element:
+def parsed(picture: str) -> ElementTree.Element:
     """The picture as XML: right, and without a script."""
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(picture)
     assert not [e for e in root.iter() if e.tag.endswith("script")]
     return root
 
@@ -52,8 +56,7 @@ def words(root: ElementTree.Element) -> list[str]:
 
 
 def draw(t: WindowTrace | PatternTrace, **how: Any) -> str:
-    drawing = window_trace_drawing if isinstance(t, WindowTrace) else pattern_trace_drawing
-    return drawing.svg(t, **how)  # type: ignore[arg-type]
+    return svg(trace_picture(t), **how)
 
 
 FEED = [(1000 * i, ["ab"[i % 2], i]) for i in range(7)]
@@ -158,12 +161,18 @@ def test_repr_is_the_plain_text() -> None:
     assert repr(shown) == text(shown)
 
 
+def ticks(start: int, end: int) -> list[PlacedTick]:
+    """The ticks of the clock from `start` to `end` (ms)."""
+    return lay_out(Picture("", [Panel(clock_axis(start, end), LaneAxis([Lane("lane")]), [])])).panels[0].x_ticks
+
+
 def test_ticks_of_clocks_of_today() -> None:
     noon = 1_700_000_000_000
-    axis = Axis(noon, noon + 4_000, 100)
-    assert [label for _, label in axis.ticks()][:2] == ["22:13:20.000", "22:13:20.500"]
-    assert Axis(noon, noon + 86_400_000 * 9, 100).ticks()[0][1] == "2023-11-15"
-    assert [label for _, label in Axis(0, 90_000, 100).ticks()][:2] == ["0 s", "15 s"]
+    assert [t.label for t in ticks(noon, noon + 4_000)][:2] == ["22:13:20.000", "22:13:20.500"]
+    assert ticks(noon, noon + 4_000)[0].context == "14 Nov 2023"
+    first = ticks(noon, noon + 86_400_000 * 9)[0]
+    assert (first.label, first.context) == ("15 Nov", "2023")
+    assert [t.label for t in ticks(0, 90_000)][:2] == ["0 s", "15 s"]
     assert moment_text(noon, noon) == "2023-11-14 22:13:20"
     assert [short_duration(ms) for ms in (0, 250, 60_000, 5_400_000)] == ["0 s", "0.25 s", "1 min", "1 h 30 min"]
 
@@ -199,9 +208,10 @@ def test_no_label_covers_a_mark(labels: list[str]) -> None:
     times = [0, 900, 1000, 2500, 2600, 2700, 5000, 7000, 9900, 10_000]
     paid = [(NOON + at, [f"card-{at}", 1.0, "x", NOON + at]) for at in times]
     root = parsed(draw(trace(PAYMENTS, "q", paid, labels=labels)))
-    marks = [e for e in root.iter() if e.get("r") == "4.2"]
-    places, row = [float(m.get("cx", 0)) for m in marks], f"{float(marks[0].get('cy', 0)) + 4:.0f}"
-    beside = [e for e in root.iter() if e.get("font-size") == "11" and e.get("y") == row]
+    marks = [e for e in root.iter() if e.get("class") == "event"]
+    places, row = [float(m.get("cx", 0)) for m in marks], float(marks[0].get("cy", 0)) + 4
+    assert len(marks) == len(times)
+    beside = [e for e in root.iter() if e.get("font-size") == "11" and abs(float(e.get("y", 0)) - row) < 1]
     assert beside
     for label in beside:
         x, wide = float(label.get("x", 0)), 0.93 * text_width(label.text or "")
@@ -223,3 +233,54 @@ def test_a_long_title_has_two_lines() -> None:
     )
     said = words(parsed(draw(trace(PAYMENTS.replace("e2=S[card == e1.card]", state), "q", PAID))))
     assert f"{said[0]} {said[1]}" == f"q: every e1=S -> {state}"
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts of a part of a figure."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (t for v in value.values() for t in texts_in(v))
+    elif isinstance(value, (list, tuple)):
+        yield from (t for v in value for t in texts_in(v))
+
+
+def hover_texts(t: WindowTrace | PatternTrace) -> list[str]:
+    return [h for part in t.figure.data for h in part.hovertext or ()]
+
+
+@pytest.mark.parametrize("call", ["length(3)", "lengthBatch(3)", "time(2 sec)", "timeBatch(2 sec)", "batch()"])
+def test_the_figure_of_a_window_has_a_hover_text_for_each_event(call: str) -> None:
+    t = window(call, FEED)
+    shown = hover_texts(t)
+    for stay in t.windows[0].stays:
+        k, v = stay.event.values.values()
+        assert [h for h in shown if h.startswith(f"{k}, {v}<br>came at {v} s")]
+
+
+def test_the_figure_of_a_pattern_has_a_hover_text_for_each_event_partial_match_and_output() -> None:
+    t = pattern([("A", 0, ["x"]), ("A", 1000, ["y"]), ("B", 2500, ["z"]), ("B", 9000, ["z"])])
+    shown = hover_texts(t)
+    assert {"A at 0 s<br>x", "A at 1 s<br>y", "B at 2.5 s<br>z", "B at 9 s<br>z", "x"} <= set(shown)
+    assert {"1: e1 at 0 s (x), not B for 2 sec at 2 s: match at 2 s"} <= set(shown)
+    assert {"2: e1 at 1 s (y): dropped at 2.5 s (an event of B came)"} <= set(shown)
+    names = {part.name for part in t.figure.data if part.showlegend}
+    assert names == {"captured event", "waits for an absence", "match", "dropped"}
+
+
+@pytest.mark.parametrize("make", [lambda k: window("length(3)", [(0, [k, 1])]), lambda k: pattern([("A", 0, [k])])])
+@pytest.mark.parametrize("value", [EVIL, "%{x}<b>", "<a href='javascript:x'>"])
+def test_values_are_escaped_in_figures(make: Any, value: str) -> None:
+    figure = make(value).figure.to_dict()
+    figure["layout"].pop("template")
+    texts = list(texts_in(figure))
+    assert [t for t in texts if "&lt;" in t]
+    for t in texts:
+        assert "<" not in re.sub(r"</?(br|b|i|extra)>", "", t.replace("%{hovertext}", "")) or "fullData" in t
+        assert "%{x}" not in t
+        assert "\x07" not in t
+
+
+def test_a_long_title_of_a_figure_has_two_lines() -> None:
+    t = trace(PAYMENTS.replace("e2=S[", f"e2=S[{'amount > 1.0 and ' * 12}"), "q", PAID)
+    assert t.figure.layout.title.text.count("<br>") == 1

@@ -17,7 +17,7 @@ from sparkstream_nb.app.tracing.traced_node import TracedNode
 from sparkstream_nb.app.tracing.tracing import subjects
 from sparkstream_nb.app.tracing.window_traces import trace_windows
 from sparkstream_nb.lab.display import text
-from sparkstream_nb.lab.drawings.trace_drawings import svg
+from sparkstream_nb.lab.traces_shown import trace_svg
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 
@@ -66,7 +66,7 @@ def traces(case: dict[str, Any]) -> Iterator[tuple[Plan, str, Any]]:
 @pytest.mark.parametrize("case", cases_of([f for n in PATTERNS if (f := CASES / f"patterns/{n}.jsonl").exists()], 12))
 def test_matches_of_patterns_are_their_outputs(case: dict[str, Any]) -> None:
     for plan, name, found in traces(case):
-        ElementTree.fromstring(svg(found))
+        ElementTree.fromstring(trace_svg(found))
         query = next(q for q in plan.queries if q.name == name)
         if not isinstance(found, PatternTrace) or query.rate is not None or query.select.having is not None:
             continue
@@ -77,5 +77,5 @@ def test_matches_of_patterns_are_their_outputs(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("case", cases_of(sorted((CASES / "windows").glob("*.jsonl")), 4))
 def test_windows_of_cases_are_traced_and_drawn(case: dict[str, Any]) -> None:
     for _, _, found in traces(case):
-        ElementTree.fromstring(svg(found))
+        ElementTree.fromstring(trace_svg(found))
         assert text(found)

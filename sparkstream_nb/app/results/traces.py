@@ -1,6 +1,6 @@
 """Traces of a query: what its windows hold, or its partial matches, over a feed. Plain, typed data.
 
-Times are ms of the app's clock. `lab.drawings` draws them, `lab.traces_shown` displays them.
+Times are ms of the app's clock. `app.pictures` describes their pictures, `lab.traces_shown` displays them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...charts.loading import draw_figure
+from ..pictures.pattern_trace_picture import pattern_trace_picture
+from ..pictures.window_trace_picture import window_trace_picture
 from .frontend import Displayed
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ...charts.plotly_picture import Figure
 
 PartialEnd = Literal["match", "expired", "dropped", "waiting"]
 """The end of a partial match: it became a match, `within` passed, an event (or the lack of one) ended it, or the feed
@@ -122,6 +127,12 @@ class WindowTrace(Displayed):
             frame[["emitted", "left"]] = frame[["emitted", "left"]].astype("Int64")
         return frame
 
+    @property
+    def figure(self) -> Figure:
+        """A bar for each event, over time, as a Plotly figure. Raises SparkStreamError where Plotly is not
+        installed."""
+        return draw_figure(window_trace_picture(self))
+
     def summary(self) -> str:
         events = sum(len(w.stays) for w in self.windows)
         return f"<WindowTrace of {self.query}: {events} events in {', '.join(w.text for w in self.windows)}>"
@@ -213,6 +224,12 @@ class PatternTrace(Displayed):
         if rows:
             frame["ended"] = frame["ended"].astype("Int64")
         return frame
+
+    @property
+    def figure(self) -> Figure:
+        """The events by stream and a lane for each partial match, over time, as a Plotly figure. Raises
+        SparkStreamError where Plotly is not installed."""
+        return draw_figure(pattern_trace_picture(self))
 
     def summary(self) -> str:
         return f"<PatternTrace of {self.query}: {len(self.partials):,} partial matches, {len(self.matches):,} matches>"
