@@ -15,7 +15,7 @@ from ..charts.loading import draw_figure
 from ..errors import Misuse, shown
 
 if TYPE_CHECKING:
-    from ..charts.plotly_picture import Figure
+    from plotly.graph_objects import Figure
 
 
 @explain_arguments

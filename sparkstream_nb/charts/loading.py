@@ -1,4 +1,4 @@
-"""Draws figures with Plotly, which is loaded on first use: it takes its time, and need not be installed."""
+"""Figures of Plotly, which is loaded on first use: it takes its time, and need not be installed."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING
 
 from ..errors import SparkStreamError
 from .picture import Picture
+from .plotly_picture import plotly_figure
 
 if TYPE_CHECKING:
-    from .plotly_picture import Figure
+    from plotly.graph_objects import Figure
+
+_INK = "#444"
+"""The colour of texts and lines in the place of the page's."""
 
 
 def draw_figure(picture: Picture) -> Figure:
     """A picture as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
     try:
-        renderer = import_module(".plotly_picture", __package__)
+        plotly = import_module("plotly.graph_objects")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "plotly":
             raise
         raise SparkStreamError("Figures need Plotly, which is not installed: pip install plotly") from None
-    figure: Figure = renderer.figure_of(picture)
+    drawn = plotly_figure(picture, ink=_INK)
+    figure: Figure = plotly.Figure(drawn.data, {**drawn.layout, "template": "plotly_white"})
     return figure

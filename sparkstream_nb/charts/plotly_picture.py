@@ -1,4 +1,4 @@
-"""Pictures as Plotly figures: for what is live, and for people who want to change a picture.
+"""Pictures as Plotly's script draws them: traces and a layout, as plain data. Plotly itself is not needed here.
 
 Texts that come from events are escaped: Plotly reads a part of HTML in names and hover texts.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from plotly.graph_objects import Bar, Figure, Scatter
 
 from ..errors import escape_controls
 from .layout import Layout, PanelLayout, TimeScale, lay_out
@@ -34,16 +34,14 @@ from .picture import (
 )
 from .style import WIDTH
 
-__all__ = ["Figure", "escape_text", "figure_of"]
-DRAWN_INK = "#444"
-"""The colour of texts and lines in the place of the page's."""
+Trace = dict[str, Any]
+"""A trace of a figure, by Plotly's names."""
 _TIME = "%Y-%m-%d %H:%M:%S.%L"
 _DASHES = {"": "solid", "dash": "dash", "dot": "dot", "dashdot": "dashdot", "fine": "dot"}
 _SYMBOLS = {
     "circle": "circle", "square": "square", "diamond": "diamond", "triangle": "triangle-up", "arrow": "triangle-right",
     "chevron": "arrow-right-open", "cross": "x-thin", "bar": "line-ns", "clock": "circle-open-dot",
 }  # fmt: skip
-_RELATIVE = "durations"
 
 
 def escape_text(text: object) -> str:
@@ -52,85 +50,114 @@ def escape_text(text: object) -> str:
     return shown.replace("\n", "<br>")
 
 
-def figure_of(picture: Picture, width: int = WIDTH, ink: str = DRAWN_INK) -> Figure:
+@dataclass
+class PlotlyFigure:
+    """A figure: its traces, and its layout; arrays in them are numpy's."""
+
+    data: list[Trace]
+    layout: dict[str, Any]
+
+
+def plotly_figure(picture: Picture, width: int = WIDTH, ink: str = INK) -> PlotlyFigure:
     """The picture as a figure, laid out for `width` px. `ink`: the colour of texts and lines that have the page's."""
     layout = lay_out(picture, width)
-    figure = Figure()
+    traces: list[Trace] = []
     names: set[str] = set()
     for i, panel in enumerate(layout.panels):
-        number = str(i + 1) if i else ""
-        for mark_number, mark in enumerate(panel.panel.marks):
-            for trace in _traces(mark, mark_number, panel, ink):
-                trace.update(name=escape_text(mark.name), legendgroup=mark.name, xaxis=f"x{number}", yaxis=f"y{number}")
-                trace.update(showlegend=bool(mark.name) and mark.name not in names)
+        axes = {"xaxis": f"x{_number(i)}", "yaxis": f"y{_number(i)}"}
+        for number, mark in enumerate(panel.panel.marks):
+            for trace in _traces(mark, number, panel, ink):
+                is_first = bool(mark.name) and mark.name not in names
                 names.add(mark.name)
-                figure.add_trace(trace)
+                traces.append(
+                    {"name": escape_text(mark.name), "legendgroup": mark.name, "showlegend": is_first, **axes, **trace}
+                )
     for entry in picture.legend:
         if entry.mark is not None:
             sample = {"color": _colour(entry.mark.style, ink), "symbol": "square", "size": 11}
-            name = escape_text(entry.name)
-            figure.add_trace(Scatter(x=[None], y=[None], mode="markers", marker=sample, name=name, showlegend=True))
-    _lay_out(figure, layout, ink)
-    return figure
+            look = {"mode": "markers", "marker": sample, "name": escape_text(entry.name), "showlegend": True}
+            traces.append({"type": "scatter", "x": [None], "y": [None], **look})
+    return PlotlyFigure(traces, _layout(layout, ink))
 
 
-def _lay_out(figure: Figure, layout: Layout, ink: str) -> None:
-    """The title, the legend and the panels, where the layout has them, on a plain ground."""
+def _number(panel: int) -> str:
+    """The number of a panel's axes: nothing for the first one."""
+    return str(panel + 1) if panel else ""
+
+
+def _layout(layout: Layout, ink: str) -> dict[str, Any]:
+    """The title, the legend and the panels, where `layout` has them, on a plain ground."""
     picture, height = layout.picture, layout.height
     areas = [panel.area for panel in layout.panels]
     left, right = areas[0].left, max(a.right for a in areas)
     top, bottom = areas[0].top, areas[-1].bottom
-    below = height - bottom + 10
-    figure.update_layout(
-        template="plotly_white", barmode="overlay", hovermode="closest", hoverlabel={"namelength": -1, "align": "left"},
-        uirevision=picture.title, font={"color": ink, "size": 12}, height=round(height + 10),
-        margin={"l": left, "r": layout.width - right, "t": top, "b": below},
-        title={
+    out: dict[str, Any] = {
+        "barmode": "overlay", "hovermode": "closest", "hoverlabel": {"namelength": -1, "align": "left"},
+        "uirevision": picture.title, "font": {"color": ink, "size": 12}, "height": round(height + 10),
+        "margin": {"l": left, "r": layout.width - right, "t": top, "b": height - bottom + 10},
+        "title": {
             "text": "<br>".join(escape_text(line) for line in layout.title), "font": {"size": 14, "weight": 600},
             "xref": "container", "x": 0, "pad": {"l": 6}, "yref": "container", "yanchor": "top",
             "y": 1 - (6 + 18 * (len(layout.title) - 1)) / height,  # that of the last line
         },
-        legend={
+        "legend": {
             "orientation": "h", "bgcolor": "rgba(0,0,0,0)", "xref": "container", "x": 0, "yref": "container",
             "y": 1 - (layout.legend[0].y - 12 if layout.legend else 0) / height, "yanchor": "top",
         },
-        showlegend=bool(layout.legend),
-    )  # fmt: skip
+        "showlegend": bool(layout.legend), "annotations": [], "shapes": [],
+    }  # fmt: skip
     across, down = right - left, bottom - top
     for i, (panel, area) in enumerate(zip(layout.panels, areas, strict=True)):
-        number = str(i + 1) if i else ""
+        number = _number(i)
         x = {"domain": [(area.left - left) / across, (area.right - left) / across], "anchor": f"y{number}"}
         y = {"domain": [1 - (area.bottom - top) / down, 1 - (area.top - top) / down], "anchor": f"x{number}"}
-        figure.update_layout({f"xaxis{number}": {**x, **_horizontal_axis(panel)}})
-        figure.update_layout({f"yaxis{number}": {**y, **_vertical_axis(panel)}})
-        for gap in panel.breaks:
-            figure.add_annotation(
-                text=f"⫽<br>{gap.text}", showarrow=False, xref="paper", x=(gap.x - left) / across, xanchor="center",
-                yref="paper", y=y["domain"][0], yanchor="middle", font={"size": 10},
-            )  # fmt: skip
-        for words in panel.words:
-            figure.add_annotation(
-                text=escape_text(words.text), showarrow=False, xref=f"x{number}", yref="paper", xanchor="left",
-                x=_places(panel.panel.x, np.array([words.value]))[0], y=y["domain"][1], yanchor="bottom",
-                yshift=area.top - words.y - 4, font={"size": 11},
-            )  # fmt: skip
-        if panel.panel.title:
-            figure.add_annotation(
-                text=f"<b>{escape_text(panel.panel.title)}</b>", showarrow=False, xref="paper", yref="paper",
-                x=x["domain"][0], xanchor="left", y=y["domain"][1], yanchor="bottom", yshift=4,
-            )  # fmt: skip
-        if isinstance(panel.panel.y, LaneAxis):
-            for i, lane in enumerate(panel.panel.y.lanes):
-                if lane.shade:
-                    figure.add_hrect(
-                        y0=panel.y.place(i), y1=panel.y.place(i + 1), fillcolor=ink, opacity=lane.shade, line_width=0,
-                        layer="below", yref=f"y{number}",
-                    )  # fmt: skip
-    for note in layout.notes:
-        figure.add_annotation(
-            text=f"<i>{escape_text(note.text)}</i>", showarrow=False, xref="paper", x=0, xshift=8 - left,
-            xanchor="left", yref="paper", y=0, yshift=bottom - note.y - 4, yanchor="bottom",
-        )  # fmt: skip
+        out[f"xaxis{number}"] = {**x, **_horizontal_axis(panel)}
+        out[f"yaxis{number}"] = {**y, **_vertical_axis(panel)}
+        out["annotations"] += _annotations(panel, number, (x["domain"][0], y["domain"][0], y["domain"][1]))
+        out["shapes"] += _shades(panel, number, ink)
+    out["annotations"] += [
+        {
+            "text": f"<i>{escape_text(note.text)}</i>", "showarrow": False, "xref": "paper", "x": 0, "xshift": 8 - left,
+            "xanchor": "left", "yref": "paper", "y": 0, "yshift": bottom - note.y - 4, "yanchor": "bottom",
+        }
+        for note in layout.notes
+    ]  # fmt: skip
+    return out
+
+
+def _annotations(panel: PanelLayout, number: str, edges: tuple[Any, Any, Any]) -> Iterator[dict[str, Any]]:
+    """The title of a panel, the words of its rules, the breaks of its axis; `edges`: its left, lower and upper edge as
+    parts of the whole plot."""
+    left, bottom, top = edges
+    area = panel.area
+    for gap in panel.breaks:
+        yield {
+            "text": f"⫽<br>{gap.text}", "showarrow": False, "xref": f"x{number} domain", "xanchor": "center",
+            "x": (gap.x - area.left) / (area.right - area.left), "yref": "paper", "y": bottom, "yanchor": "middle",
+            "font": {"size": 10},
+        }  # fmt: skip
+    for words in panel.words:
+        yield {
+            "text": escape_text(words.text), "showarrow": False, "xref": f"x{number}", "xanchor": "left",
+            "x": _places(panel.panel.x, np.array([words.value]))[0], "yref": "paper", "y": top, "yanchor": "bottom",
+            "yshift": area.top - words.y - 4, "font": {"size": 11},
+        }  # fmt: skip
+    if panel.panel.title:
+        yield {
+            "text": f"<b>{escape_text(panel.panel.title)}</b>", "showarrow": False, "xref": "paper", "x": left,
+            "xanchor": "left", "yref": "paper", "y": top, "yanchor": "bottom", "yshift": 4,
+        }  # fmt: skip
+
+
+def _shades(panel: PanelLayout, number: str, ink: str) -> Iterator[dict[str, Any]]:
+    """The grounds of lanes."""
+    for i, lane in enumerate(panel.panel.y.lanes if isinstance(panel.panel.y, LaneAxis) else ()):
+        if lane.shade:
+            yield {
+                "type": "rect", "xref": f"x{number} domain", "x0": 0, "x1": 1, "yref": f"y{number}",
+                "y0": panel.y.place(i), "y1": panel.y.place(i + 1), "fillcolor": ink, "opacity": lane.shade,
+                "line": {"width": 0}, "layer": "below",
+            }  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------- axes
@@ -190,7 +217,7 @@ def _heights(layout: PanelLayout, values: Values) -> Values:
 
 
 def _moments(ms: Values) -> list[str]:
-    return [str(m) for m in ms.astype("datetime64[ms]")]
+    return np.datetime_as_string(ms.astype("datetime64[ms]")).tolist()  # type: ignore[no-any-return]
 
 
 def _places(axis: Axis, values: Values) -> Any:
@@ -216,7 +243,7 @@ def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------- marks
 
 
-def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[Any]:
+def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[Trace]:
     axis = layout.panel.x
     common: dict[str, Any] = _hover(mark, layout.panel)
     if mark.keys:
@@ -227,16 +254,14 @@ def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[
         case Line():
             line = {"color": _colour(mark.style, ink), "dash": _DASHES[mark.style.dash], "width": mark.style.width}
             mode = "lines" if len(mark.x) > 1 else "markers"
-            y = _heights(layout, mark.y)
-            yield Scatter(x=_places(axis, mark.x), y=y, mode=mode, line=line, opacity=mark.style.opacity, **common)
+            look = {"mode": mode, "line": line, "opacity": mark.style.opacity, **common}
+            yield {"type": "scatter", "x": _places(axis, mark.x), "y": _heights(layout, mark.y), **look}
         case Segments():
             yield _lines(mark, (mark.x0, mark.x1, mark.y0, mark.y1), layout, ink)
         case Points():
             marker = {**_marker(mark, ink), "size": [2 * r for r in mark.radii] or 2 * mark.radius}
-            yield Scatter(
-                x=_places(axis, mark.x), y=_heights(layout, mark.y), mode="markers", marker=marker, cliponaxis=False,
-                **common,
-            )  # fmt: skip
+            look = {"mode": "markers", "marker": marker, "cliponaxis": False, **common}
+            yield {"type": "scatter", "x": _places(axis, mark.x), "y": _heights(layout, mark.y), **look}
         case Rules():
             y0 = mark.y0 if mark.y0 is not None else _ends(layout.panel.y)[0]
             y1 = mark.y1 if mark.y1 is not None else _ends(layout.panel.y)[1]
@@ -258,7 +283,7 @@ def _tint(colour: str) -> str:
     return f"rgba({','.join(str(int(digits[i : i + 2], 16)) for i in (0, 2, 4))},.14)"
 
 
-def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> Bar:
+def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> Trace:
     axis = layout.panel.x
     colour: Any = list(mark.colours) or _colour(mark.style, ink)
     style = mark.style
@@ -273,22 +298,24 @@ def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> 
             "color": "rgba(255,255,255,.55)", "pattern": {"shape": "/", "fgcolor": "#b00", "size": 6},
             "line": {"color": "#b00", "width": 1},
         }  # fmt: skip
-    width = mark.x1 - mark.x0
+    width: Any = mark.x1 - mark.x0
     if isinstance(layout.x, TimeScale):
         width = np.maximum(width, mark.least / layout.x.per_ms)
     low, high = _heights(layout, mark.y0), _heights(layout, mark.y1)
     inset = mark.inset if isinstance(layout.panel.y, LaneAxis) else 0.0
     if isinstance(axis, TimeAxis) and axis.is_relative:
         width = width / 1000
+    if len(width) and width.min() == width.max():
+        width = float(width[0])
     more: dict[str, Any] = {"textposition": "none"}
     if mark.labels:
         more = {"text": [escape_text(t) for t in mark.labels], "textposition": "inside"}
         if style.colour == INK:
             more["insidetextfont"] = {"color": ink}
-    return Bar(
-        x=_places(axis, (mark.x0 + mark.x1) / 2), width=width, base=low + inset, y=high - low - 2 * inset,
-        marker=marker, textangle=0, insidetextanchor="middle", **more, **common,
-    )  # fmt: skip
+    return {
+        "type": "bar", "x": _places(axis, (mark.x0 + mark.x1) / 2), "width": width, "base": low + inset,
+        "y": high - low - 2 * inset, "marker": marker, "textangle": 0, "insidetextanchor": "middle", **more, **common,
+    }  # fmt: skip
 
 
 def _marker(mark: Points, ink: str) -> dict[str, Any]:
@@ -301,7 +328,7 @@ def _marker(mark: Points, ink: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(mark: Mark, ends: tuple[Values, Values, Values, Values], layout: PanelLayout, ink: str) -> Scatter:
+def _lines(mark: Mark, ends: tuple[Values, Values, Values, Values], layout: PanelLayout, ink: str) -> Trace:
     """Straight lines with nothing between them."""
     x0, x1, y0, y1 = ends
     nothing = np.full(len(x0), np.nan)
@@ -312,7 +339,8 @@ def _lines(mark: Mark, ends: tuple[Values, Values, Values, Values], layout: Pane
     hover: dict[str, Any] = {"hoverinfo": "skip"}
     if titles:
         hover = {"hovertext": [escape_text(t) for t in titles], "hovertemplate": "%{hovertext}<extra></extra>"}
-    return Scatter(x=_places(layout.panel.x, x), y=y, mode="lines", line=line, opacity=mark.style.opacity, **hover)
+    look = {"mode": "lines", "line": line, "opacity": mark.style.opacity, **hover}
+    return {"type": "scatter", "x": _places(layout.panel.x, x), "y": y, **look}
 
 
 def _ends(axis: Axis) -> tuple[float, float]:
@@ -322,7 +350,7 @@ def _ends(axis: Axis) -> tuple[float, float]:
     return axis.low, axis.high
 
 
-def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[Scatter]:
+def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[Trace]:
     """The texts that have room in the whole picture."""
     placed: Sequence[Any] = layout.texts[number]
     if not placed:
@@ -343,7 +371,8 @@ def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[
         # The height of a text in the layout is that of its foot.
         y = np.array([t.y - mark.size / 3 for t in texts]) if has_lanes else mark.y[rows]
         space = "\u2002\u2005" if mark.anchor == "beside" else " "  # 8 px, as in the layout
-        yield Scatter(
-            x=_places(layout.panel.x, mark.x[rows]), y=y, text=[f"{space}{escape_text(t.text)}{space}" for t in texts],
-            mode="text", textposition=positions[anchor], textfont=font, hoverinfo="skip", cliponaxis=False,
-        )  # fmt: skip
+        yield {
+            "type": "scatter", "x": _places(layout.panel.x, mark.x[rows]), "y": y, "mode": "text", "textfont": font,
+            "text": [f"{space}{escape_text(t.text)}{space}" for t in texts], "textposition": positions[anchor],
+            "hoverinfo": "skip", "cliponaxis": False,
+        }  # fmt: skip

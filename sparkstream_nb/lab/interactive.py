@@ -17,21 +17,26 @@ from ..app import (
     Failover,
     FailoverStudy,
     Feed,
+    PatternTrace,
     Stats,
     Study,
     Tail,
+    WindowTrace,
 )
 from ..app.pictures.costs_picture import costs_picture
 from ..app.pictures.study_picture import study_picture
 from ..charts.picture import Picture
 from . import display as looks
 from .progress_bar import show_live
+from .traces_shown import trace_picture
 
 _PICTURES: Mapping[type, Callable[[Any], list[Picture]]] = {
     DistributedFailover: lambda failover: [failover.picture()],
     Failover: lambda failover: [failover.picture()],
     FailoverStudy: lambda study: [costs_picture(study)],
+    PatternTrace: lambda trace: [trace_picture(trace)],
     Study: lambda study: [study_picture(study)],
+    WindowTrace: lambda trace: [trace_picture(trace)],
 }
 """The pictures of results that do not change, in the order in which their HTML has them."""
 

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from sparkstream_nb.charts.layout import PanelLayout, lay_out
+from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.picture import (
     INK,
     Bars,
@@ -23,7 +24,6 @@ from sparkstream_nb.charts.picture import (
     TimeAxis,
     floats,
 )
-from sparkstream_nb.charts.plotly_picture import figure_of
 from sparkstream_nb.charts.svg_picture import svg
 
 LANES = [Lane("one, two, three", 20, title="one & all"), Lane("b", 30), Lane("c", 10)]
@@ -90,11 +90,11 @@ def test_figures_have_lanes_where_the_layout_has_them() -> None:
     )
     labels = texts([1000, 1001, 1002], [0.5] * 3, ["a label", "another label", "a third"], anchor="beside", rows=3)
     shown = picture(points, bars, labels)
-    layout, figure = lay_out(shown).panels[0], figure_of(shown)
+    layout, figure = lay_out(shown).panels[0], draw_figure(shown)
     assert list(figure.data[0].y) == [layout.y.place(v) for v in (0.5, 1.5, 2.5)]
     bar = figure.data[1]
     assert (bar.base[0], bar.y[0]) == (layout.y.place(1) + 3, 24)
-    assert bar.width[0] * 1000 * layout.x.per_ms == pytest.approx(5)  # type: ignore[attr-defined]
+    assert bar.width * 1000 * layout.x.per_ms == pytest.approx(5)  # type: ignore[attr-defined]
     assert len({y for part in figure.data[2:] for y in part.y}) > 1, "labels in rows below one another"
     assert list(figure.layout.yaxis.tickvals) == [layout.y.place(v) for v in (0.5, 1.5, 2.5)]
     assert list(figure.layout.yaxis.range) == [layout.area.bottom, layout.area.top]
@@ -102,8 +102,8 @@ def test_figures_have_lanes_where_the_layout_has_them() -> None:
 
 def test_a_tinted_outline_has_a_line_and_a_pale_ground() -> None:
     style = Style("#0072B2", is_outline=True, is_tinted=True, width=2)
-    figure = figure_of(picture(Bars(x0=floats([0]), x1=floats([9]), y0=floats([1]), y1=floats([2]), style=style)))
+    figure = draw_figure(picture(Bars(x0=floats([0]), x1=floats([9]), y0=floats([1]), y1=floats([2]), style=style)))
     marker = figure.data[0].marker
     assert (marker.color, marker.line.color, marker.line.width) == ("rgba(0,114,178,.14)", "#0072B2", 2)
     page = Bars(x0=floats([0]), x1=floats([9]), y0=floats([1]), y1=floats([2]), style=replace(style, colour=INK))
-    assert figure_of(picture(page), ink="rgb(1,2,3)").data[0].marker.color == "rgba(128,128,128,.14)"
+    assert draw_figure(picture(page)).data[0].marker.color == "rgba(128,128,128,.14)"

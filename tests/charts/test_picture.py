@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.charts.layout import lay_out, text_width
+from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.picture import (
     Bars,
     Lane,
@@ -31,7 +32,6 @@ from sparkstream_nb.charts.picture import (
     TimeAxis,
     floats,
 )
-from sparkstream_nb.charts.plotly_picture import figure_of
 from sparkstream_nb.charts.svg_picture import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -77,7 +77,7 @@ def pictures(draw: st.DrawFn) -> Picture:
 def test_both_renderers_draw_any_texts_and_numbers_as_texts_and_numbers(picture: Picture) -> None:
     drawn = ElementTree.fromstring(svg(picture))
     assert "nan" not in "".join(f"{v} " for e in drawn.iter() for k, v in e.attrib.items() if k != "aria-label")
-    figure = figure_of(picture)
+    figure = draw_figure(picture)
     assert figure.to_json()
     for trace in figure.data:
         assert "<" not in trace.name.replace("<br>", "")
@@ -87,7 +87,7 @@ def test_a_mark_stands_at_the_same_place_in_both() -> None:
     points = Points(x=floats([START + HOUR / 4]), y=floats([1.5]), titles=["<b>"], name="here")
     picture = over_time(points)
     (circle,) = [e for e in ElementTree.fromstring(svg(picture)).iter(f"{SVG}circle") if e.get("r") == "4"][1:]
-    layout, figure = lay_out(picture), figure_of(picture)
+    layout, figure = lay_out(picture), draw_figure(picture)
     area = layout.panels[0].area
     assert float(circle.attrib["cx"]) == pytest.approx(area.left + (area.right - area.left) / 4, abs=0.1)
     assert float(circle.attrib["cy"]) == pytest.approx(area.top + 45, abs=0.1)
@@ -104,7 +104,7 @@ def test_an_axis_is_broken_and_says_for_how_long() -> None:
     picture = over_time(bars, spans=spans)
     gaps = [e.text for e in ElementTree.fromstring(svg(picture)).iter(f"{SVG}text") if e.get("class") == "gap"]
     assert gaps == ["60 min"]
-    figure = figure_of(picture)
+    figure = draw_figure(picture)
     assert len(figure.layout.xaxis.rangebreaks) == 1
     assert any("60 min" in a.text for a in figure.layout.annotations)
 
@@ -133,7 +133,7 @@ def test_words_of_rules_have_rows_above() -> None:
     assert [w.text for w in layout.words] == [f"a fault of node {i}" for i in range(4)]
     assert len({w.y for w in layout.words}) == 4
     assert all(w.y < layout.area.top for w in layout.words)
-    assert len([a for a in figure_of(over_time(rules)).layout.annotations if "fault" in a.text]) == 4
+    assert len([a for a in draw_figure(over_time(rules)).layout.annotations if "fault" in a.text]) == 4
 
 
 def test_what_lies_outside_of_the_axis_is_cut_or_left_out() -> None:

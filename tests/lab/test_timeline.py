@@ -14,7 +14,7 @@ from sparkstream_nb.app.pictures.study_picture import study_picture
 from sparkstream_nb.app.pictures.timeline_picture import full_timeline, timeline_picture, worst
 from sparkstream_nb.app.results.divergence import Divergence, Truth
 from sparkstream_nb.app.running.study import Study
-from sparkstream_nb.charts.plotly_picture import figure_of
+from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.inbox import Inbox
@@ -84,7 +84,7 @@ def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
 
 def test_the_live_form_has_each_mark_with_its_words_and_its_number(divergence: Divergence) -> None:
     t = full_timeline(divergence, "O")
-    figure = figure_of(timeline_picture(t, pinned=3))
+    figure = draw_figure(timeline_picture(t, pinned=3))
     keyed = [trace for trace in figure.data if trace.customdata]
     words = {k: w for trace in keyed for k, w in zip(trace.customdata, trace.hovertext, strict=True)}
     heights = {k: y for trace in keyed for k, y in zip(trace.customdata, trace.y, strict=True)}

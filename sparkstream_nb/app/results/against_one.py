@@ -18,7 +18,7 @@ from ..pictures.outputs_picture import with_outputs
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from ...charts.plotly_picture import Figure
+    from plotly.graph_objects import Figure
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -14,7 +14,8 @@ from ...errors import SparkStreamError
 from .feed_progress import FeedProgress, ProgressLine
 
 if TYPE_CHECKING:
-    from ...charts.plotly_picture import Figure
+    from plotly.graph_objects import Figure
+
     from .buckets import AggregationReader
 
 

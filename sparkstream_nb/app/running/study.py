@@ -33,7 +33,7 @@ from . import feeding
 from .source_reading import Reading
 
 if TYPE_CHECKING:
-    from ...charts.plotly_picture import Figure
+    from plotly.graph_objects import Figure
 
 IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")

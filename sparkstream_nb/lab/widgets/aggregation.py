@@ -27,7 +27,8 @@ from .following import INTERVAL, Following
 from .scripts import read_script
 
 if TYPE_CHECKING:
-    from ...charts.plotly_picture import Figure
+    from plotly.graph_objects import Figure
+
     from .live import LiveOutput
 
 # More buckets than this cannot be told apart in one picture.
