@@ -15,7 +15,7 @@ from ..charts.loading import draw_figure
 from ..errors import Misuse, shown
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ..charts.loading import Figure
 
 
 @explain_arguments

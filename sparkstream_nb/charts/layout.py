@@ -1,4 +1,4 @@
-"""Where the parts of a picture are (px): scales, ticks, the legend, and the texts that have room."""
+"""The places of the parts of a picture (px): scales, ticks, the legend, and the texts that have room."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ class TimeScale:
 
 
 class LaneScale:
-    """Lanes of `extents` (px), the first one at `first`; marks are in the first `own` px of each."""
+    """Lanes of `extents` (px), the first one at `first`; marks are in the first `mark_extents` px of each."""
 
-    def __init__(self, own: Sequence[float], first: float, extents: Sequence[float] | None = None) -> None:
-        self.edges = first + np.concatenate(([0.0], np.cumsum(np.asarray(extents or own, np.float64))))
-        self._own = np.asarray([*own, 0.0], np.float64)
+    def __init__(self, mark_extents: Sequence[float], first: float, extents: Sequence[float] | None = None) -> None:
+        self.edges = first + np.concatenate(([0.0], np.cumsum(np.asarray(extents or mark_extents, np.float64))))
+        self._mark_extents = np.asarray([*mark_extents, 0.0], np.float64)
 
     def places(self, values: Values) -> Values:
-        lane = np.clip(np.floor(values), 0, len(self._own) - 1).astype(np.int64)
-        return self.edges[lane] + (values - lane) * self._own[lane]
+        lane = np.clip(np.floor(values), 0, len(self._mark_extents) - 1).astype(np.int64)
+        return self.edges[lane] + (values - lane) * self._mark_extents[lane]
 
     def place(self, value: float) -> float:
         return float(self.places(np.asarray([value], np.float64))[0])
@@ -203,7 +203,7 @@ def lay_out(picture: Picture, width: int = WIDTH) -> Layout:
         for column, panel in enumerate(picture.panels[row : row + picture.columns]):
             first = left + room * column
             last = first + room - _RIGHT
-            panels.append(_lay_out_panel(panel, first, last, top, named=column == 0))
+            panels.append(_lay_out_panel(panel, first, last, top, has_names=column == 0))
             bottom = max(bottom, panels[-1].area.bottom + _below(panel))
         top = bottom
     notes = [PlacedText(8, top + 12 + _NOTE_ROW * i, note, "start") for i, note in enumerate(picture.notes)]
@@ -251,7 +251,7 @@ def _below(panel: Panel) -> float:
     return title + (22.0 if isinstance(panel.x, LaneAxis) or panel.x.ticks else 4.0)
 
 
-def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, named: bool) -> PanelLayout:
+def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, has_names: bool) -> PanelLayout:
     top += 22.0 if panel.title else 0.0
     x = _x_scale(panel.x, left, right)
     words, above = _place_words(panel, x, top, left, right)
@@ -277,7 +277,7 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, named
     area = Area(left, right, top, bottom)
     layout = PanelLayout(panel, area, x, y, _x_ticks(panel.x, x, area), [], _breaks(panel.x, x, bottom), words=words)
     layout.y_ticks = [] if isinstance(panel.y, LaneAxis) else _number_ticks(panel.y, y)
-    if named and isinstance(panel.y, LaneAxis):
+    if has_names and isinstance(panel.y, LaneAxis):
         layout.lane_names = [cut_values(lane.name, left - _NAME_GAP) for lane in panel.y.lanes]
     layout.texts = {number: place(y) for number, place in placers}
     return layout
@@ -385,8 +385,8 @@ def _place_words(panel: Panel, x: Scale, top: float, left: float, right: float) 
             places.append((first, row, words, value))
     height = _WORD_ROW * len(free)
     base = top + height - 5
-    placed = [PlacedText(a, base - _WORD_ROW * row, words, "start", value=v) for a, row, words, v in places]
-    return placed, height
+    placed_texts = [PlacedText(a, base - _WORD_ROW * row, words, "start", value=v) for a, row, words, v in places]
+    return placed_texts, height
 
 
 class _Lines:
@@ -468,7 +468,7 @@ def _place_beside(
     """The labels beside their marks, each lane for itself; `rows` gets how many rows below a lane needs. What it
     returns places them once the vertical scale is known."""
     at = scale.places(mark.x).tolist()
-    placed: list[tuple[PlacedText, float, int]] = []
+    placed_texts: list[tuple[PlacedText, float, int]] = []
     for lane in dict.fromkeys(mark.y[np.isfinite(mark.y)].tolist()):
         numbers = np.flatnonzero(mark.y == lane).tolist()
         beside, *below = (_Row(left) for _ in range(1 + mark.rows))
@@ -483,13 +483,13 @@ def _place_beside(
                 beside.free = max(beside.free, x + 5)  # no label covers the mark
                 rows[int(lane)] = max(rows.get(int(lane), 0), row)
             if place is not None and (place[2] == "start" or _takes_left(mark, lines, lane, place[0], width)):
-                placed.append((PlacedText(place[0], 0.0, place[1], place[2], i), lane, row))
+                placed_texts.append((PlacedText(place[0], 0.0, place[1], place[2], i), lane, row))
 
     def places(y: Scale) -> list[PlacedText]:
         lifts = {"end": mark.lift}
         return [
             replace(text, y=y.place(lane) + mark.shift + _WORD_ROW * row - lifts.get(text.anchor, 0.0))
-            for text, lane, row in placed
+            for text, lane, row in placed_texts
         ]
 
     return places

@@ -10,7 +10,7 @@ from .picture import Picture
 from .plotly_picture import plotly_figure
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from plotly.graph_objects import Figure as Figure
 
 _INK = "#444"
 """The colour of texts and lines in the place of the page's."""
@@ -24,6 +24,6 @@ def draw_figure(picture: Picture) -> Figure:
         if (error.name or "").partition(".")[0] != "plotly":
             raise
         raise SparkStreamError("Figures need Plotly, which is not installed: pip install plotly") from None
-    drawn = plotly_figure(picture, ink=_INK)
-    figure: Figure = plotly.Figure(drawn.data, {**drawn.layout, "template": "plotly_white"})
+    plain = plotly_figure(picture, ink=_INK)
+    figure: Figure = plotly.Figure(plain.data, {**plain.layout, "template": "plotly_white"})
     return figure

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 INK = "currentColor"
-"""The colour of texts, which is that of the page."""
+"""The colour of texts: the page's own."""
 Unit = Literal["ms", "sec", "min", "hour", "day", "month", "year"]
 Symbol = Literal["circle", "square", "diamond", "triangle", "arrow", "chevron", "cross", "bar", "clock"]
 Anchor = Literal["start", "middle", "end", "beside"]
@@ -81,7 +81,7 @@ Axis = TimeAxis | NumberAxis | LaneAxis
 
 @dataclass(frozen=True)
 class Style:
-    """The look of marks. `width` (px) is that of lines and outlines. An outline has no ground in it, unless it is
+    """The look of marks. `width`: of lines and outlines (px). An outline has no ground in it, unless it is
     `tinted`. `is_hatched`: red stripes on the ground."""
 
     colour: str = INK
@@ -166,7 +166,7 @@ class Texts(Mark):
     """Texts at (`x`, `y`), float64[n] each, in order of x. `shift` (px) is how far below they stand.
 
     With `anchor` "beside" a text stands to the right of its place, else to the left, cut where there is no room before
-    the next place; `rows`: up to so many rows below have those without room, and the lane grows by them; `lift` (px):
+    the next place; `rows`: the number of rows below for texts without room, and the lane grows by them; `lift` (px):
     how far above the others those to the left stand. `spans`: lengths along x, float64[n], to which texts are cut.
     Texts that would overlap another one, of a lane or of a panel without lanes, are left out, unless they `overlap`.
     `signs`: they are signs, with a white rim.
@@ -203,7 +203,7 @@ class Rules(Mark):
 
 @dataclass(frozen=True)
 class Panel:
-    """Marks between a horizontal axis `x` and a vertical one `y`. `height` (px) is that of an axis of numbers."""
+    """Marks between a horizontal axis `x` and a vertical one `y`. `height`: of an axis of numbers (px)."""
 
     x: Axis
     y: NumberAxis | LaneAxis
@@ -223,10 +223,10 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class Picture:
-    """Panels, `columns` of them beside one another; those of one row have the lanes of its first one.
+    """Panels, `columns` of them beside one another; all of one row have the lanes of its first one.
 
     `title` is read out and drawn, `description` is for people who do not see it, `notes` stand below. `legend`: further
-    entries, after those of the marks' names.
+    entries, after the marks' names.
     """
 
     title: str

@@ -46,8 +46,8 @@ _SYMBOLS = {
 
 def escape_text(text: object) -> str:
     """A text as Plotly shows it unchanged in a title, a name or a hover text."""
-    shown = html.escape(escape_controls(str(text)), quote=False).replace("%{", "%&#123;")
-    return shown.replace("\n", "<br>")
+    escaped_text = html.escape(escape_controls(str(text)), quote=False).replace("%{", "%&#123;")
+    return escaped_text.replace("\n", "<br>")
 
 
 @dataclass
@@ -98,7 +98,7 @@ def _layout(layout: Layout, ink: str) -> dict[str, Any]:
         "title": {
             "text": "<br>".join(escape_text(line) for line in layout.title), "font": {"size": 14, "weight": 600},
             "xref": "container", "x": 0, "pad": {"l": 6}, "yref": "container", "yanchor": "top",
-            "y": 1 - (6 + 18 * (len(layout.title) - 1)) / height,  # that of the last line
+            "y": 1 - (6 + 18 * (len(layout.title) - 1)) / height,  # where the last line is
         },
         "legend": {
             "orientation": "h", "bgcolor": "rgba(0,0,0,0)", "xref": "container", "x": 0, "yref": "container",
@@ -106,11 +106,11 @@ def _layout(layout: Layout, ink: str) -> dict[str, Any]:
         },
         "showlegend": bool(layout.legend), "annotations": [], "shapes": [],
     }  # fmt: skip
-    across, down = right - left, bottom - top
+    width, height_px = right - left, bottom - top
     for i, (panel, area) in enumerate(zip(layout.panels, areas, strict=True)):
         number = _number(i)
-        x = {"domain": [(area.left - left) / across, (area.right - left) / across], "anchor": f"y{number}"}
-        y = {"domain": [1 - (area.bottom - top) / down, 1 - (area.top - top) / down], "anchor": f"x{number}"}
+        x = {"domain": [(area.left - left) / width, (area.right - left) / width], "anchor": f"y{number}"}
+        y = {"domain": [1 - (area.bottom - top) / height_px, 1 - (area.top - top) / height_px], "anchor": f"x{number}"}
         out[f"xaxis{number}"] = {**x, **_horizontal_axis(panel)}
         out[f"yaxis{number}"] = {**y, **_vertical_axis(panel)}
         out["annotations"] += _annotations(panel, number, (x["domain"][0], y["domain"][0], y["domain"][1]))
@@ -171,9 +171,9 @@ def _horizontal_axis(layout: PanelLayout) -> dict[str, Any]:
     }  # fmt: skip
     if isinstance(axis, LaneAxis):
         # Lanes that are narrower than their share leave room at the right.
-        shown = (layout.area.right - layout.area.left) / max(1.0, layout.x.place(1) - layout.area.left)
+        columns = (layout.area.right - layout.area.left) / max(1.0, layout.x.place(1) - layout.area.left)
         names, places = [lane.name for lane in axis.lanes], [i + 0.5 for i in range(len(axis.lanes))]
-        return {**common, **_lane_ticks(axis, names, places), "range": [0, max(shown, len(axis.lanes))]}
+        return {**common, **_lane_ticks(axis, names, places), "range": [0, max(columns, len(axis.lanes))]}
     if isinstance(axis, NumberAxis):
         return {**common, "range": [axis.low, axis.high], "showticklabels": bool(axis.ticks), "showgrid": False}
     if axis.is_relative:
@@ -228,7 +228,7 @@ def _places(axis: Axis, values: Values) -> Any:
 
 
 def _hover(mark: Mark, panel: Panel) -> dict[str, Any]:
-    """The text under a pointer: that of the mark, else its values; a lane is none."""
+    """The text under a pointer: the mark's own, else its values, but no number of a lane."""
     if mark.titles:
         return {"hovertext": [escape_text(t) for t in mark.titles], "hovertemplate": "%{hovertext}<extra></extra>"}
     if mark.is_quiet or not mark.name:
@@ -276,7 +276,7 @@ def _colour(style: Style, ink: str) -> str:
 
 
 def _tint(colour: str) -> str:
-    """A colour (`#rgb` or `#rrggbb`) as a pale ground; grey for that of the page, which only the page knows."""
+    """A colour (`#rgb` or `#rrggbb`) as a pale ground; grey for the page's own, which only the page knows."""
     if not colour.startswith("#"):
         return "rgba(128,128,128,.14)"
     digits = colour[1:] if len(colour) == 7 else "".join(2 * d for d in colour[1:])
@@ -352,8 +352,8 @@ def _ends(axis: Axis) -> tuple[float, float]:
 
 def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[Trace]:
     """The texts that have room in the whole picture."""
-    placed: Sequence[Any] = layout.texts[number]
-    if not placed:
+    texts_with_room: Sequence[Any] = layout.texts[number]
+    if not texts_with_room:
         return
     has_lanes = isinstance(layout.panel.y, LaneAxis)
     positions = {
@@ -365,10 +365,10 @@ def _texts(mark: Texts, number: int, layout: PanelLayout, ink: str) -> Iterator[
         "size": mark.size, "color": ink, "weight": 600 if mark.is_bold else "normal",
         "style": "italic" if mark.is_italic else "normal",
     }  # fmt: skip
-    for anchor in dict.fromkeys(t.anchor for t in placed):
-        texts = [t for t in placed if t.anchor == anchor]
+    for anchor in dict.fromkeys(t.anchor for t in texts_with_room):
+        texts = [t for t in texts_with_room if t.anchor == anchor]
         rows = [t.number for t in texts]
-        # The height of a text in the layout is that of its foot.
+        # The layout has the height of a text's foot.
         y = np.array([t.y - mark.size / 3 for t in texts]) if has_lanes else mark.y[rows]
         space = "\u2002\u2005" if mark.anchor == "beside" else " "  # 8 px, as in the layout
         yield {

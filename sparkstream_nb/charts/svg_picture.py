@@ -65,14 +65,14 @@ def _text(text: PlacedText, style: str = "", title: str = "") -> str:
 # -------------------------------------------------------------------------------------------------------------- legend
 
 
-def _legend_entry(placed: PlacedEntry) -> Iterator[str]:
-    x, y, mark = placed.x, placed.y, placed.entry.mark
+def _legend_entry(entry: PlacedEntry) -> Iterator[str]:
+    x, y, mark = entry.x, entry.y, entry.entry.mark
     if mark is not None:
         yield f'<g class="sample">{_sample(mark, x, y)}</g>'
     weight = ' font-weight="600"' if isinstance(mark, Segments) and mark.style.colour == INK else ""
     style = ' font-style="italic"' if mark is not None and _is_hollow(mark.style) else ""
     yield (
-        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}{style}>{escape_text(placed.entry.name)}</text>'
+        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}{style}>{escape_text(entry.entry.name)}</text>'
     )
 
 
@@ -97,12 +97,12 @@ def _sample(mark: Mark, x: float, y: float) -> str:
 # --------------------------------------------------------------------------------------------------------------- panel
 
 
-def _panel(layout: PanelLayout, whole: Layout) -> Iterator[str]:
+def _panel(layout: PanelLayout, picture: Layout) -> Iterator[str]:
     panel, area = layout.panel, layout.area
     if panel.title:
         top = area.top - 10 - ((layout.words and 13) or 0)
         yield _text(PlacedText(area.left, top, panel.title, "start"), 'font-weight="600"')
-    yield from _lanes(layout, whole)
+    yield from _lanes(layout, picture)
     yield from _value_axis(layout)
     yield from _horizontal_axis(layout)
     for number, mark in enumerate(panel.marks):
@@ -112,7 +112,7 @@ def _panel(layout: PanelLayout, whole: Layout) -> Iterator[str]:
         yield _text(words, 'font-size="11" class="words"')
 
 
-def _lanes(layout: PanelLayout, whole: Layout) -> Iterator[str]:
+def _lanes(layout: PanelLayout, picture: Layout) -> Iterator[str]:
     axis = layout.panel.y
     if not isinstance(axis, LaneAxis):
         return
@@ -120,7 +120,7 @@ def _lanes(layout: PanelLayout, whole: Layout) -> Iterator[str]:
         top, bottom = layout.y.place(i), layout.y.place(i + 1)
         if lane.shade:
             yield (
-                f'<rect x="0" y="{top:.1f}" width="{whole.width}" height="{bottom - top:.1f}" '
+                f'<rect x="0" y="{top:.1f}" width="{picture.width}" height="{bottom - top:.1f}" '
                 f'fill-opacity="{lane.shade:g}"/>'
             )
         if layout.lane_names:
@@ -215,7 +215,7 @@ def _stroke(style: Style, colour: str | None = None) -> str:
     return f'stroke="{colour or style.colour}" stroke-width="{style.width:g}"{dash}{opacity}'
 
 
-def _titled(shape: str, mark: Mark, i: int) -> str:
+def _with_title(shape: str, mark: Mark, i: int) -> str:
     """A shape, with its text for a pointer if it has one."""
     if not mark.titles or not mark.titles[i]:
         return shape
@@ -244,18 +244,18 @@ def _bars(mark: Bars, layout: PanelLayout) -> Iterator[str]:
     right = np.maximum(right, left + mark.least)
     top, bottom = top + mark.inset, bottom - mark.inset
     rows = list(zip(*(v.tolist() for v in (left, top, right - left, bottom - top)), strict=True))
-    shown = inside.tolist()
+    is_inside = inside.tolist()
     if mark.titles or mark.colours or mark.rounding or mark.style.is_outline or mark.style.is_hatched:
         for i, row in enumerate(rows):
-            if shown[i]:
+            if is_inside[i]:
                 fill = _fill(mark.style, mark.colours[i] if mark.colours else None) + _class(mark)
                 x, y, width, height = row
-                yield _titled(_rectangle(x, y, width, height, mark.style, mark.rounding, fill), mark, i)
-    elif any(shown):  # one shape for all
-        shapes = [row for row, is_shown in zip(rows, shown, strict=True) if is_shown]
+                yield _with_title(_rectangle(x, y, width, height, mark.style, mark.rounding, fill), mark, i)
+    elif any(is_inside):  # one shape for all
+        shapes = [row for row, is_shown in zip(rows, is_inside, strict=True) if is_shown]
         path = "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in shapes)
         yield f'<path d="{path}" {_fill(mark.style)}{_class(mark)}/>'
-    yield from _bar_labels(mark, [(row, i) for i, row in enumerate(rows) if shown[i]], layout)
+    yield from _bar_labels(mark, [(row, i) for i, row in enumerate(rows) if is_inside[i]], layout)
 
 
 def _bar_labels(mark: Bars, rows: Sequence[tuple[tuple[float, ...], int]], layout: PanelLayout) -> Iterator[str]:
@@ -306,7 +306,7 @@ def _segments(mark: Segments, layout: PanelLayout) -> Iterator[str]:
     for i, (x0, x1, y0, y1) in enumerate(zip(*(p.tolist() for p in places), strict=True)):
         if np.isfinite(y0) and np.isfinite(y1) and x1 >= first and x0 <= last:
             x0, x1 = max(x0, first - mark.overhang), min(x1, last + mark.overhang)
-            yield _titled(_straight(x0, x1, y0, y1, _stroke(mark.style) + _class(mark)), mark, i)
+            yield _with_title(_straight(x0, x1, y0, y1, _stroke(mark.style) + _class(mark)), mark, i)
 
 
 def _straight(x0: float, x1: float, y0: float, y1: float, look: str) -> str:
@@ -318,7 +318,7 @@ def _points(mark: Points, layout: PanelLayout) -> Iterator[str]:
     for i, (x, y) in enumerate(rows):
         if np.isfinite(y) and layout.area.left - 1 <= x <= layout.area.right + 1:
             radius = mark.radii[i] if mark.radii else mark.radius
-            yield _titled(_symbol(mark.symbol, x, y, radius, mark.style, _class(mark)), mark, i)
+            yield _with_title(_symbol(mark.symbol, x, y, radius, mark.style, _class(mark)), mark, i)
 
 
 def _symbol(symbol: str, x: float, y: float, r: float, style: Style, more: str = "") -> str:
@@ -349,12 +349,12 @@ def _symbol(symbol: str, x: float, y: float, r: float, style: Style, more: str =
     return f'{clock}<path d="{hands}" fill="none" {_stroke(style)}/>'
 
 
-def _texts(mark: Texts, placed: Sequence[PlacedText]) -> Iterator[str]:
+def _texts(mark: Texts, texts: Sequence[PlacedText]) -> Iterator[str]:
     style = "" if mark.size == 12 else f'font-size="{mark.size:g}" '
     style += 'font-weight="600" ' if mark.is_bold else ""
     style += 'font-style="italic" ' if mark.is_italic else ""
     style += 'fill="#111" stroke="#fff" stroke-width="2.5" paint-order="stroke"' if mark.signs else ""
-    for text in placed:
+    for text in texts:
         yield _text(text, style.strip() + _class(mark), mark.titles[text.number] if mark.titles else "")
 
 
@@ -363,4 +363,4 @@ def _rules(mark: Rules, layout: PanelLayout) -> Iterator[str]:
     bottom = layout.area.bottom if mark.y1 is None else layout.y.place(mark.y1)
     for i, x in enumerate(layout.x.places(mark.x).tolist()):
         if layout.area.left - 1 <= x <= layout.area.right + 1:
-            yield _titled(_straight(x, x, top, bottom, _stroke(mark.style) + _class(mark)), mark, i)
+            yield _with_title(_straight(x, x, top, bottom, _stroke(mark.style) + _class(mark)), mark, i)

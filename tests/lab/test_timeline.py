@@ -84,7 +84,7 @@ def test_pictures_are_valid_and_escaped(divergence: Divergence) -> None:
 
 def test_the_live_form_has_each_mark_with_its_words_and_its_number(divergence: Divergence) -> None:
     t = full_timeline(divergence, "O")
-    figure = draw_figure(timeline_picture(t, pinned=3))
+    figure = draw_figure(timeline_picture(t, pinned_mark=3))
     keyed = [trace for trace in figure.data if trace.customdata]
     words = {k: w for trace in keyed for k, w in zip(trace.customdata, trace.hovertext, strict=True)}
     heights = {k: y for trace in keyed for k, y in zip(trace.customdata, trace.y, strict=True)}

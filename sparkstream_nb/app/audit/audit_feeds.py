@@ -63,7 +63,7 @@ def measure(name: str, plan: Plan, feeds: FeedFiles, variables: Mapping[str, str
         if not inbox.position.step:
             return Measurement(failure="no row of the feeds fits its stream", rejected=rejected_rows, notes=notes)
         try:
-            ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, repaired=False)
+            ways = _replays(name, plan, [Way(n, "round_robin") for n in NODES], folder, is_repair=False)
             ways += _measure_repair(name, plan, folder, variables)
         except SparkStreamError as e:
             return Measurement(failure=str(e), rejected=rejected_rows, notes=notes)
@@ -79,7 +79,7 @@ def _measure_repair(name: str, plan: Plan, folder: str, variables: Mapping[str, 
     if not parts:
         return []
     ways = [Way(NODES[-1], p.routing) for p in parts]
-    measurements = _replays(name, better, ways, folder, repaired=True)
+    measurements = _replays(name, better, ways, folder, is_repair=True)
     if len(parts) == 1:
         return measurements
     return [_only(m, p.queries) for m, p in zip(measurements, parts, strict=True)]
@@ -91,7 +91,7 @@ def _only(measurement: Measured, queries: Sequence[str]) -> Measured:
     return replace(measurement, queries=queries_of_part, aggregations={}, part=list(queries))
 
 
-def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaired: bool) -> list[Measured]:
+def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, is_repair: bool) -> list[Measured]:
     schemas = {s: d.source.schema for s, d in plan.streams.items()}
     source = Input(str(Path(folder) / "inbox"), schemas, 1, sys.maxsize)
     # A table in a database takes no batches: in memory, the engine runs whole ones.
@@ -104,7 +104,7 @@ def _replays(name: str, plan: Plan, ways: Sequence[Way], folder: str, *, repaire
             counts.update({v: int(row[v]) for v in VERDICTS})
         differing = {a: len(check.differing) for a, check in divergence.merged.items()}
         by_query = {q: dict(c) for q, c in queries.items()}
-        measurements.append(Measured(way.nodes, way.route or "", repaired, by_query, differing))
+        measurements.append(Measured(way.nodes, way.route or "", is_repair, by_query, differing))
     return measurements
 
 

@@ -118,7 +118,7 @@ class Series:
 
     `buckets` int64[n]: starts of the buckets in ms, ascending; `ends` likewise, exclusive. `parts` float64[shards, n]
     and `merged` float64[n]: NaN without a value. Of `total` buckets in all, `before` are earlier than these. `group` is
-    empty if the aggregation has no groups. `stacked`: bars of shards are stacked, else side by side. `as_wso2`
+    empty if the aggregation has no groups. `is_stacked`: bars of shards are stacked, else side by side. `as_wso2`
     float64[n]: the values that WSO2's servers would show instead of `merged`; None if they are not shown.
     """
 
@@ -133,7 +133,7 @@ class Series:
     merged: Any
     before: int
     total: int
-    stacked: bool
+    is_stacked: bool
     as_wso2: Any = None
 
     @property
@@ -168,7 +168,7 @@ class Series:
             return f"{text} · hatched: values that WSO2's servers do not show yet, as the bucket is open on a node"
         if len(self.shards) < 2:
             return text
-        if self.stacked:
+        if self.is_stacked:
             return f"{text} · the shards' bars add up to the merged value"
         if self.measure.additive:
             return f"{text} · the merged value is the sum of the shards' bars"

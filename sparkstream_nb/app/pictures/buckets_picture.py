@@ -31,7 +31,7 @@ from ...charts.ticks import number_ticks, short
 from ...charts.value_texts import text_of
 from .bucket_series import Series, bucket_name
 
-_ROOM = 0.15  # of the time shown, that an axis which grows adds at its end
+_ROOM = 0.15  # of the time is_finite, that an axis which grows adds at its end
 _NARROW = 6.0  # px: buckets below this are a reason to break the axis
 _LINES_BELOW = 5.0  # px: the merged value is a line where buckets are narrower
 _BREAKS = 4
@@ -89,7 +89,7 @@ def _extent(s: Series) -> tuple[float, float]:
     """Lowest and highest point drawn; zero is among them."""
     parts = np.nan_to_num(s.parts, posinf=0, neginf=0)
     points = [np.zeros(1), np.nan_to_num(s.merged, posinf=0, neginf=0)]
-    if s.stacked:
+    if s.is_stacked:
         points += [np.where(parts > 0, parts, 0).sum(0), np.where(parts < 0, parts, 0).sum(0)]
     else:
         points += [*parts]
@@ -118,7 +118,7 @@ class _BucketsPicture:
         """The width of the narrowest bucket (px), more where buckets lie far apart."""
         wide = min(max(self.slot * 0.74, 1.0), _WIDEST)
         self.width_ms = wide / px_by_ms
-        self.as_lines = not s.stacked and wide / max(1, len(s.shards)) < 3
+        self.as_lines = not s.is_stacked and wide / max(1, len(s.shards)) < 3
 
     def picture(self) -> Picture:
         s = self.s
@@ -147,20 +147,20 @@ class _BucketsPicture:
     def _bars(self) -> Iterator[Mark]:
         """The bars of each shard, with their values in those that are large enough."""
         s, count = self.s, max(1, len(self.s.shards))
-        width = self.width_ms if s.stacked else self.width_ms / count
+        width = self.width_ms if s.is_stacked else self.width_ms / count
         above, below = np.zeros(len(s.buckets)), np.zeros(len(s.buckets))
         for i in range(len(s.shards)):
             values = floats(s.parts[i])
-            shown = np.isfinite(values)
-            base = np.where(values >= 0, above, below) if s.stacked else np.zeros(len(values))
-            heights = np.where(shown, values, 0)
+            is_finite = np.isfinite(values)
+            base = np.where(values >= 0, above, below) if s.is_stacked else np.zeros(len(values))
+            heights = np.where(is_finite, values, 0)
             above, below = above + np.maximum(heights, 0), below + np.minimum(heights, 0)
-            first = self.middles - self.width_ms / 2 + (0 if s.stacked else width * i)
-            kept = np.flatnonzero(shown)
+            first = self.middles - self.width_ms / 2 + (0 if s.is_stacked else width * i)
+            rows = np.flatnonzero(is_finite)
             yield Bars(
-                x0=first[kept], x1=first[kept] + width, y0=base[kept], y1=(base + heights)[kept], part="bars",
+                x0=first[rows], x1=first[rows] + width, y0=base[rows], y1=(base + heights)[rows], part="bars",
                 style=self._style(i), name=self._name(i), is_quiet=True,
-                labels=[short(v) for v in values[kept].tolist()] if self.slot >= _LABELLED else (),
+                labels=[short(v) for v in values[rows].tolist()] if self.slot >= _LABELLED else (),
             )  # fmt: skip
 
     def _title(self, bucket: int) -> str:
@@ -178,24 +178,25 @@ class _BucketsPicture:
         s = self.s
         if len(s.shards) > 1 and self.slot < _LINES_BELOW:
             return [self._line(s.merged, Style(), "merged", len(s.shards))]
-        kept = np.flatnonzero(np.isfinite(s.merged))
+        rows = np.flatnonzero(np.isfinite(s.merged))
         half = self.width_ms / 2
-        merged = floats(s.merged)[kept]
+        merged_values = floats(s.merged)[rows]
         marks: list[Mark] = []
-        if len(s.shards) > 1 and len(kept):
+        if len(s.shards) > 1 and len(rows):
             marks.append(
                 Segments(
-                    x0=self.middles[kept] - half, x1=self.middles[kept] + half, y0=merged, y1=merged, name="merged",
-                    style=Style(width=2.5), overhang=3 if self.slot > 12 else 0, part="merged", is_quiet=True,
+                    x0=self.middles[rows] - half, x1=self.middles[rows] + half, y0=merged_values, y1=merged_values,
+                    style=Style(width=2.5), overhang=3 if self.slot > 12 else 0, name="merged", part="merged",
+                    is_quiet=True,
                 )
             )
         if self.slot >= 24:
-            tops = np.maximum(merged, 0.0)
-            if not s.stacked and len(s.shards):
-                tops = np.maximum(tops, np.nanmax(np.where(np.isfinite(s.parts), s.parts, -np.inf)[:, kept], axis=0))
-            labels = [short(v) for v in merged.tolist()]
+            tops = np.maximum(merged_values, 0.0)
+            if not s.is_stacked and len(s.shards):
+                tops = np.maximum(tops, np.nanmax(np.where(np.isfinite(s.parts), s.parts, -np.inf)[:, rows], axis=0))
+            labels = [short(v) for v in merged_values.tolist()]
             marks.append(
-                Texts(x=self.middles[kept], y=tops, texts=labels, shift=-6, is_bold=True, part="merged-value")
+                Texts(x=self.middles[rows], y=tops, texts=labels, shift=-6, is_bold=True, part="merged-value")
             )
         return marks
 
@@ -212,13 +213,13 @@ class _BucketsPicture:
 
     def _unseen(self, server_values: Values) -> Mark:
         """Hatched areas from the values that WSO2's servers would show to the merged ones, where they differ."""
-        merged = floats(self.s.merged)
-        kept = np.flatnonzero(np.isfinite(merged) & (server_values != merged))
-        seen = np.where(np.isfinite(server_values), server_values, 0.0)[kept]
+        merged_values = floats(self.s.merged)
+        rows = np.flatnonzero(np.isfinite(merged_values) & (server_values != merged_values))
+        seen = np.where(np.isfinite(server_values), server_values, 0.0)[rows]
         half = self.width_ms / 2
-        middles = self.middles[kept]
+        middles = self.middles[rows]
         return Bars(
-            x0=middles - half, x1=middles + half, y0=merged[kept], y1=seen, least=6, part="unseen",
+            x0=middles - half, x1=middles + half, y0=merged_values[rows], y1=seen, least=6, part="unseen",
             style=Style("#b00", is_hatched=True), is_quiet=True,
         )  # fmt: skip
 

@@ -140,7 +140,7 @@ def _sample(colour: str) -> Mark:
 
 
 def _bars(bars: Sequence[LaneBar], number_by_name: dict[str, int]) -> Iterator[Mark]:
-    """The bars, those of one look together."""
+    """The bars, of one look in one mark."""
     looks = dict.fromkeys((b.style, b.least, bool(b.label)) for b in bars)
     for style, least, has_label in looks:
         rows = [b for b in bars if (b.style, b.least, bool(b.label)) == (style, least, has_label)]

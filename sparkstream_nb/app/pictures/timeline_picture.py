@@ -151,14 +151,14 @@ def full_timeline(divergence: Divergence, stream: str, width: int = WIDTH) -> Ti
     return Timeline(divergence, stream, min(clocks, default=0), max(clocks, default=1), width)
 
 
-def timeline_picture(t: Timeline, *, pinned: int | None = None, has_titles: bool = True) -> Picture:
-    """The picture; the key of a mark is its number in `t.marks`, and the one of the number `pinned` has a ring. Without
-    `has_titles` no mark says what it stands for: the cause of each output takes time to tell."""
+def timeline_picture(t: Timeline, *, pinned_mark: int | None = None, has_titles: bool = True) -> Picture:
+    """The picture; the key of a mark is its number in `t.marks`, and the one of the number `pinned_mark` has a ring.
+    Without `has_titles` no mark has a text for a pointer: the cause of each output takes time to find."""
     panel = _panel(t, {v: f"{v} {t.counts[v]:,}" for v in _VERDICTS if t.counts[v]}, has_titles)
     rings = []
     for points in panel.marks:
-        if isinstance(points, Points) and pinned in points.keys:
-            i = points.keys.index(pinned)
+        if isinstance(points, Points) and pinned_mark in points.keys:
+            i = points.keys.index(pinned_mark)
             ring = Style(INK, is_outline=True, width=1.5)
             rings = [Points(x=points.x[[i]], y=points.y[[i]], style=ring, radius=8, part="pinned")]
     return Picture(t.title, [replace(panel, marks=[*panel.marks, *rings])])
@@ -170,14 +170,14 @@ def divergence_picture(divergence: Divergence) -> Picture:
     streams = [first, *(s for s in divergence.matches if s != first)]
     timelines = [full_timeline(divergence, s) for s in streams[:MOST_STREAMS]]
     panels = [replace(_panel(t, {v: v for v in _VERDICTS if t.counts[v]}, True), title=t.title) for t in timelines]
-    omitted = len(streams) - len(panels)
-    notes = [f"{format_count(omitted, 'further stream')} are not drawn"] if omitted else []
+    further_count = len(streams) - len(panels)
+    notes = [f"{format_count(further_count, 'further stream')} are not drawn"] if further_count else []
     differences = format_count(divergence.differences, "output")
     return Picture(f"{divergence.app}: {differences} that differ from one node's", panels, notes)
 
 
 def _panel(t: Timeline, names: Mapping[Verdict, str], has_titles: bool) -> Panel:
-    """The lanes; `names` are those of the verdicts in the legend."""
+    """The lanes; `names`: of the verdicts, in the legend."""
     height = _ROW * max(1, len(names)) + 8
     lanes = [
         Lane(name, height, is_bold=i == 0, shade=0.09 if i == 0 else 0.04 if i % 2 else 0.0)

@@ -18,7 +18,7 @@ from ..pictures.outputs_picture import with_outputs
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ...charts.loading import Figure
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -28,7 +28,7 @@ from .listeners import OnCommit, always_running
 from .prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ...charts.loading import Figure
 
 SHARD = "SHARD_ID"
 

@@ -31,7 +31,7 @@ from ..pictures.timeline_picture import divergence_picture
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ...charts.loading import Figure
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")

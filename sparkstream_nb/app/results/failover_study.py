@@ -22,7 +22,7 @@ from ..pictures.costs_picture import costs_picture
 from .frontend import Displayed
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ...charts.loading import Figure
 
 MOST_RUNS = 100_000
 """Runs of one study."""

@@ -14,8 +14,7 @@ from ...errors import SparkStreamError
 from .feed_progress import FeedProgress, ProgressLine
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
+    from ...charts.loading import Figure
     from .buckets import AggregationReader
 
 

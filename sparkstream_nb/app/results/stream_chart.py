@@ -23,7 +23,7 @@ from .listeners import OnCommit, always_running
 from .stream_cursor import StreamCursor, StreamEnds
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from ...charts.loading import Figure
 
 MOST_READ = 200_000
 """New events that are read at a time; older ones are counted as not read."""

@@ -16,7 +16,8 @@ from .frontend import Displayed
 
 if TYPE_CHECKING:
     import pandas as pd
-    from plotly.graph_objects import Figure
+
+    from ...charts.loading import Figure
 
 PartialEnd = Literal["match", "expired", "dropped", "waiting"]
 """The end of a partial match: it became a match, `within` passed, an event (or the lack of one) ended it, or the feed

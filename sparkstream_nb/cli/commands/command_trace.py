@@ -8,7 +8,7 @@ from typing import Any
 from ...app.tracing.tracing import TraceOptions, trace_plan
 from ...errors import Misuse
 from ...lab.display import text as text_form
-from ...lab.drawings.trace_drawings import svg
+from ...lab.traces_shown import trace_svg
 from ...options import reading_of
 from ...plan.open_names import compile_open
 from ..app_texts import text_of
@@ -33,7 +33,7 @@ def run(options: Any) -> int:
         feed = {stream: Path(file) for stream, file in options.feed}
         plan_trace = trace_plan(plan, options.query, feed, how)
     if options.svg is not None:
-        write_picture(options.svg, svg(plan_trace))
+        write_picture(options.svg, trace_svg(plan_trace))
     else:
         print(text_form(plan_trace))
     return 0

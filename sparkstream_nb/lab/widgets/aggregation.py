@@ -27,8 +27,7 @@ from .following import INTERVAL, Following
 from .scripts import read_script
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
+    from ...charts.loading import Figure
     from .live import LiveOutput
 
 # More buckets than this cannot be told apart in one picture.
@@ -371,7 +370,7 @@ class AggregationView(Following):
             "measures": [m.name for m in self.measures],
             "measure": c.measure.name,
             "keys": [menu.state() for menu in self._menus],
-            "stacked": s.stacked,
+            "stacked": s.is_stacked,
             "asWso2": c.as_wso2,
             "open": self.aggregation.partitioned,
             "stacks": s.measure.additive and len(s.shards) > 1,

@@ -125,7 +125,7 @@ class DivergenceView:
             "routings": routings,
             "changed": d is not self.recorded_divergence,
             "zoomed": c.start is not None,
-            "figure": figure_json(timeline_picture(t, pinned=c.pinned), self._width),
+            "figure": figure_json(timeline_picture(t, pinned_mark=c.pinned), self._width),
             "cause": self._cause(t),
             "failed": self._failure,
         }

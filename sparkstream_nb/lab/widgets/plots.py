@@ -1,4 +1,4 @@
-"""What views with a live picture share: Plotly's script, and figures as the page takes them."""
+"""Plotly's script, and figures as the page takes them, for all views with a live picture."""
 
 from __future__ import annotations
 
