@@ -24,6 +24,7 @@ from sparkstream_nb.charts.picture import (
     TimeAxis,
     floats,
 )
+from sparkstream_nb.charts.plotly_picture import plotly_figure
 from sparkstream_nb.charts.svg_picture import svg
 
 LANES = [Lane("one, two, three", 20, title="one & all"), Lane("b", 30), Lane("c", 10)]
@@ -106,4 +107,5 @@ def test_a_tinted_outline_has_a_line_and_a_pale_ground() -> None:
     marker = figure.data[0].marker
     assert (marker.color, marker.line.color, marker.line.width) == ("rgba(0,114,178,.14)", "#0072B2", 2)
     page = Bars(x0=floats([0]), x1=floats([9]), y0=floats([1]), y1=floats([2]), style=replace(style, colour=INK))
-    assert draw_figure(picture(page)).data[0].marker.color == "rgba(128,128,128,.14)"
+    assert plotly_figure(picture(page)).data[0]["marker"]["color"] == "rgba(128,128,128,.14)"
+    assert draw_figure(picture(page)).data[0].marker.color == "rgba(68,68,68,.14)"
