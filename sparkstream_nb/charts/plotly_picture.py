@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import escape_controls
-from .layout import Layout, PanelLayout, TimeScale, lay_out
+from .layout import Layout, PanelLayout, lay_out
 from .picture import (
     INK,
     Axis,
@@ -32,7 +32,8 @@ from .picture import (
     TimeAxis,
     Values,
 )
-from .style import WIDTH
+from .scales import TimeScale
+from .style import WIDTH, ink_on
 
 Trace = dict[str, Any]
 """A trace of a figure, by Plotly's names."""
@@ -310,8 +311,8 @@ def _bars(mark: Bars, layout: PanelLayout, common: dict[str, Any], ink: str) -> 
     more: dict[str, Any] = {"textposition": "none"}
     if mark.labels:
         more = {"text": [escape_text(t) for t in mark.labels], "textposition": "inside"}
-        if style.colour == INK:
-            more["insidetextfont"] = {"color": ink}
+        inks = [ink_on(c) for c in mark.colours] or (ink if style.colour == INK else ink_on(style.colour))
+        more["insidetextfont"] = {"color": inks}
     return {
         "type": "bar", "x": _places(axis, (mark.x0 + mark.x1) / 2), "width": width, "base": low + inset,
         "y": high - low - 2 * inset, "marker": marker, "textangle": 0, "insidetextanchor": "middle", **more, **common,

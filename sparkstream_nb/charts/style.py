@@ -5,3 +5,9 @@ from __future__ import annotations
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 WIDTH = 900
 """The width (px) of a picture that is saved."""
+_DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})
+
+
+def ink_on(colour: str) -> str:
+    """The ink that reads on a ground of this colour: white on the dark ones of `COLOURS`, else black."""
+    return "#fff" if colour in _DARK else "#111"

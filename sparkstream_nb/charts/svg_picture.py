@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import escape_controls
-from .layout import Layout, PanelLayout, PlacedEntry, PlacedText, lay_out, text_width
+from .layout import Layout, PanelLayout, PlacedEntry, lay_out
 from .picture import INK, Bars, LaneAxis, Line, Mark, NumberAxis, Picture, Points, Rules, Segments, Style, Texts
-from .style import WIDTH
+from .style import WIDTH, ink_on
+from .text_places import PlacedText, text_width
 
 SAVED_INK = "#4b5563"
 """The colour of texts and lines on white. Pictures in a page may take the page's own."""
 _DASHES = {"": "", "dash": "6 3", "dot": "2 3", "dashdot": "8 3 2 3", "fine": "1 4"}
-_DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})  # white text reads better on these, black on the others
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HATCH = (
     '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
@@ -271,8 +271,8 @@ def _bar_labels(mark: Bars, rows: Sequence[tuple[tuple[float, ...], int]], layou
                 yield _text(PlacedText(x + 5, y + height / 2 + 4, label, "start"))
         elif height >= 15 and width >= text_width(label) + 2:
             colour = mark.colours[i] if mark.colours else mark.style.colour
-            ink = "#fff" if colour in _DARK else "#111"
-            yield _text(PlacedText(x + width / 2, y + height / 2 + 4, label), f'fill="{ink}" class="value"')
+            ink = f'fill="{ink_on(colour)}" class="value"'
+            yield _text(PlacedText(x + width / 2, y + height / 2 + 4, label), ink)
 
 
 def _line(mark: Line, layout: PanelLayout) -> Iterator[str]:

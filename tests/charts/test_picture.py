@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.charts.layout import lay_out, text_width
+from sparkstream_nb.charts.layout import lay_out
 from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.picture import (
     Bars,
@@ -33,6 +33,7 @@ from sparkstream_nb.charts.picture import (
     floats,
 )
 from sparkstream_nb.charts.svg_picture import svg
+from sparkstream_nb.charts.text_places import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
 START = 1_717_236_000_000  # 2024-06-01 10:00 UTC

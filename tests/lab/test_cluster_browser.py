@@ -83,7 +83,7 @@ def test_a_kill_waits_for_the_clock_and_the_other_node_takes_over(lab: Lab, page
     said = page.locator(f"{CLUSTER} .said").text_content()
     assert "node-2 takes over, with the last revision: " in said
     assert " events lost before it, 20 replayed" in said
-    bars = page.locator(f"{CLUSTER} .timeline svg rect title").all_text_contents()
+    bars = page.locator(f"{CLUSTER} .timeline svg title").all_text_contents()
     assert any(b.startswith("node-1 down: ") for b in bars)
     assert any(b.startswith("node-2 active: ") for b in bars)
     assert any(b.endswith("no node took the events") for b in bars)

@@ -29,7 +29,7 @@ CELLS = [
     LOAD, APP, "%siddhi trace Dark.last3 events --time at", "%siddhi trace Dark.rise events --time at",
     "%siddhi study Dark --nodes 1,2,3", "%siddhi graph Dark", "app.divergence()",
 ]  # fmt: skip
-PICTURE = ".jp-OutputArea-output img.sparkstream-picture"
+PICTURE = ":is(.jp-OutputArea-output img.sparkstream-picture, .sparkstream-plot:has(.main-svg))"
 
 
 PIXEL = """async (data) => {
@@ -52,10 +52,11 @@ def brightness(page: Any, number: int) -> float:
 
 def test_pictures_are_as_dark_as_the_page(lab: Lab) -> None:
     with lab.notebook("dark.ipynb", CELLS, height=3200) as page:
-        page.wait_for_function(f"document.querySelectorAll('{PICTURE}').length >= 3", timeout=240_000)
+        page.wait_for_function(f"document.querySelectorAll('{PICTURE}').length >= 5", timeout=240_000)
         lab.idle(page)
         count = page.locator(PICTURE).count()
         assert all(brightness(page, n) > 240 for n in range(count))
         with lab.dark(page):
+            page.wait_for_timeout(1_500)  # plots take the colours of the theme
             lab.picture(page, "pictures-dark")
             assert all(brightness(page, n) < 40 for n in range(count))

@@ -13,9 +13,10 @@ import pytest
 from sparkstream_nb import trace
 from sparkstream_nb.app.pictures.trace_labels import clock_axis, moment_text
 from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
-from sparkstream_nb.charts.layout import PlacedTick, cut_values, lay_out, text_width
+from sparkstream_nb.charts.layout import PlacedTick, lay_out
 from sparkstream_nb.charts.picture import Lane, LaneAxis, Panel, Picture
 from sparkstream_nb.charts.svg_picture import svg
+from sparkstream_nb.charts.text_places import cut_values, text_width
 from sparkstream_nb.charts.ticks import short_duration
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...charts.layout import text_width
 from ...charts.picture import INK, Lane, LaneAxis, Panel, Picture, Points, Style, Symbol, TimeAxis, floats
 from ...charts.style import WIDTH
+from ...charts.text_places import text_width
 from ...charts.value_texts import format_count, text_of, when
 
 if TYPE_CHECKING:

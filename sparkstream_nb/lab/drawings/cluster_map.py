@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from ...app.pictures.lanes_picture import ROLE_COLOURS
 from ...app.views.cluster_view import ClusterNode, ClusterSnapshot, Link, LinkState
-from ...charts.layout import cut_text, text_width
 from ...charts.style import WIDTH
 from ...charts.svg_picture import SAVED_INK
+from ...charts.text_places import cut_text, text_width
 from ...charts.value_texts import format_count, when
 from ...simulation.timeline import Role
 from .pictures import embed_svg

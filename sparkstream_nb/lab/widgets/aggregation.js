@@ -32,11 +32,6 @@ const STYLE = `
 `;
 
 function create(root, send, width, file) {
-  const make = (tag, name, parent, more = {}) => {
-    const made = Object.assign(document.createElement(tag), { className: name }, more);
-    parent.append(made);
-    return made;
-  };
   make("style", "", root, { textContent: STYLE });
   const view = make("div", "sparkstream-aggregation", root);
   const controls = make("div", "controls", view);

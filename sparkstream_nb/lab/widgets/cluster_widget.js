@@ -28,11 +28,6 @@ const STYLE = `
 `;
 
 function create(root, send, width) {
-  const make = (tag, name, parent, more = {}) => {
-    const made = Object.assign(document.createElement(tag), { className: name }, more);
-    parent.append(made);
-    return made;
-  };
   make("style", "", root, { textContent: STYLE });
   const view = make("div", "sparkstream-cluster", root);
   const head = make("div", "head", view);

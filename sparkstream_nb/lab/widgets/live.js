@@ -11,6 +11,11 @@ const GONE = "The kernel has ended or was restarted, and the app of this view wi
 // JupyterLab would take these for its own: it would edit the cell, or go to another one.
 const OWN_KEYS = /^(Enter| )$/, TYPED = /^(input|select)$/i;
 
+const make = (tag, className, parent, more = {}) => {
+  const element = Object.assign(document.createElement(tag), { className }, more);
+  parent.append(element);
+  return element;
+};
 const put = (element, text) => { if (element.textContent !== text) element.textContent = text; };
 // Hides a button; where it has the focus, `next` gets that.
 const hide = (button, hidden, next) => {

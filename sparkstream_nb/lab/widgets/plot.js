@@ -35,11 +35,6 @@ const msOf = (at) => typeof at === "number" ? at : Date.parse(at.length > 10 ? a
 // Draws figures into `parent`. `on`: what a person does, {zoom(start, end), all(), pick(key)}; without `zoom` the page
 // zooms by itself, with it the kernel sends another figure.
 function createPlot(parent, width, file, on = {}) {
-  const make = (tag, name, parent, more = {}) => {
-    const made = Object.assign(document.createElement(tag), { className: name }, more);
-    parent.append(made);
-    return made;
-  };
   make("style", "", parent, { textContent: PLOT_STYLE });
   const plot = make("div", "sparkstream-plot", parent, { textContent: "Loading the picture…", tabIndex: 0 });
   plot.setAttribute("role", "group");

@@ -8,11 +8,6 @@ const STYLE = `
 `;
 
 function create(root) {
-  const make = (tag, name, parent, more = {}) => {
-    const made = Object.assign(document.createElement(tag), { className: name }, more);
-    parent.append(made);
-    return made;
-  };
   make("style", "", root, { textContent: STYLE });
   const view = make("div", "sparkstream-stats", root);
   const failed = make("div", "failed", view);
