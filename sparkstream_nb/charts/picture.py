@@ -1,7 +1,7 @@
 """A picture as data: panels with axes and marks, in the units of their axes. It knows no subject.
 
 `app/pictures/` describes results so. There are two renderers: `svg_picture` for what is saved, printed and put into
-pages, `plotly_picture` for what is live. Both place things as `layout` says.
+pages, `plotly_picture` for what is live. Both place things as `picture_layout` says.
 
 Places on a `LaneAxis` are the number of the lane, from the top or the left, and a share of it: 2.5 is the middle of the
 third lane.

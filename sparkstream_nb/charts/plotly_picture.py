@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import escape_controls
-from .layout import Layout, PanelLayout, lay_out
 from .picture import (
     INK,
     Axis,
@@ -32,6 +31,7 @@ from .picture import (
     TimeAxis,
     Values,
 )
+from .picture_layout import Layout, PanelLayout, lay_out
 from .scales import TimeScale
 from .style import WIDTH, ink_on
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import escape_controls
-from .layout import Layout, PanelLayout, PlacedEntry, lay_out
 from .picture import INK, Bars, LaneAxis, Line, Mark, NumberAxis, Picture, Points, Rules, Segments, Style, Texts
+from .picture_layout import Layout, PanelLayout, PlacedEntry, lay_out
 from .style import WIDTH, ink_on
 from .text_places import PlacedText, text_width
 

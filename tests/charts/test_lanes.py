@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparkstream_nb.charts.layout import PanelLayout, lay_out
 from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.picture import (
     INK,
@@ -24,6 +23,7 @@ from sparkstream_nb.charts.picture import (
     TimeAxis,
     floats,
 )
+from sparkstream_nb.charts.picture_layout import PanelLayout, lay_out
 from sparkstream_nb.charts.plotly_picture import plotly_figure
 from sparkstream_nb.charts.svg_picture import svg
 

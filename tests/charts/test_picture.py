@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles import examples
-from sparkstream_nb.charts.layout import lay_out
 from sparkstream_nb.charts.loading import draw_figure
 from sparkstream_nb.charts.picture import (
     Bars,
@@ -32,6 +31,7 @@ from sparkstream_nb.charts.picture import (
     TimeAxis,
     floats,
 )
+from sparkstream_nb.charts.picture_layout import lay_out
 from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.charts.text_places import text_width
 

@@ -13,8 +13,8 @@ import pytest
 from sparkstream_nb import trace
 from sparkstream_nb.app.pictures.trace_labels import clock_axis, moment_text
 from sparkstream_nb.app.results.traces import PatternTrace, WindowTrace
-from sparkstream_nb.charts.layout import PlacedTick, lay_out
 from sparkstream_nb.charts.picture import Lane, LaneAxis, Panel, Picture
+from sparkstream_nb.charts.picture_layout import PlacedTick, lay_out
 from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.charts.text_places import cut_values, text_width
 from sparkstream_nb.charts.ticks import short_duration

@@ -24,7 +24,7 @@ from ..drawings.image import image
 from ..drawings.text_tables import MUTED, Grid, escaped_lines
 from .choices import KeyMenu, key_menu, parse_token, parse_value
 from .following import INTERVAL, Following
-from .scripts import read_script
+from .view_scripts import read_script
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure

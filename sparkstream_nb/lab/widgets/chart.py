@@ -13,7 +13,7 @@ from .. import display
 from ..chart_shown import headline, note
 from .following import FollowingView
 from .plots import PLOT_FILES, figure_json
-from .scripts import read_script
+from .view_scripts import read_script
 
 KEPT = 10.0
 """Seconds after which the static form of a chart that grows all the time is updated."""

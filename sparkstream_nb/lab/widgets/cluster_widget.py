@@ -18,7 +18,7 @@ from ..cluster_shown import head_html, log_html, tables_html, timeline_svg
 from ..drawings import cluster_map
 from .following import Following
 from .live import LiveOutput
-from .scripts import read_script
+from .view_scripts import read_script
 
 STRETCHES = {"all": None, "last hour": 3_600_000, "last 10 min": 600_000, "last 2 min": 120_000}
 """Spans of the time line, in ms before the clock."""

@@ -16,7 +16,7 @@ from ..drawings.text_tables import Grid
 from ..results_shown import divergence_html
 from .live import LiveOutput
 from .plots import PLOT_FILES, figure_json
-from .scripts import read_script
+from .view_scripts import read_script
 
 _PINNED = 12
 

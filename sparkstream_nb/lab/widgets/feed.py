@@ -10,7 +10,7 @@ from ...app.results.listeners import Followed
 from .. import display
 from ..results_shown import feed_bar, position_words
 from .following import FollowingView
-from .scripts import read_script
+from .view_scripts import read_script
 
 SPEEDS = (1, 10, 60, 600, 3_600)
 """Speeds to choose from: event time relative to this machine's."""

@@ -21,7 +21,7 @@ from IPython.display import display
 
 from ...errors import escape_controls
 from ..ipython_shell import shell
-from .scripts import read_script
+from .view_scripts import read_script
 
 _SCRIPT = read_script("live.js")
 # A page that has this number of states left to draw gets further ones more slowly; a closed one says so.

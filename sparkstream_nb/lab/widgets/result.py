@@ -11,7 +11,7 @@ from ...charts.picture import Picture
 from ..display import bundle
 from .live import LiveOutput
 from .plots import PLOT_FILES, figure_json
-from .scripts import read_script
+from .view_scripts import read_script
 
 _NARROWEST = 320
 _IMAGE = re.compile(r'(<img src=")data:image/svg\+xml;base64,[\w+/=]+("[^>]*class="sparkstream-picture">)')

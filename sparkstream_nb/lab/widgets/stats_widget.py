@@ -9,7 +9,7 @@ from ...app.results.listeners import Followed
 from .. import display
 from ..stats_shown import head_html, tables_html, tiles_html
 from .following import FollowingView
-from .scripts import read_script
+from .view_scripts import read_script
 
 
 class StatsView(FollowingView):

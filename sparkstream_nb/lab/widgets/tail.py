@@ -10,7 +10,7 @@ from ...app.results.stream_tail import Tail, TailCursor
 from .. import display
 from ..tail_shown import grid, headline, note, number_text
 from .following import FollowingView
-from .scripts import read_script
+from .view_scripts import read_script
 
 
 class TailView(FollowingView):
