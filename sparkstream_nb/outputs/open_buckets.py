@@ -1,17 +1,24 @@
 """Aggregations as a WSO2 deployment that is partitioned by id would show them: without the buckets that are open.
 
-There a retrieval reads the database alone: the table of the duration asked for, and for a bucket of it that is not full
+There a retrieval reads the database alone: the table of the duration asked for, and for its buckets that are not full
 yet the tables of the finer durations (Siddhi's `IncrementalAggregateCompileCondition.find`: the nodes' memory is read
-only if the deployment is not distributed). A node writes a bucket of the finest duration when an event for a later one
-comes. So of every shard the last bucket of the finest duration is missing from every answer. Here everything that a
-micro-batch has committed is in the database, and the functions below leave the open buckets out again.
+only if the deployment is not distributed). Each table gives the rows whose event time lies within the bounds; a finer
+one gives them from the start of the bucket of the next coarser duration on that the clock of the node that is asked is
+in. So a coarse bucket that begins before the bounds is composed of its finer rows within them, as long as it is open;
+and rows of shards that lag behind the clock of the node asked are missing there.
+
+A node writes a bucket when an event for a later one comes. So of every shard the last bucket of the finest duration is
+missing from every answer. Here everything that a micro-batch has committed is in the database, and the functions below
+leave the open buckets out again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..engine.aggregation import Calendar
 from ..engine.aggregation.stored_buckets import EVENT_TIMESTAMP, TIMESTAMP
@@ -20,42 +27,70 @@ from ..stores.store_protocol import EACH_GROUP, GroupFilter, Store
 
 SHARD = "SHARD_ID"
 _EVER = 1 << 62
+_HOUR = 3_600_000
+_INTO_THE_NEXT: Mapping[AggDuration, int] = {
+    "sec": 1000, "min": 60_000, "hour": _HOUR, "day": 26 * _HOUR, "month": 32 * 24 * _HOUR, "year": 367 * 24 * _HOUR,
+}  # fmt: skip
+"""A time (ms) that leads from the start of any bucket, of a day with 25 hours too, into the next one."""
+_NEVER = -1
+"""The clock (ms) of a node without an event."""
+
+
+@dataclass(frozen=True)
+class BucketRows:
+    """The rows of `groups` in the buckets of a duration with `bounds[0]` ≤ bucket < `bounds[1]` (ms)."""
+
+    per: AggDuration
+    bounds: tuple[int, int]
+    groups: GroupFilter
+
+    @classmethod
+    def of_buckets(cls, per: AggDuration, first: int, last: int, groups: GroupFilter, zone: str) -> BucketRows:
+        """The rows of the buckets that start from `first` to `last` (ms), to the end of the last one."""
+        return cls(per, (first, _floor(Calendar(zone), per, last + _INTO_THE_NEXT[per])), groups)
 
 
 def closed_rows(
-    store: Store, definition: AggregationDef, per: AggDuration, bounds: tuple[int, int], groups: GroupFilter, zone: str
+    store: Store, definition: AggregationDef, wanted: BucketRows, zone: str, shard: str | None = None
 ) -> pa.Table:
-    """The rows of a duration by shard (`Store.read_by_shard`) with `bounds[0]` ≤ bucket < `bounds[1]` (ms), without the
-    share of the last bucket of the finest duration. A shard may have several rows for a bucket and group: they are to
-    be merged. `zone`: the buckets' time zone.
+    """The `wanted` rows by shard (`Store.read_by_shard`), as the node of `shard` answers, or the one with the latest
+    event: without the buckets that are open, and with what the finer durations have of them. A shard may have several
+    rows for a bucket and group: they are to be merged. `zone`: the buckets' time zone.
     """
-    table = store.read_by_shard(definition.id, per, *bounds, groups)
+    per, bounds, groups = wanted.per, wanted.bounds, wanted.groups
     calendar = Calendar(zone)
-    time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in table.column_names else TIMESTAMP
-    finer = definition.durations[: definition.durations.index(per)][::-1]
-    parts = [table]
-    for shard in pc.unique(table.column(SHARD)).to_pylist():
-        last = store.last_bucket(definition.id, definition.durations[0], shard, _EVER, EACH_GROUP)
-        if last is None:
+    finest = definition.durations[0]
+    last_by_shard: dict[str, int] = {}
+    for shard_rows in store.shards(definition.id):
+        last = store.last_bucket(definition.id, finest, shard_rows.shard, _EVER, EACH_GROUP)
+        if last is not None:
+            last_by_shard[shard_rows.shard] = last
+    clock = max(last_by_shard.values(), default=_NEVER) if shard is None else last_by_shard.get(shard, _NEVER)
+    number = definition.durations.index(per)
+    table = store.read_by_shard(definition.id, per, *bounds, groups)
+    parts = [_full_buckets(table, per, last_by_shard, calendar)]
+    for duration, coarser in zip(definition.durations[:number], definition.durations[1 : number + 1], strict=True):
+        begin = max(bounds[0], _floor(calendar, coarser, clock))
+        if begin >= bounds[1]:
             continue
-        bucket = _floor(calendar, per, last)
-        of_shard = pc.equal(parts[0].column(SHARD), pa.scalar(shard))
-        open_ = pc.and_(of_shard, pc.greater_equal(parts[0].column(time), bucket))
-        if not pc.any(open_).as_py():
-            continue
-        parts[0] = parts[0].filter(pc.invert(open_))
-        begin = bucket
-        for duration in finer:
-            end = _floor(calendar, duration, last)
-            if begin < end:
-                rows = store.read_by_shard(definition.id, duration, begin, end, groups)
-                rows = rows.filter(pc.equal(rows.column(SHARD), pa.scalar(shard)))
-                starts = pa.array(np.full(len(rows), bucket), pa.int64())
-                for name in {time, TIMESTAMP}:
-                    rows = rows.set_column(rows.column_names.index(name), name, starts)
-                parts.append(rows.select(table.column_names).cast(table.schema))
-            begin = end
+        rows = store.read_by_shard(definition.id, duration, begin, bounds[1], groups)
+        rows = _full_buckets(rows, duration, last_by_shard, calendar)
+        time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in rows.column_names else TIMESTAMP
+        starts = pa.array(calendar.floor(per, rows.column(time).to_numpy()), pa.int64())
+        for name in {time, TIMESTAMP}:
+            rows = rows.set_column(rows.column_names.index(name), name, starts)
+        parts.append(rows.select(table.column_names).cast(table.schema))
     return pa.concat_tables(parts)
+
+
+def _full_buckets(
+    rows: pa.Table, duration: AggDuration, last_by_shard: Mapping[str, int], calendar: Calendar
+) -> pa.Table:
+    """The rows of buckets that their shards have written: a later one has begun."""
+    shards = rows.column(SHARD).to_pylist()
+    ends = {shard: _floor(calendar, duration, last) for shard, last in last_by_shard.items()}
+    is_closed = rows.column(TIMESTAMP).to_numpy() < np.array([ends.get(shard, -_EVER) for shard in shards], np.int64)
+    return rows.filter(pa.array(is_closed))
 
 
 def _floor(calendar: Calendar, duration: AggDuration, ms: int) -> int:

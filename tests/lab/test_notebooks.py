@@ -43,3 +43,9 @@ def test_no_sentence_of_a_notebook_begins_as_an_item_of_a_list(book: Path) -> No
     cells = [c for c in json.loads(book.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "markdown"]
     numbers = [int(n) for c in cells for n in NUMBERED.findall("".join(c["source"]))]
     assert all(n == 1 or n - 1 in numbers[:i] for i, n in enumerate(numbers))
+
+
+@pytest.mark.parametrize("book", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda book: book.stem)
+def test_no_notebook_has_the_state_of_a_widget(book: Path) -> None:
+    """It is of a kernel that has ended, and has the scripts of its time."""
+    assert "widgets" not in json.loads(book.read_text(encoding="utf-8"))["metadata"]

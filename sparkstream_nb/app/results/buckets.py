@@ -14,7 +14,7 @@ from ...engine.aggregation import Stored, from_table, merge_stored, view
 from ...engine.columnar.column_data import StringPool
 from ...engine.expressions import Context
 from ...engine.state.services import Services
-from ...outputs.open_buckets import closed_rows
+from ...outputs.open_buckets import BucketRows, closed_rows
 from ...plan.nodes import AggDuration, AggregationDef, walk
 from ...plan.nodes import Ref as Slot
 from ...stores import BucketRange, Buckets, GroupFilter, Store
@@ -171,7 +171,8 @@ class AggregationReader:
         )
         closed_values = None
         if query.as_wso2 and self.definition.partitioned:
-            rows = closed_rows(self._store, self.definition, per, bounds, groups, self._zone)
+            wanted = BucketRows.of_buckets(per, bounds[0], bounds[1] - 1, groups, self._zone)
+            rows = closed_rows(self._store, self.definition, wanted, self._zone)
             shard_rows = merge_stored(from_table(self.definition, rows, services), services)
             closed_values = np.full(len(buckets.starts), np.nan)
             closed_values[np.searchsorted(buckets.starts, shard_rows.bucket)] = self._measure(

@@ -16,7 +16,7 @@ from ..results.hints import hint_of
 from .maintenance import StoredApp
 
 
-def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2: bool = False) -> Result:
+def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2: bool | str = False) -> Result:
     """Answers a query over an aggregation from its store, merged over shards, with `by_shard`. Spark is not needed.
 
     Nodes that write to a database may run meanwhile; a DuckDB file is of one process. `limit`: rows to show. `as_wso2`
