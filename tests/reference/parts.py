@@ -20,6 +20,8 @@ OURS = CASES / "differences"
 """Cases where the manual speaks against the reference engine; all others have its answers."""
 REPORTS = CASES / "reports"
 """Public reports and questions, with the right answer (`tests/engine/test_reports.py`)."""
+LIVE = CASES / "live"
+"""Retrievals from live clusters (`tests/outputs/test_live_clusters.py`)."""
 MOST = 150
 """A part has no more lines than that."""
 FRAMES = 4
@@ -40,7 +42,7 @@ def read_lines(path: Path) -> Iterator[Case | None]:
 
 def siddhi_files() -> list[Path]:
     """The files with Siddhi's answers; some hold facts about single expressions, and no case."""
-    others = {OURS, REPORTS}
+    others = {OURS, REPORTS, LIVE}
     return [p for p in sorted(CASES.glob("**/*.jsonl")) if not others & {*p.parents} and p.name != "found.jsonl"]
 
 

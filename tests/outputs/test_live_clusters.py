@@ -1,0 +1,79 @@
+"""What live clusters answered: two to four real Siddhi 5.1.30 nodes in playback, on one database.
+
+Each line of `tests/cases/live/playback.jsonl` is an app, the shard ids of its nodes, and steps in their order: an event
+of a node, whose last attribute is its time, or a retrieval from a node with the `rows` of its answer. The bounds of
+retrievals lie anywhere. `tests/live` records more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.outputs.shard_retrieval import retrieve
+from sparkstream_nb.plan import compile_app, compile_retrieval
+from sparkstream_nb.stores import DuckDBStore
+from sparkstream_nb.stores.store_protocol import BatchKey
+
+CASES = Path(__file__).parents[1] / "cases" / "live" / "playback.jsonl"
+LINES = CASES.read_text(encoding="utf-8").splitlines()
+
+
+def in_order(rows: list[list[Any]]) -> list[list[Any]]:
+    """Rows in an order that does not depend on the last digits of their numbers."""
+    return sorted(rows, key=lambda row: [f"{v:.9g}" if isinstance(v, (int, float)) else str(v) for v in row])
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Equality of two values; of floats up to the order in which a database adds."""
+    if isinstance(one, float) or isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return bool(one == other)
+
+
+@pytest.mark.parametrize("line", LINES, ids=[str(i) for i in range(1, len(LINES) + 1)])
+def test_each_node_answers_as_a_real_one(line: str) -> None:
+    check_answers(json.loads(line))
+
+
+def check_answers(case: dict[str, Any]) -> None:
+    """Asserts that the retrievals of a case have the rows of its answers."""
+    plan = compile_app(case["app"], properties={"shardId": case["nodes"][0]})
+    ((stream, _),) = [(s, d) for s, d in plan.streams.items() if d.source.schema.names[-1] == "ts"]
+    (aggregation,) = plan.aggregations
+    store = DuckDBStore(":memory:")
+    store.prepare(plan.aggregations.values())
+    engines = [NodeEngine(plan, stored=True) for _ in case["nodes"]]
+    events: list[list[list[Any]]] = [[] for _ in case["nodes"]]
+    for number, step in enumerate(case["steps"]):
+        if "data" in step:
+            events[step["node"]].append(step["data"])
+            continue
+        for engine, node, rows in zip(engines, case["nodes"], events, strict=True):
+            if rows:
+                at = np.array([row[-1] for row in rows], np.int64)
+                columns = [list(column) for column in zip(*rows, strict=True)]
+                batch = InputBatch(at, {stream: StreamRows(np.arange(len(at)), at, columns)})
+                partials = engine.step(batch).partials[aggregation]
+                store.commit(BatchKey("App", node, number), {(aggregation, node): partials})
+                rows.clear()
+        node = case["nodes"][step["node"]]
+        answer = retrieve(plan, compile_retrieval(step["query"], plan), store, as_wso2=node).answer
+        answer_rows, expected = in_order([list(row) for row in answer.rows]), in_order(step["rows"])
+        assert len(answer_rows) == len(expected), step["query"]
+        for row, real in zip(answer_rows, expected, strict=True):
+            assert all(map(equal, row, real)), step["query"]
+
+
+def test_there_are_cases_with_several_nodes_and_bounds_inside_buckets() -> None:
+    cases = [json.loads(line) for line in LINES]
+    queries = [step["query"] for case in cases for step in case["steps"] if "query" in step]
+    assert len(queries) > 100
+    assert sum(len(case["nodes"]) > 1 for case in cases) > 20
