@@ -7,9 +7,14 @@ one gives them from the start of the bucket of the next coarser duration on that
 in. So a coarse bucket that begins before the bounds is composed of its finer rows within them, as long as it is open;
 and rows of shards that lag behind the clock of the node asked are missing there.
 
-A node writes a bucket when an event for a later one comes. So of every shard the last bucket of the finest duration is
-missing from every answer. Here everything that a micro-batch has committed is in the database, and the functions below
-leave the open buckets out again.
+In playback a node writes a bucket when an event for a later one comes. So of every shard the last bucket of the finest
+duration is missing from every answer. Here everything that a micro-batch has committed is in the database, and the
+functions below leave the open buckets out again.
+
+Without playback the clock is the wall's: a bucket is written when it ends by that clock, and a row's AGG_TIMESTAMP is
+the moment at which its events came. So of events of the past nothing is hidden, but for as long as one bucket of the
+finest duration lasts; and as the coarse buckets of the day at which they came are open, every coarse bucket is composed
+of the finest rows within the bounds.
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ from ..plan.nodes import AggDuration, AggregationDef
 from ..stores.store_protocol import EACH_GROUP, GroupFilter, Store
 
 SHARD = "SHARD_ID"
+ALIVE = "alive"
+"""In the place of a shard: servers without playback, whose clock is the wall's."""
 _EVER = 1 << 62
 _HOUR = 3_600_000
 _INTO_THE_NEXT: Mapping[AggDuration, int] = {
@@ -51,13 +58,13 @@ class BucketRows:
 
 
 def closed_rows(
-    store: Store, definition: AggregationDef, wanted: BucketRows, zone: str, shard: str | None = None
+    store: Store, definition: AggregationDef, selection: BucketRows, zone: str, shard: str | None = None
 ) -> pa.Table:
-    """The `wanted` rows by shard (`Store.read_by_shard`), as the node of `shard` answers, or the one with the latest
+    """The selection by shard (`Store.read_by_shard`), as the node of `shard` answers, or the one with the latest
     event: without the buckets that are open, and with what the finer durations have of them. A shard may have several
     rows for a bucket and group: they are to be merged. `zone`: the buckets' time zone.
     """
-    per, bounds, groups = wanted.per, wanted.bounds, wanted.groups
+    per, bounds, groups = selection.per, selection.bounds, selection.groups
     calendar = Calendar(zone)
     finest = definition.durations[0]
     last_by_shard: dict[str, int] = {}
@@ -74,13 +81,26 @@ def closed_rows(
         if begin >= bounds[1]:
             continue
         rows = store.read_by_shard(definition.id, duration, begin, bounds[1], groups)
-        rows = _full_buckets(rows, duration, last_by_shard, calendar)
-        time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in rows.column_names else TIMESTAMP
-        starts = pa.array(calendar.floor(per, rows.column(time).to_numpy()), pa.int64())
-        for name in {time, TIMESTAMP}:
-            rows = rows.set_column(rows.column_names.index(name), name, starts)
+        rows = _in_buckets(_full_buckets(rows, duration, last_by_shard, calendar), per, calendar)
         parts.append(rows.select(table.column_names).cast(table.schema))
     return pa.concat_tables(parts)
+
+
+def finest_rows(store: Store, definition: AggregationDef, selection: BucketRows, zone: str) -> pa.Table:
+    """The selection by shard, composed of the finest rows whose buckets start within the bounds, as servers whose clock
+    is the wall's answer on the day at which the events came."""
+    table = store.read_by_shard(definition.id, selection.per, *selection.bounds, selection.groups)
+    rows = store.read_by_shard(definition.id, definition.durations[0], *selection.bounds, selection.groups)
+    return _in_buckets(rows, selection.per, Calendar(zone)).select(table.column_names).cast(table.schema)
+
+
+def _in_buckets(rows: pa.Table, per: AggDuration, calendar: Calendar) -> pa.Table:
+    """The rows with the times of the buckets of a duration that they are in."""
+    time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in rows.column_names else TIMESTAMP
+    starts = pa.array(calendar.floor(per, rows.column(time).to_numpy()), pa.int64())
+    for name in {time, TIMESTAMP}:
+        rows = rows.set_column(rows.column_names.index(name), name, starts)
+    return rows
 
 
 def _full_buckets(

@@ -38,7 +38,7 @@ from ..plan.nodes import (
 from ..plan.query_parts import conjuncts
 from ..stores.store_protocol import GroupFilter, Store
 from ..types import Type
-from .open_buckets import SHARD, BucketRows, closed_rows
+from .open_buckets import ALIVE, SHARD, BucketRows, closed_rows, finest_rows
 
 MERGED_HERE = 200_000
 """Stored rows that a retrieval reads by shard and merges itself. More are merged by the store, which is quicker; sums
@@ -64,8 +64,9 @@ def retrieve(
     """Answers a retrieval over an aggregation of `plan` from `store`, which must be prepared for it.
 
     `now` (ms) is the clock that functions such as `currentTimeMillis()` see; None: that of this machine. `as_wso2`: of
-    an aggregation that is partitioned by id, as the node of this shard answers there, or, with True, the one with the
-    latest event (`open_buckets`). Raises SiddhiRuntimeError if `within`, `per`, `on` or the select fail.
+    an aggregation that is partitioned by id, as the node of this shard answers there in playback, or, with True, the
+    one with the latest event; "alive": as nodes whose clock is the wall's (`open_buckets`).
+    Raises SiddhiRuntimeError if `within`, `per`, `on` or the select fail.
     """
     assert retrieval.source is not None
     definition = plan.aggregations[retrieval.source.id]
@@ -87,8 +88,12 @@ def retrieve(
         return RetrievalAnswer(columns, out)
 
     if as_wso2:
-        shard = as_wso2 if isinstance(as_wso2, str) else None
-        table = closed_rows(store, definition, BucketRows(per, (start, end), groups), plan.aggregation_zone, shard)
+        selection, zone = BucketRows(per, (start, end), groups), plan.aggregation_zone
+        if as_wso2 == ALIVE:
+            table = finest_rows(store, definition, selection, zone)
+        else:
+            shard = as_wso2 if isinstance(as_wso2, str) else None
+            table = closed_rows(store, definition, selection, zone, shard)
         merged_rows = merge_stored(from_table(definition, table, services), services)
         return Retrieved(_answer(retrieval, merged_rows, services, clock), lambda: by_shard(table))
     if store.count(definition.id, per, (start, end), groups, most=MERGED_HERE + 1) > MERGED_HERE:

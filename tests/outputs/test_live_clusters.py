@@ -1,6 +1,6 @@
-"""What live clusters answered: two to four real Siddhi 5.1.30 nodes in playback, on one database.
+"""What live clusters answered: one to four real Siddhi 5.1.30 nodes on one database, in playback and alive.
 
-Each line of `tests/cases/live/playback.jsonl` is an app, the shard ids of its nodes, and steps in their order: an event
+Each line of the files in `tests/cases/live/` is an app, the shard ids of its nodes, and steps in their order: an event
 of a node, whose last attribute is its time, or a retrieval from a node with the `rows` of its answer. The bounds of
 retrievals lie anywhere. `tests/live` records more.
 """
@@ -22,8 +22,9 @@ from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.stores import DuckDBStore
 from sparkstream_nb.stores.store_protocol import BatchKey
 
-CASES = Path(__file__).parents[1] / "cases" / "live" / "playback.jsonl"
-LINES = CASES.read_text(encoding="utf-8").splitlines()
+FOLDER = Path(__file__).parents[1] / "cases" / "live"
+PLAYBACK = (FOLDER / "playback.jsonl").read_text(encoding="utf-8").splitlines()
+ALIVE = (FOLDER / "alive.jsonl").read_text(encoding="utf-8").splitlines()
 
 
 def in_order(rows: list[list[Any]]) -> list[list[Any]]:
@@ -38,13 +39,18 @@ def equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-@pytest.mark.parametrize("line", LINES, ids=[str(i) for i in range(1, len(LINES) + 1)])
-def test_each_node_answers_as_a_real_one(line: str) -> None:
+@pytest.mark.parametrize("line", [pytest.param(line, id=str(i)) for i, line in enumerate(PLAYBACK, 1)])
+def test_each_node_answers_as_a_real_one_in_playback(line: str) -> None:
     check_answers(json.loads(line))
 
 
-def check_answers(case: dict[str, Any]) -> None:
-    """Asserts that the retrievals of a case have the rows of its answers."""
+@pytest.mark.parametrize("line", [pytest.param(line, id=str(i)) for i, line in enumerate(ALIVE, 1)])
+def test_nodes_answer_as_real_ones_whose_clock_is_the_walls(line: str) -> None:
+    check_answers(json.loads(line), as_wso2="alive")
+
+
+def check_answers(case: dict[str, Any], as_wso2: str | None = None) -> None:
+    """Asserts that the retrievals of a case have the rows of its answers, each from its node or as `as_wso2` says."""
     plan = compile_app(case["app"], properties={"shardId": case["nodes"][0]})
     ((stream, _),) = [(s, d) for s, d in plan.streams.items() if d.source.schema.names[-1] == "ts"]
     (aggregation,) = plan.aggregations
@@ -65,7 +71,7 @@ def check_answers(case: dict[str, Any]) -> None:
                 store.commit(BatchKey("App", node, number), {(aggregation, node): partials})
                 rows.clear()
         node = case["nodes"][step["node"]]
-        answer = retrieve(plan, compile_retrieval(step["query"], plan), store, as_wso2=node).answer
+        answer = retrieve(plan, compile_retrieval(step["query"], plan), store, as_wso2=as_wso2 or node).answer
         answer_rows, expected = in_order([list(row) for row in answer.rows]), in_order(step["rows"])
         assert len(answer_rows) == len(expected), step["query"]
         for row, real in zip(answer_rows, expected, strict=True):
@@ -73,7 +79,7 @@ def check_answers(case: dict[str, Any]) -> None:
 
 
 def test_there_are_cases_with_several_nodes_and_bounds_inside_buckets() -> None:
-    cases = [json.loads(line) for line in LINES]
+    cases = [json.loads(line) for line in [*PLAYBACK, *ALIVE]]
     queries = [step["query"] for case in cases for step in case["steps"] if "query" in step]
     assert len(queries) > 100
     assert sum(len(case["nodes"]) > 1 for case in cases) > 20

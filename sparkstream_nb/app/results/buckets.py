@@ -171,8 +171,8 @@ class AggregationReader:
         )
         closed_values = None
         if query.as_wso2 and self.definition.partitioned:
-            wanted = BucketRows.of_buckets(per, bounds[0], bounds[1] - 1, groups, self._zone)
-            rows = closed_rows(self._store, self.definition, wanted, self._zone)
+            selection = BucketRows.of_buckets(per, bounds[0], bounds[1] - 1, groups, self._zone)
+            rows = closed_rows(self._store, self.definition, selection, self._zone)
             shard_rows = merge_stored(from_table(self.definition, rows, services), services)
             closed_values = np.full(len(buckets.starts), np.nan)
             closed_values[np.searchsorted(buckets.starts, shard_rows.bucket)] = self._measure(

@@ -16,6 +16,7 @@ from ...errors import Misuse, SiddhiRuntimeError, nearest, shown
 from ...journal.entries import Ask
 from ...journal.result_codec import QueryFailed
 from ...nodes.distributed import Distributed
+from ...outputs.open_buckets import ALIVE
 from ...outputs.reach import cuts
 from ...outputs.shard_retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ...plan import compile_retrieval
@@ -40,14 +41,15 @@ class Retrievals:
         Over an aggregation: merged over shards, and `by_shard` the rows of each. Over a node's own tables and windows,
         with several nodes: the select works on the rows of all. `limit` is the number of rows to show. `as_wso2`: the
         answer of WSO2's servers over an aggregation partitioned by id, which do not see the bucket of the finest
-        duration that is open on each node; of the server with this shard id, or, with True, of the one with the latest
-        event. Raises SiddhiError, with a caret, for a wrong query, `Misuse` for a shard that is none of the app's.
+        duration that is open on each node; in playback of the server with this shard id, or, with True, of the one with
+        the latest event; "alive": of servers without playback, on the day at which the events came. Raises SiddhiError,
+        with a caret, for a wrong query, `Misuse` for a shard that is none of the app's.
         """
         app = self._app
         app.check_open()
         argument_checks.require_str("the query", text)
         argument_checks.optional_int("limit", limit, 0)
-        if isinstance(as_wso2, str) and as_wso2 not in app.app_run.shards:
+        if isinstance(as_wso2, str) and as_wso2 not in (ALIVE, *app.app_run.shards):
             raise Misuse(nearest(f"as_wso2: the app has no shard '{as_wso2}'", as_wso2, app.app_run.shards))
         retrieval = compile_retrieval(text, app.plan)
         if app.deployment.groups is not None:
