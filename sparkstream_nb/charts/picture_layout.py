@@ -183,8 +183,8 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, has_n
         bottom = top + panel.height
         y = LinearScale(panel.y.low, panel.y.high, bottom, top)
     area = Area(left, right, top, bottom)
-    layout = PanelLayout(panel, area, x, y, _x_ticks(panel.x, x, area), [], _breaks(panel.x, x, bottom), words=words)
-    layout.y_ticks = [] if isinstance(panel.y, LaneAxis) else _number_ticks(panel.y, y)
+    ticks = _x_ticks(panel.x, x), _number_ticks(panel.y, y)
+    layout = PanelLayout(panel, area, x, y, *ticks, _breaks(panel.x, x, bottom), words=words)
     if has_names and isinstance(panel.y, LaneAxis):
         layout.lane_names = [cut_values(lane.name, left - _NAME_GAP) for lane in panel.y.lanes]
     layout.texts = {number: place(y) for number, place in placers}
@@ -210,7 +210,7 @@ def _number_ticks(axis: Axis, scale: Scale) -> list[PlacedTick]:
     return [PlacedTick(scale.place(t), short(t, largest)) for t in axis.ticks]
 
 
-def _x_ticks(axis: Axis, scale: Scale, area: Area) -> list[PlacedTick]:
+def _x_ticks(axis: Axis, scale: Scale) -> list[PlacedTick]:
     """The ticks from left to right. One whose label would overlap the one before is left out."""
     if isinstance(axis, LaneAxis):
         ticks = [PlacedTick(scale.place(i + 0.5), lane.name) for i, lane in enumerate(axis.lanes)]

@@ -70,14 +70,9 @@ def _legend_entry(entry: PlacedEntry) -> Iterator[str]:
     if mark is not None:
         yield f'<g class="sample">{_sample(mark, x, y)}</g>'
     weight = ' font-weight="600"' if isinstance(mark, Segments) and mark.style.colour == INK else ""
-    style = ' font-style="italic"' if mark is not None and _is_hollow(mark.style) else ""
     yield (
-        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}{style}>{escape_text(entry.entry.name)}</text>'
+        f'<text x="{x + 20:.0f}" y="{y + 4:.0f}" class="legend"{weight}>{escape_text(entry.entry.name)}</text>'
     )
-
-
-def _is_hollow(style: Style) -> bool:
-    return style.is_outline and not style.is_tinted and bool(style.dash)
 
 
 def _sample(mark: Mark, x: float, y: float) -> str:

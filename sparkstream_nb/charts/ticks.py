@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from .picture import Unit
+from .value_texts import EARLIEST, LATEST
 
 DAY_MS = 86_400_000
-EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
-"""The first and the last moment (ms) of a calendar: years 1 to 9999."""
 UNIT_MS: dict[Unit, int] = {"ms": 1, "sec": 1000, "min": 60_000, "hour": 3_600_000, "day": DAY_MS}
 """Units of a fixed length."""
 

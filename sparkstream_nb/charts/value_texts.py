@@ -12,7 +12,8 @@ TIME_COLUMNS = frozenset(
 )
 # A value longer than this is cut; the whole of it is in the data frame.
 CELL_WIDTH = 60
-_EARLIEST, _LATEST = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
+EARLIEST, LATEST = -62_135_596_800_000, 253_402_300_799_999
+"""The first and the last moment (ms) of a calendar: years 1 to 9999."""
 
 
 class CountCell(int):
@@ -21,7 +22,7 @@ class CountCell(int):
 
 def when(ms: int) -> str:
     """Milliseconds since 1970 as a UTC time, without fractional seconds if they are zero."""
-    if not _EARLIEST <= ms <= _LATEST:
+    if not EARLIEST <= ms <= LATEST:
         return str(ms)
     seconds, rest = divmod(ms, 1000)
     text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

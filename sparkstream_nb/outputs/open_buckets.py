@@ -89,9 +89,8 @@ def closed_rows(
 def finest_rows(store: Store, definition: AggregationDef, selection: BucketRows, zone: str) -> pa.Table:
     """The selection by shard, composed of the finest rows whose buckets start within the bounds, as servers whose clock
     is the wall's answer on the day at which the events came."""
-    table = store.read_by_shard(definition.id, selection.per, *selection.bounds, selection.groups)
     rows = store.read_by_shard(definition.id, definition.durations[0], *selection.bounds, selection.groups)
-    return _in_buckets(rows, selection.per, Calendar(zone)).select(table.column_names).cast(table.schema)
+    return _in_buckets(rows, selection.per, Calendar(zone))
 
 
 def _in_buckets(rows: pa.Table, per: AggDuration, calendar: Calendar) -> pa.Table:
@@ -99,7 +98,8 @@ def _in_buckets(rows: pa.Table, per: AggDuration, calendar: Calendar) -> pa.Tabl
     time = EVENT_TIMESTAMP if EVENT_TIMESTAMP in rows.column_names else TIMESTAMP
     starts = pa.array(calendar.floor(per, rows.column(time).to_numpy()), pa.int64())
     for name in {time, TIMESTAMP}:
-        rows = rows.set_column(rows.column_names.index(name), name, starts)
+        number = rows.column_names.index(name)
+        rows = rows.set_column(number, rows.schema.field(number), starts)
     return rows
 
 

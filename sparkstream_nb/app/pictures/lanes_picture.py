@@ -141,9 +141,10 @@ def _sample(colour: str) -> Mark:
 
 def _bars(bars: Sequence[LaneBar], number_by_name: dict[str, int]) -> Iterator[Mark]:
     """The bars, of one look in one mark."""
-    looks = dict.fromkeys((b.style, b.least, bool(b.label)) for b in bars)
-    for style, least, has_label in looks:
-        rows = [b for b in bars if (b.style, b.least, bool(b.label)) == (style, least, has_label)]
+    bars_by_look: dict[tuple[Style, float, bool], list[LaneBar]] = {}
+    for bar in bars:
+        bars_by_look.setdefault((bar.style, bar.least, bool(bar.label)), []).append(bar)
+    for (style, least, has_label), rows in bars_by_look.items():
         top = floats([number_by_name[b.lane] + _MARGIN + b.shift for b in rows])
         yield Bars(
             x0=floats([b.first for b in rows]), x1=floats([b.end for b in rows]), y0=top, y1=top + 1 - 2 * _MARGIN,

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ...charts.picture import Picture, Style
+from ...charts.style import COLOURS
 from ...charts.value_texts import when
 from ...simulation.placements import RunSpan, leader_spans
 from ...simulation.timeline import Faulted
@@ -15,9 +16,9 @@ from .lanes_picture import LaneBar, Lanes, lanes_picture
 if TYPE_CHECKING:
     from ..results.rescheduling import DistributedFailover
 
-# Okabe and Ito's colours, which the colour-blind can distinguish; further nodes repeat them.
 _LEADERS = 4
-_NODES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+_NODES = COLOURS[:-1]
+"""The colours of nodes, without the grey; further nodes repeat them."""
 
 
 def moves_picture(failover: DistributedFailover) -> Picture:

@@ -141,7 +141,7 @@ def _span(t: PatternTrace, partials: Sequence[PartialTrace]) -> tuple[int, int]:
 
 
 def _begin(p: PartialTrace) -> int:
-    """Its first moment (ms), also of what it was copied from."""
+    """The first moment (ms) of a partial match and of the one that it was copied from."""
     return min([p.start, *(c.time for c in p.captures)])
 
 
@@ -199,7 +199,7 @@ def _wait_bands(rows: Sequence[_Row], end: int) -> list[Mark]:
 
 
 def _lines(rows: Sequence[_Row]) -> list[Mark]:
-    """A line for each partial match in the colour of its end; dotted as far as it is a copy."""
+    """A line for each partial match in the colour of its end; the copied part is dotted."""
     copies, lines = [], []
     for end, colour in _COLOURS.items():
         spans = [(row, _begin(row.partial)) for row in rows if row.partial.end == end]

@@ -84,7 +84,7 @@ class Place(NamedTuple):
 def points(
     places: Sequence[Place], symbol: Symbol, radius: float, style: Style, *, name: str = "", part: str = ""
 ) -> list[Mark]:
-    """Symbols with a radius of `radius` px at these places; nothing where there are none."""
+    """Symbols with a radius of `radius` px at these places; no mark without places."""
     if not places:
         return []
     x, y = floats([p.time for p in places]), floats([p.lane for p in places])

@@ -64,7 +64,6 @@ function createPlot(parent, width, file, on = {}) {
   const config = {
     displaylogo: false, showTips: false, doubleClick: on.zoom ? false : "reset",
     modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", on.zoom ? "autoScale2d" : "resetScale2d", "toImage"]],
-    toImageButtonOptions: { format: "png", scale: 2 },
   };
 
   // A drawing while the user drags would move the axes under the pointer.
@@ -95,7 +94,7 @@ function createPlot(parent, width, file, on = {}) {
     const { data, layout } = themed();
     title = layout.title?.text ?? "";
     plot.setAttribute("aria-label", `${title.replaceAll("<br>", " ")}. The arrow keys go through its marks.`);
-    await Plotly.react(plot, data, layout, { ...config, toImageButtonOptions: { ...config.toImageButtonOptions, filename: fileName() } });
+    await Plotly.react(plot, data, layout, { ...config, toImageButtonOptions: { format: "png", scale: 2, filename: fileName() } });
     if (begun) return;
     begun = true;
     plot.on("plotly_click", ({ points: [point] }) => { if (point?.customdata !== undefined) on.pick?.(point.customdata); });

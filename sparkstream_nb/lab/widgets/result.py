@@ -22,15 +22,13 @@ class ResultView:
 
     def __init__(self, result: Displayed, pictures: Callable[[int], list[Picture]]) -> None:
         """`pictures` gives them for a width in px."""
-        self.result, self._pictures = result, pictures
-        self._output = LiveOutput(self._forms, read_script("plot.js", "picture.js"), self._handle_message, PLOT_FILES)
+        self._forms, self._pictures = bundle(result), pictures
+        script = read_script("plot.js", "picture.js")
+        self._output = LiveOutput(lambda: self._forms, script, self._handle_message, PLOT_FILES)
 
     def display(self) -> None:
         """Puts the view into the cell that runs."""
         self._output.display()
-
-    def _forms(self) -> dict[str, str]:
-        return bundle(self.result)
 
     def _handle_message(self, message: Mapping[str, Any]) -> None:
         if message["do"] == "here":
@@ -38,5 +36,5 @@ class ResultView:
 
     def state(self, width: int) -> dict[str, Any]:
         """The HTML, whose images have no data, and the figures in their place."""
-        markup = _IMAGE.sub(r"\1\2", self._forms()["text/html"])
+        markup = _IMAGE.sub(r"\1\2", self._forms["text/html"])
         return {"html": markup, "figures": [figure_json(p, width) for p in self._pictures(width)]}
