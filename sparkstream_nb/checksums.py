@@ -1,8 +1,8 @@
 """Checksums of the files that an app writes: CRC-32 of blocks of a mebibyte, so that damage is told by its place.
 
 A file that may have something after its end, such as an Arrow stream, is sealed: the sums follow its contents. Of other
-files the sums are kept beside the name, and a JSON document has its own among its members. Files of earlier versions
-have none, and are not checked.
+files the sums are kept beside the name, a JSON document has its own among its members, and a parquet file one sum in
+its metadata. Files of earlier versions have none, and are not checked.
 """
 
 from __future__ import annotations
@@ -115,6 +115,45 @@ def _check_data(path: Path, data: mmap.mmap) -> None:
             raise DamagedFile(path, _describe_place(number))
 
 
+_MOST_METADATA = 64 << 20
+"""Bytes at the end of a parquet file in which its metadata are."""
+NO_SUM = b"--------"
+"""The place of a file's own sum, before that is computed."""
+
+
+def put_sum(path: Path, marker: bytes) -> None:
+    """Write the sum of a file in place of the `NO_SUM` that follows `marker` in it."""
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+        place = data.rfind(marker + NO_SUM) + len(marker)
+        assert place >= len(marker), f"no place for the sum of {path}"
+        data[place : place + len(NO_SUM)] = _sum_around(data, place)
+
+
+def check_sum(path: Path, marker: bytes) -> None:
+    """Raise DamagedFile if a file of `put_sum` is not as it was written, and OSError if it cannot be read. A file
+    without `marker` near its end is not checked.
+    """
+    key = _identity(path, marker.hex())
+    if key in _checked_files or not key[2]:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        start = data.rfind(marker, max(0, len(data) - _MOST_METADATA))
+        place = start + len(marker)
+        if start >= 0 and data[place : place + len(NO_SUM)] != _sum_around(data, place):
+            raise DamagedFile(path, "its checksum is another one")
+    _note(key)
+
+
+def _sum_around(data: mmap.mmap, place: int) -> bytes:
+    """The sum of a file, as if it had `NO_SUM` at `place`."""
+    sum = 0
+    for first, end in ((0, place), (place + len(NO_SUM), len(data))):
+        for at in range(first, end, BLOCK):
+            sum = crc32(data[at : min(at + BLOCK, end)], sum)
+        sum = crc32(NO_SUM, sum) if first == 0 else sum
+    return f"{sum:08x}".encode()
+
+
 def _describe_place(block: int) -> str:
     first = block * BLOCK
     return f"not what was written, between byte {first:,} and byte {first + BLOCK:,}"
@@ -153,6 +192,8 @@ def from_json(text: str | bytes) -> Any:
         raise ValueError(f"not what was written, at byte {error.start:,}") from None
     except RecursionError:
         raise NestedTooDeep("not what was written: nested too deep") from None
+    except ValueError:  # more digits than Python reads
+        raise ValueError("not what was written: a number of too many digits") from None
     if not isinstance(members, dict) or not members:
         return members
     if _SUM in members:

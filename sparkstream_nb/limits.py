@@ -1,4 +1,5 @@
-"""Limits on what one event may use in a node: more is an error of that event, and the stream continues."""
+"""Limits on what one event may use in a node, where more is an error of that event and the stream continues, and on its
+time."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ from .retention import named_values
 
 MOST_NESTED = 200
 """The deepest nesting of objects that can be stored at all."""
+FURTHEST = 9_000_000_000_000_000
+"""The furthest event times (ms) before and after 1970 that frames and recordings may have: Spark's timestamps end soon
+after, and sums of a time and a duration stay longs."""
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_000_000}
 """An Arrow array has less than 2 GB, of which a character may take four bytes."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import dataset
 
 from ..errors import SparkStreamError, did_you_mean
@@ -34,18 +35,34 @@ def columns_of_file(path: Path, column_names: Sequence[str] = ()) -> list[str]:
     if path.suffix not in (".csv", ".parquet"):
         raise SparkStreamError(f"{path.name} cannot be fed: give a .csv or a .parquet file.{_suggest_name(path)}")
     try:
-        return list(CsvFile.of(path, column_names).header if path.suffix == ".csv" else _dataset(path).schema.names)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise SparkStreamError(f"{path} is a pipe or a device: name a file.")
+        return list(CsvFile.of(path, column_names).header) if path.suffix == ".csv" else _columns_of_parquet(path)
     except FileNotFoundError:
-        near = did_you_mean(path.name, (p.name for p in path.parent.iterdir())) if path.parent.is_dir() else None
+        others = [p.name for p in path.parent.iterdir() if p.name != path.name] if path.parent.is_dir() else []
+        near = did_you_mean(path.name, others)
         raise SparkStreamError(f"file not found: {path}" + (f". {near}" if near else "")) from None
     except IsADirectoryError:
         raise SparkStreamError(f"{path} is a folder: name a file in it.") from None
-    except OSError as e:
-        raise SparkStreamError(f"{path} cannot be read: {e.strerror or e}.") from None
-    except pa.ArrowInvalid:
+    except (OSError, pa.ArrowException) as e:
+        if isinstance(e, OSError) and e.strerror:
+            raise SparkStreamError(f"{path} cannot be read: {e.strerror}.") from None
         raise SparkStreamError(f"{path.name} is not a parquet file, or it is not complete.") from None
     except ValueError:  # NUL, or half of a surrogate pair
         raise SparkStreamError(f"{path} is not the name of a file.") from None
+
+
+def _columns_of_parquet(path: Path) -> list[str]:
+    try:
+        return list(_dataset(path).schema.names)
+    except pa.ArrowInvalid:  # for columns of one name as well
+        names = pq.read_schema(path).names if path.is_file() else []
+        name = next((n for n in names if names.count(n) > 1), None)
+        if name is None:
+            raise
+        raise SparkStreamError(
+            f"{path.name} has {names.count(name)} columns '{name}': rename all but one."
+        ) from None
 
 
 def _suggest_name(path: Path) -> str:
@@ -75,7 +92,7 @@ def parts_of(path: Path) -> list[FilePart]:
         return [FilePart()]
     out: list[FilePart] = []
     first = rows = at = 0
-    with _complete(path):
+    with refuse_damaged(path):
         for at, group in enumerate(_groups(path)):
             size = sum(g.num_rows for g in group.row_groups)
             if rows and rows + size > PART_ROWS:
@@ -93,19 +110,21 @@ def tables_of(path: Path, column_names: Sequence[str], part: FilePart | None = N
         yield from file.tables([n for n in dict.fromkeys(column_names) if n in file.header])
         return
     part = part or FilePart()
-    files = _dataset(path)
-    names = [n for n in dict.fromkeys(column_names) if n in files.schema.names]
-    with _complete(path):
+    with refuse_damaged(path):
+        files = _dataset(path)
+        names = [n for n in dict.fromkeys(column_names) if n in files.schema.names]
         for group in _groups(path)[part.first : part.end]:
             for batch in group.to_batches(columns=names, schema=files.schema):
                 yield pa.Table.from_batches([batch])
 
 
 @contextlib.contextmanager
-def _complete(path: Path) -> Iterator[None]:
-    """Turn Arrow's error for a damaged parquet file into one line."""
+def refuse_damaged(path: Path) -> Iterator[None]:
+    """Turn Arrow's error for a damaged parquet file into a SparkStreamError of one line."""
     try:
         yield
+    except UnicodeDecodeError:
+        raise SparkStreamError(f"{path.name} cannot be read as parquet: a name in it is not UTF-8") from None
     except (pa.ArrowException, OSError) as e:
         raise SparkStreamError(f"{path.name} cannot be read as parquet: {str(e).splitlines()[0]}") from None
 

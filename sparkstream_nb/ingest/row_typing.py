@@ -213,7 +213,7 @@ class _RowFaults:
             text = None if texts is None else texts[i].as_py()
             values: list[Any] | dict[str, Any] = []
             if k < keep:
-                values = [plain(s[i].as_py()) for s in sources] if text is None else {TEXT_OF_ROW: text}
+                values = [plain(python_value(s[i])) for s in sources] if text is None else {TEXT_OF_ROW: text}
             time = int(times[0][i]) if times is not None and times[1][i] else None
             out.append((time, values, BETWEEN_FAULTS.join(reasons)))
         return out

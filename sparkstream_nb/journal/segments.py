@@ -246,7 +246,8 @@ def _parquet(
     texts = {name for i, name in column_names.items() if schema[i].type is Type.STRING}
     with pa.memory_map(str(file)) as source:
         metadata = pq.read_metadata(source)
-        dictionary_columns = [n for n, size in _sizes(metadata, part.groups).items() if n in texts and size < _PLAIN]
+        sizes = column_sizes(metadata, part.groups)
+        dictionary_columns = [name for name, size in sizes.items() if name in texts and size < _PLAIN]
         parquet = pq.ParquetFile(source, metadata=metadata, read_dictionary=dictionary_columns)
         read = list(dict.fromkeys([*column_names.values(), *([part.time] if part.time else [])]))
         table = parquet.read_row_groups(list(part.groups), columns=read)
@@ -269,7 +270,7 @@ _PLAIN = 4
 """Bytes that each text takes at least where a column chunk of parquet is not in the main written with a dictionary."""
 
 
-def _sizes(metadata: pq.FileMetaData, groups: Sequence[int]) -> dict[str, float]:
+def column_sizes(metadata: pq.FileMetaData, groups: Sequence[int]) -> dict[str, float]:
     """Bytes of a value, by column, in some row groups as they are written."""
     size: dict[str, int] = {}
     rows = 0

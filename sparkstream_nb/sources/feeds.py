@@ -29,7 +29,7 @@ from ..engine.columnar.column_data import ARROW, Array
 from ..errors import SparkStreamError, shown
 from ..ingest.column_matching import NO_COLUMN, match_column, match_columns
 from ..ingest.csvfile import MALFORMED
-from ..ingest.feed_files import FilePart, columns_of_file, parts_of, tables_of
+from ..ingest.feed_files import FilePart, columns_of_file, parts_of, refuse_damaged, tables_of
 from ..ingest.ingest import check_object, fits, fits_time, one, times, valid
 from ..ingest.row_typing import RowReading, type_rows
 from ..ingest.time_formats import BY_DEFAULT, DoubtCounts, TimeFormat
@@ -37,6 +37,7 @@ from ..ingest.value_formats import AS_WRITTEN, ValueFormat
 from ..journal import result_codec
 from ..journal.inbox import unwritten
 from ..journal.private import private_file, write_private
+from ..journal.segments import column_sizes
 from ..journal.shared import Shared
 from ..journal.tasks import TaskFailed, Tasks
 from ..limits import Limits
@@ -283,7 +284,8 @@ def _take_parquet(path: Path, shape: Shape, inbox: Path, feed: str) -> FeedOnDis
     with checked_write(inbox):
         shutil.copyfile(path, private_file(inbox / feed))
     texts = [n for n in shape.names if n != shape.time and _is_text(file_schema.field(n).type)]
-    out = _row_groups(inbox / feed, shape, texts)
+    with refuse_damaged(path):
+        out = _row_groups(inbox / feed, shape, texts)
     if out is None or (shape.latest is not None and any(c.highest > shape.latest for c in out.chunks)):
         (inbox / feed).unlink()
         return None
@@ -296,7 +298,8 @@ def _is_text(type: pa.DataType) -> bool:
 
 def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None:
     """The chunks of a parquet file; None if its times are not in order, its row groups are too large, or one of the
-    columns `texts` has values that are not texts.
+    columns `texts` has values that are not texts. All columns of the shape are read once: what cannot be read here
+    would stop the app later. Raises Arrow's errors for that.
     """
     out = FeedOnDisk()
     with pa.memory_map(str(file)) as source:
@@ -304,14 +307,16 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
         sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
         if max(sizes, default=0) > MOST_GROUP_ROWS:
             return None
-        for i in range(len(sizes)) if texts else ():
-            if not all(valid(column) for column in parquet.read_row_group(i, columns=texts).columns):
-                return None
         highest = [0] * len(sizes)
-        if shape.time is not None:
-            at: int | None = None
-            for i in range(len(sizes)):
-                group_times, bad = times(one(parquet.read_row_group(i, columns=[shape.time]).column(0)))
+        at: int | None = None
+        for i, size in enumerate(sizes):
+            values = parquet.read_row_group(i, columns=shape.names)
+            if values.num_rows != size:
+                raise pa.ArrowInvalid("a row group has another number of rows than its metadata says")
+            if not all(valid(values[name]) for name in texts):
+                return None
+            if shape.time is not None:
+                group_times, bad = times(one(values[shape.time]))
                 if (
                     bad is not None
                     or (group_times[1:] < group_times[:-1]).any()
@@ -320,6 +325,7 @@ def _row_groups(file: Path, shape: Shape, texts: list[str]) -> FeedOnDisk | None
                     return None
                 at = int(group_times[-1]) if len(group_times) else at
                 highest[i] = at or 0
+        column_sizes(parquet.metadata, range(len(sizes)))  # as nodes do
     groups: list[int] = []
     rows = 0
     for i, size in enumerate(sizes):

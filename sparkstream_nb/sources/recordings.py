@@ -3,7 +3,8 @@
 A row is an event, in the order in which events came in. Columns: `stream`, `timestamp` (event time, ms), `clock` (the
 app's clock after it, ms), `step` (events that were sent at once have the same), `node` (shard id of the node that took
 it), then `STREAM.ATTRIBUTE` for each attribute of each stream, null for events of others.
-Pages have checksums, and so have the name of the app and its streams, in the metadata.
+In the metadata are the name of the app and its streams, and a checksum of the whole file. A recording that another
+program wrote again, as a part of one, has none.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..checksums import from_json, to_json
+from ..checksums import NO_SUM, check_sum, from_json, put_sum, to_json
 from ..engine.columnar.column_data import ARROW, Array
 from ..engine.state.node_batch import InputBatch
-from ..errors import Misuse, SparkStreamError, nearest, shown
+from ..errors import DamagedFile, Misuse, SparkStreamError, nearest, shown
 from ..ingest import ingest
 from ..journal.entries import EventsEntry
 from ..journal.inbox import Inbox
 from ..journal.journal import entries_from
 from ..journal.routing import Route, assign
 from ..journal.segments import load
+from ..limits import FURTHEST
 from ..types import Attribute, Schema, Type
 from .disorder import Ranked
 from .feed_cursor import FeedCursor, Spacing
@@ -37,6 +39,9 @@ from .feeds import CHUNK_ROWS, Chunk, FeedOnDisk, Shape, chunk_schema, new_stem,
 _METADATA = b"sparkstream"
 _ROWS = b"sparkstream-rows"
 """The key of the metadata in which the number of rows is."""
+_CHECKSUM = b"sparkstream-checksum"
+_CHECKSUM_MARKER = _CHECKSUM + bytes([0x18, len(NO_SUM)])
+"""The bytes before the checksum: its key, and Thrift's notation of a text of that length."""
 _VERSION = 1
 _OWN = ("stream", "timestamp", "clock", "step", "node")
 _SHARES = 1 << 32
@@ -135,7 +140,8 @@ def write_recording(app: RecordedApp, path: Path, anonymizing: Anonymizing | Non
             for table in _tables(app, schema, anonymizing):
                 out.write_table(table)
                 count += len(table)
-            out.add_key_value_metadata({_ROWS: str(count).encode()})
+            out.add_key_value_metadata({_ROWS: str(count).encode(), _CHECKSUM: NO_SUM})
+        put_sum(new, _CHECKSUM_MARKER)
         new.replace(path)
     except FileNotFoundError:
         raise SparkStreamError(
@@ -244,9 +250,14 @@ class RecordingFile:
     def open(path: Path) -> RecordingFile:
         """Raises SparkStreamError if there is no such file, or it is no recording, or damaged."""
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("a folder or a device")
+            check_sum(path, _CHECKSUM_MARKER)
             file = pq.read_metadata(path)
+        except DamagedFile as error:
+            raise SparkStreamError(f"{error}. {_WAY_OUT}") from None
         except (OSError, pa.ArrowException, ValueError):
-            reason = "is no parquet file" if path.exists() else "does not exist"
+            reason = "is no parquet file" if _exists(path) else "does not exist"
             raise SparkStreamError(f"{path} {reason}: a recording is made by app.recording.save('{path}').") from None
         metadata = file.metadata or {}
         if _METADATA not in metadata:
@@ -254,10 +265,11 @@ class RecordingFile:
                 f"{path} is no recording: to feed a parquet file, name its stream, as in STREAM={path.name}."
             )
         try:
-            recording = _parse_metadata(path, metadata[_METADATA], file.num_rows)
+            app, schemas = _parse_metadata(path, metadata[_METADATA])
             arrow = file.schema.to_arrow_schema()
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        except (ValueError, pa.ArrowException) as error:
             raise _damage_error(path, error) from None
+        recording = RecordingFile(path, app, schemas, file.num_rows)
         if metadata.get(_ROWS, str(file.num_rows).encode()) != str(file.num_rows).encode():
             raise _damage_error(path, f"it has {file.num_rows:,} rows, and {_shorten(metadata[_ROWS])} were recorded")
         for name, type in recording.column_types.items():
@@ -316,15 +328,19 @@ class RecordingFile:
             pass
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, checked: times and order are there, and no step has more than `_MOST_IN_STEP` events."""
-        rows, step, in_step = 0, -1, 0
+        """The rows, checked: they are what was written, times and order are there and in order, streams and texts are
+        some, and no step has more than `_MOST_IN_STEP` events."""
+        rows, step, clock, in_step = 0, 0, -FURTHEST, 0
         try:
+            check_sum(self.path, _CHECKSUM_MARKER)
             with pq.ParquetFile(self.path, page_checksum_verification=True) as file:
                 for batch in file.iter_batches(CHUNK_ROWS, columns=list(self.column_types)):
                     for name in _ORDER:
                         if batch[name].null_count:
                             row = rows + batch[name].is_null().to_pylist().index(True)
                             raise _damage_error(self.path, f"row {row:,} has no {name}")
+                    self._check_rows(batch, rows, step, clock)
+                    clock = int(batch["clock"][-1].as_py()) if batch.num_rows else clock
                     lengths = np.unique(batch["step"].to_numpy(), return_counts=True)
                     for number, count in zip(*lengths, strict=True):
                         in_step = in_step + count if number == step else count
@@ -336,8 +352,28 @@ class RecordingFile:
                             )
                     rows += batch.num_rows
                     yield batch
+        except DamagedFile as error:
+            raise SparkStreamError(f"{error}. {_WAY_OUT}") from None
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _damage_error(self.path, error) from None
+
+    def _check_rows(self, batch: pa.RecordBatch, before: int, step: int, clock: int) -> None:
+        """Raises SparkStreamError for rows, after `before` others, that no app has recorded. `step` and `clock`: of
+        the row before."""
+        faults = {"a step out of order": _descends(batch["step"], step)}
+        faults["a clock out of order"] = _descends(batch["clock"], clock)
+        for name in ("timestamp", "clock"):
+            times = batch[name].to_numpy()
+            faults[f"a {name} that no event has"] = (times < -FURTHEST) | (times > FURTHEST)
+        names = pa.array([*self.schemas], pa.string())
+        for name in batch.schema.names:
+            if not ingest.valid(batch[name]):
+                raise _damage_error(self.path, f"column {name} has texts that are not UTF-8")
+        streams = batch["stream"].cast(pa.string())
+        faults["a stream that was not recorded"] = ~np.asarray(pc.is_in(streams, names))
+        for what, is_wrong in faults.items():
+            if is_wrong.any():
+                raise _damage_error(self.path, f"row {before + int(is_wrong.argmax()):,} has {what}")
 
     def add_to(self, cursor: FeedCursor, schemas: Mapping[str, Schema]) -> list[Ranked]:
         """Adds the events of the streams of `schemas` to a feed's rows, and returns them. Raises as `read` does."""
@@ -358,13 +394,39 @@ _ORDER = ("stream", "timestamp", "clock", "step")
 """Columns without nulls."""
 
 
-def _parse_metadata(path: Path, text: bytes, rows: int) -> RecordingFile:
-    """The head of a recording. Raises ValueError, KeyError, TypeError or AttributeError for one of another form."""
+def _parse_metadata(path: Path, text: bytes) -> tuple[str, dict[str, Schema]]:
+    """The app of a recording and its streams. Raises ValueError, with the reason, for a text of another form."""
     members = from_json(text)
-    if members["version"] > _VERSION:
-        raise SparkStreamError(f"{path} was recorded by a later version: update sparkstream_nb.")
-    schemas = {str(s): Schema(tuple(Attribute(str(n), Type(t)) for n, t in x)) for s, x in members["streams"].items()}
-    return RecordingFile(path, str(members["app"]), schemas, rows)
+    try:
+        version, app, streams = members["version"], members["app"], members["streams"]
+        if type(version) is not int or type(app) is not str:
+            raise TypeError(version, app)
+        if version > _VERSION:
+            raise SparkStreamError(f"{path} was recorded by a later version: update sparkstream_nb.")
+        schemas = {s: Schema(tuple(Attribute(n, _recorded_type(t)) for n, t in x)) for s, x in streams.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError("its app and streams are not described as in a recording") from None
+    return app, schemas
+
+
+def _recorded_type(name: str) -> Type:
+    """Raises ValueError for a name that no type of columns has."""
+    if (type := Type(name)) not in ARROW:
+        raise ValueError(name)
+    return type
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long
+        return False
+
+
+def _descends(column: pa.Array, before: int) -> Array:
+    """True for whole numbers that are less than the one before them, bool[n]."""
+    values = column.to_numpy()
+    return values < np.concatenate([[before], values[:-1]])
 
 
 def _holds(type: pa.DataType, value_type: pa.DataType) -> bool:
@@ -378,7 +440,10 @@ def _shorten(text: bytes) -> str:
 
 def _damage_error(path: Path, what: object) -> SparkStreamError:
     first = str(what).strip().partition("\n")[0].rstrip(".")
-    return SparkStreamError(f"{path} is damaged: {first}. Put it back from a copy, or record it again.")
+    return SparkStreamError(f"{path} is damaged: {first}. {_WAY_OUT}")
+
+
+_WAY_OUT = "Put it back from a copy, or record it again."
 
 
 class _StreamChunks:

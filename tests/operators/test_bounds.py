@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.ingest.ingest import times
 from sparkstream_nb.ingest.time_formats import TimeFormat
+from sparkstream_nb.limits import FURTHEST
 from sparkstream_nb.request import DAY
-from sparkstream_nb.runners.operator.operator_spec import FURTHEST, InputFrame, OperatorRequest, plan_operator
+from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, plan_operator
 from sparkstream_nb.runners.operator.packing import pack_rows
 
 from .in_process import RunningOperator, run_batch

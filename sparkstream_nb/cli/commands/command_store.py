@@ -84,7 +84,8 @@ def _verify(options: Any) -> int:
     path = Path(options.app)
     if options.shards:
         raise Misuse("sparkstream store verify takes an app, and no shard id")
-    result = verify_recording(path) if path.suffix == ".parquet" else verify_folder(_folder_of(options))
+    is_recording = path.suffix == ".parquet" or (path.suffix != ".siddhi" and path.is_file())
+    result = verify_recording(path) if is_recording else verify_folder(_folder_of(options))
     print(result)
     return 1 if result.damage else 0
 

@@ -29,8 +29,6 @@ NODES = 8
 ORDERS = ("time", "arrival")
 LATE, ERRORS, TIMESTAMP, NODE, OUTPUT = "_late", "_errors", "_timestamp", "_node", "_output"
 """Names of the outputs and columns that an operator adds."""
-FURTHEST = 9_000_000_000_000_000
-"""The event times (ms) before and after 1970 that are taken: Spark's timestamps end soon after."""
 MAX_AHEAD = 86_400_000
 """The bound (ms) by default of times of a stream that are ahead of the machine's: a day."""
 ADDED = (TIMESTAMP, NODE, OUTPUT, LATE, ERRORS)

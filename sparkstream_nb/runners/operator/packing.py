@@ -21,9 +21,10 @@ from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
 from ...ingest.ingest import too_late
 from ...ingest.row_typing import RowReading, TimeBounds, type_rows
 from ...journal.division import lean_column
+from ...limits import FURTHEST
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
-from .operator_spec import FURTHEST, OperatorSpec
+from .operator_spec import OperatorSpec
 from .output_rows import pack_errors
 
 PACKED = "node int, stream int, task bigint, number bigint, first bigint, last bigint, rows binary"

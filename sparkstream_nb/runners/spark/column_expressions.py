@@ -14,10 +14,11 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ...limits import FURTHEST
 from ...plan import nodes as n
 from ...types import Type
 from ..operator.column_types import SPARK
-from ..operator.operator_spec import ERRORS, FURTHEST, LATE, NODE, TIMESTAMP, InputFrame, OperatorSpec
+from ..operator.operator_spec import ERRORS, LATE, NODE, TIMESTAMP, InputFrame, OperatorSpec
 
 _FLOATING = (Type.FLOAT, Type.DOUBLE)
 
