@@ -264,6 +264,10 @@ _SHARED: dict[str, dict[str, Any]] = {
         "action": "store_true",
         "help": "answer as WSO2's servers would: without the buckets that are still open on each node",
     },
+    "--as-node": {
+        "metavar": "SHARD",
+        "help": "as --as-wso2, of the server of this shard; alive: of servers without playback",
+    },
     "--limit": {"type": positive, "metavar": "N", "help": "rows to show"},
 }
 

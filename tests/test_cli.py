@@ -124,6 +124,13 @@ from S select a, v insert into T;
     assert "1 row" in capsys.readouterr().out
     assert cli.main(["query", str(app), "from Sums within 0L, 9L per 'hours' select a, total", *given]) == 0
     assert "1 row" in capsys.readouterr().out
+    hours = "from Sums within 0L, 9L per 'hours' select a, total"
+    assert cli.main(["query", str(app), hours, "--as-node", "n1", *given]) == 0  # its one bucket is open
+    assert "0 rows" in capsys.readouterr().out
+    assert cli.main(["query", str(app), hours, "--as-node", "alive", *given]) == 0
+    assert "1 row" in capsys.readouterr().out
+    assert cli.main(["query", str(app), hours, "--as-node", "n2", *given]) == 2
+    assert "there is no shard 'n2'. Did you mean 'n1'?" in capsys.readouterr().err
     assert cli.main(["store", "shards", str(app), *given]) == 0
     assert "shard 'n1', 1 row" in capsys.readouterr().out
     assert cli.main(["run", str(app), "--master", INLINE]) == 1

@@ -270,6 +270,7 @@ def test_the_first_result_comes_with_a_word_about_what_it_waits_for(
     assert run(environment / "python", "-c", command, cwd=tmp_path).stdout == "True\n"
 
 
+@pytest.mark.thorough
 def test_the_core_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) -> None:
     told = run(core / "python", "-m", "sparkstream_nb.core_requirements", cwd=tmp_path).stdout.splitlines()
     assert [Requirement(line) for line in told] == [Requirement(line) for line in core_of(PROJECT["dependencies"])]

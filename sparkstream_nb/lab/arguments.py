@@ -107,6 +107,7 @@ def deploy_options() -> Options:
     p.add_argument("--query", action="store_true", help="the cell is an on-demand query on the running app NAME")
     add(p, "--by-shard", help="of a query: show the rows of each shard too, below the merged answer")
     add(p, "--as-wso2", help="of a query: answer as WSO2's servers would, without the buckets still open on each node")
+    add(p, "--as-node", help="of a query: --as-wso2, of the server of this shard; alive: of servers without playback")
     add(p, "--limit", help="rows to show of a query's answer")
     p.example = "%%siddhi Trades --nodes 3 --routing hash:symbol --fresh"
     return p
@@ -175,7 +176,7 @@ def line_options() -> dict[str, Options]:
 
     p = command("query", "Answers an on-demand query, merged over all shards.")
     p.add_argument("app", metavar="NAME QUERY", help='the app, and a query such as "from Prices select *"')
-    add(p, "--by-shard", "--as-wso2", "--limit")
+    add(p, "--by-shard", "--as-wso2", "--as-node", "--limit")
     _add_out(p, "store the answer as a data frame in this variable")
 
     p = command("view", "Draws an aggregation, by shard and merged.")

@@ -424,7 +424,8 @@ class SiddhiMagic(Magics):
     # ----------------------------------------------------------------------------------------------------- helpers
 
     def _query(self, app: App, text: str, o: Namespace) -> Any:
-        answer = self._interruptible(lambda: app.query(text.rstrip(), limit=o.limit, as_wso2=o.as_wso2), app)
+        as_wso2 = o.as_node or o.as_wso2
+        answer = self._interruptible(lambda: app.query(text.rstrip(), limit=o.limit, as_wso2=as_wso2), app)
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return replace(answer, beside=True) if o.by_shard else answer

@@ -19,7 +19,7 @@ of the finest rows within the bounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from ..engine.aggregation import Calendar
 from ..engine.aggregation.stored_buckets import EVENT_TIMESTAMP, TIMESTAMP
+from ..errors import Misuse, nearest
 from ..plan.nodes import AggDuration, AggregationDef
 from ..stores.store_protocol import EACH_GROUP, GroupFilter, Store
 
@@ -41,6 +42,12 @@ _INTO_THE_NEXT: Mapping[AggDuration, int] = {
 """A time (ms) that leads from the start of any bucket, of a day with 25 hours too, into the next one."""
 _NEVER = -1
 """The clock (ms) of a node without an event."""
+
+
+def check_node(name: str, shards: Collection[str]) -> None:
+    """Raises `Misuse` if the node that is to answer is neither one of `shards` nor "alive"."""
+    if name not in (ALIVE, *shards):
+        raise Misuse(nearest(f"as_wso2: there is no shard '{name}'", name, [ALIVE, *shards]))
 
 
 @dataclass(frozen=True)

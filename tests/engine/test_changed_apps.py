@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -134,6 +135,7 @@ def changes_of_apps(draw: st.DrawFn) -> tuple[str, str]:
     return app(first, partitions), app(second, others, changed)
 
 
+@pytest.mark.thorough
 @settings(
     max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck),
     phases=[Phase.explicit, Phase.generate],

@@ -47,6 +47,7 @@ def test_a_join_of_windows_whose_rows_left(restarts: bool) -> None:
     assert fed(app, feed, restarts) == want
 
 
+@pytest.mark.thorough
 @both
 def test_time_windows_of_instances_whose_events_left(restarts: bool) -> None:
     r, now = Random(2), 0

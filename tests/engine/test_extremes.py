@@ -51,6 +51,7 @@ class Candidates:
         return queue[0] if queue else None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("type", [Type.DOUBLE, Type.LONG, Type.INT])
 @settings(deadline=None)
 @given(st.lists(st.tuples(OPS, st.sampled_from(WAYS)), max_size=4), st.booleans(), st.booleans(), st.booleans())

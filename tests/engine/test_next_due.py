@@ -120,6 +120,7 @@ def check(text: str, feed: list[Any], by_chunk: bool) -> None:
         assert after is None or after > twin.now
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shaped", a_third(SHAPED), ids=" ".join)
 @settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(feed=feeds(), by_chunk=st.booleans())

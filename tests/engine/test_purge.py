@@ -66,6 +66,7 @@ def size(node: NodeEngine) -> int:
     return len(node.snapshot()) + sum(node.stats()["state_bytes"].values())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "query"), a_third_of_pairs(DECLARATIONS, QUERIES))
 def test_state_does_not_grow_with_the_keys_that_are_gone(name: str, query: str) -> None:
     node = NodeEngine(compile_app(app(CALLS[name], query)))
@@ -106,6 +107,7 @@ def whole(batches: list[Batch]) -> Batch:
     return np.concatenate([b[0] for b in batches]), columns
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "query"), a_third_of_pairs(DECLARATIONS, QUERIES))
 def test_what_is_left_of_a_key_that_is_gone_shows_nowhere(name: str, query: str) -> None:
     """The same comes out whether keys that come again find their numbers taken by others or not."""

@@ -187,6 +187,7 @@ class Fed:
         return left
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adaptive", [False, True], ids=["kslack", "akslack"])
 @pytest.mark.parametrize("instances", [1, 4])
 def test_as_the_model_in_all_cuts(adaptive: bool, instances: int, monkeypatch: pytest.MonkeyPatch) -> None:

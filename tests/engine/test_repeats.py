@@ -48,6 +48,7 @@ APPS = apps(
 """A join reads what its output changes."""
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(150), deadline=None)
 @given(cases(APPS, twice=2))
 def test_repeated_circles_answer_as_events_one_by_one(case: Case) -> None:

@@ -101,6 +101,7 @@ def test_together_as_alone(which: list[int], batches: list[Any], expired: bool) 
             assert all(same(out.slice(i, i + 1), c) for i, c in enumerate(expected)), (a, out.values, expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("which", a_third(SELECTS), ids=str)
 @settings(deadline=None, max_examples=examples(40))
 @given(
@@ -132,6 +133,7 @@ def test_pushed_as_laid_out(which: list[int], lag: int, grouped: bool, batches: 
             assert all(np.array_equal(x.state()[k], y.state()[k], equal_nan=True) for k in x.state())
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=examples(200))
 @given(
     st.sampled_from([make_min, make_max]), st.sampled_from([Type.LONG, Type.DOUBLE]), st.integers(1, 40),

@@ -39,6 +39,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "LEAST_SAVED", 0)
 
 
+@pytest.mark.thorough
 @some
 @given(runnable(long_cases), places, places, st.booleans())
 def test_what_was_saved_is_the_whole_state(

@@ -76,6 +76,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("kind", QUERIES)
 def test_events_that_left_a_window_take_no_memory(window: str, kind: str) -> None:

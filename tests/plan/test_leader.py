@@ -95,6 +95,7 @@ def wrong(case: Case) -> list[str]:
     return [f"{case['id']} {what}\n{case['app']}" for what in differing(*found, case.get("start") or 0)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", a_sixth(range(PARTS)))
 def test_with_a_leader_the_cases_are_right_on_three_nodes(part: int) -> None:
     failing(replay.siddhi_cases()[1::SHARE][part::PARTS], lambda case: "\n".join(wrong(case)) or None)

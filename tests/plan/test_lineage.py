@@ -72,6 +72,7 @@ def counts_whole_events(plan: Plan) -> bool:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(PARTS))
 def test_lineage_changes_nothing(part: int) -> None:
     failing(replay.siddhi_cases()[::SHARE][part::PARTS], changed)

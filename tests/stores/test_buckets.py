@@ -116,6 +116,7 @@ def test_all_groups_merged_into_one(open_store: Open) -> None:
     assert {r["SHARD_ID"]: r["AGG_SUM_quantity"] for r in by_shard} == {"node-1": 10, "node-2": 9}
 
 
+@pytest.mark.thorough
 def test_reading_goes_on_while_batches_are_committed(open_store: Open) -> None:
     """Each read sees whole micro-batches: as many trades on one node as on the other."""
     store = open_store()

@@ -100,6 +100,7 @@ def test_what_is_purged_is_not_made_anew(open_store: Open) -> None:
     assert store.purged_before(A, "sec") is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_all_of_an_aggregation_of_its_events(open_store: Open, tmp_path: Path, kind: str) -> None:
     plan, store = plan_of(), open_store()

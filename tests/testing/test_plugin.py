@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 FRAUD = """
 @source(type='kafka', topic.list='t', bootstrap.servers='h:1', group.id='g', threading.option='single.thread',
   @map(type='json'))
@@ -114,6 +116,7 @@ def test_the_plugin_loads_nothing_of_the_package_where_it_is_not_used(tmp_path: 
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.thorough
 def test_compiling_the_loops_is_shown_though_pytest_captures(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         "import sys\nfrom sparkstream_nb.app.results import first_use\n"

@@ -16,7 +16,7 @@ from ...errors import Misuse, SiddhiRuntimeError, nearest, shown
 from ...journal.entries import Ask
 from ...journal.result_codec import QueryFailed
 from ...nodes.distributed import Distributed
-from ...outputs.open_buckets import ALIVE
+from ...outputs.open_buckets import check_node
 from ...outputs.reach import cuts
 from ...outputs.shard_retrieval import Retrieved, merge_nodes, retrieve, rows_wanted, select_all
 from ...plan import compile_retrieval
@@ -49,8 +49,8 @@ class Retrievals:
         app.check_open()
         argument_checks.require_str("the query", text)
         argument_checks.optional_int("limit", limit, 0)
-        if isinstance(as_wso2, str) and as_wso2 not in (ALIVE, *app.app_run.shards):
-            raise Misuse(nearest(f"as_wso2: the app has no shard '{as_wso2}'", as_wso2, app.app_run.shards))
+        if isinstance(as_wso2, str):
+            check_node(as_wso2, app.app_run.shards)
         retrieval = compile_retrieval(text, app.plan)
         if app.deployment.groups is not None:
             return self._of_groups(retrieval, text, limit)

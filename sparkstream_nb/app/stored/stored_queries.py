@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from ...errors import Misuse, StoreError
+from ...outputs.open_buckets import check_node
 from ...outputs.shard_retrieval import retrieve
 from ...plan import compile_retrieval
 from ...plan.nodes import Plan
@@ -51,6 +52,8 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
         # Without deployment files only the tables tell whether the app ran on one node or on several.
         plan = _find_fitting_plan(store, source.id, *plans[:1], *(() if files else compile_plans(partitionById="true")))
         retrieval, now = compile_retrieval(text, plan), int(time.time() * 1000)
+        if isinstance(as_wso2, str):
+            check_node(as_wso2, [rows.shard for rows in store.shards(source.id)])
         answers = retrieve(plan, retrieval, store, now=now, as_wso2=as_wso2)
         by_shard = answers.by_shard  # read while the store is open
         hint = hint_of(plan, retrieval, store, now=now, empty=not answers.answer.rows)

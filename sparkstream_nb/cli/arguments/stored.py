@@ -22,7 +22,7 @@ def add_query(c: Options) -> None:
     """Options of `sparkstream query`."""
     c.add_argument("app", metavar="APP.siddhi", help="the app's text")
     c.add_argument("query", metavar="QUERY", help="such as \"from Prices within ... per 'days' select *\"")
-    add(c, "--by-shard", "--as-wso2")
+    add(c, "--by-shard", "--as-wso2", "--as-node")
     add(c, "--limit", default=1000, help="rows to print (default: 1,000)")
     add(c, "--conf", "--store", "--home", "--name", "--param", "--allow-env")
     add(c, "--offline", help="of an app that was deployed so: from its own store, and not from its databases")

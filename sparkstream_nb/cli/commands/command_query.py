@@ -25,6 +25,6 @@ def run(options: Any) -> int:
     file = home / "store.duckdb" if options.store is None else Path(options.store)
     conf = [Path(p) for p in options.conf or ()]
     app = StoredApp(text, file, conf, references, grants=Grants.of(options.allow), offline=options.offline)
-    answer = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_wso2)
+    answer = query_stored(app, options.query, limit=options.limit, as_wso2=options.as_node or options.as_wso2)
     print(replace(answer, beside=options.by_shard))
     return 0

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ...errors import Span
+from ...lang import tree
 from ...lang.tree import UNBOUNDED
 from .. import nodes as n
 from ..query_parts import conjuncts, expressions, inputs
@@ -257,6 +258,15 @@ def _averages(plan: n.Plan) -> Iterator[FaultPlace]:
             yield FaultPlace("aggregation", a.id, a.span)
 
 
+def _composed_by_clock(plan: n.Plan) -> Iterator[FaultPlace]:
+    """Aggregations of a deployment whose nodes have clocks of their own."""
+    if tree.find_annotation(plan.annotations, "playback") is None:
+        return
+    for a in plan.aggregations.values():
+        if a.partitioned and len(a.durations) > 1:
+            yield FaultPlace("aggregation", a.id, a.span)
+
+
 def _aggregation_first(x: _QueryPlace) -> bool:
     i = x.query.input
     if not isinstance(i, n.JoinInput):
@@ -375,6 +385,11 @@ FAULTS: tuple[KnownFault, ...] = (
     KnownFault(
         "Filters and stream functions before an aggregation",
         "record nothing in an aggregation of a stream with a filter or function", _filtered_aggregations,
+    ),
+    KnownFault(
+        "Nodes that share an aggregation count each event once",
+        "count events of this aggregation twice, or miss some, in a bucket that is open by the asked server's clock",
+        _composed_by_clock,
     ),
     KnownFault("avg skips nulls", "count nulls in the divisor of an aggregation's `avg`", _averages),
     KnownFault(

@@ -216,6 +216,7 @@ def test_a_changed_count_of_outputs_is_told(
     assert reason in open_copy(home, folder[1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [

@@ -78,6 +78,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return home, {"nodes": request.param, "right": make(home, nodes=request.param)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_outputs_are_made_again(
     folder: tuple[Path, dict[str, Any]], tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]

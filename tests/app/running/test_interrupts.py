@@ -194,6 +194,7 @@ def interrupted_session(run: Run, home: Path, seed: int, wanted: int) -> None:
 
 
 # An interrupt while Python ends a generator that nobody holds is told by Python itself, and goes no further.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(examples(8)))
 def test_an_interrupt_at_any_moment_leaves_the_old_app_or_the_new_one(run: Run, tmp_path: Path, seed: int) -> None:

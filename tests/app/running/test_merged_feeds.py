@@ -89,6 +89,7 @@ def test_of_equal_times_an_earlier_source_comes_first(run: Run) -> None:
     assert matches(app) == [(1, 1), (2, 1), (1, 1), (2, 1)]
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=st.lists(

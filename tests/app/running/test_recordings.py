@@ -181,6 +181,7 @@ def test_wrong_arguments(run: Run, tmp_path: Path) -> None:
             app.feed(tmp_path / "r.parquet", **how)  # type: ignore[call-overload]
 
 
+@pytest.mark.thorough
 def test_on_the_command_line(tmp_path: Path) -> None:
     """`record` follows a source for some seconds; `run` takes its file."""
     (tmp_path / "in").mkdir()

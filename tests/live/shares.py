@@ -1,0 +1,243 @@
+"""What several live nodes put out that share the events of a case, and one node that takes all of them.
+
+The nodes are real Siddhi engines. The clock of each moves with every event, as the wall's does: a node without an event
+at a step gets its time alone. So their outputs are what divergence is computed from, and the verdicts follow.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fuzz.compose import AREAS, compose
+from fuzz.oracle import Oracle
+from reference.compare import same
+from reference.engine_cases import fits, input_batch, run_case
+from sparkstream_nb.app.results.divergence import Alert, Divergence, Truth
+from sparkstream_nb.engine.columnar.column_data import Array
+from sparkstream_nb.engine.expressions.objects import jsonable
+from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.journal.inbox import Inbox
+from sparkstream_nb.journal.routing import Route, assign
+from sparkstream_nb.plan import compile_app, gaps
+from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.shard_safety.known_faults import known_faults
+from sparkstream_nb.replay.replay import Nodes, Way
+from sparkstream_nb.replay.study_tasks import Input
+
+Events = Mapping[str, Sequence[Any]]
+"""By derived stream, its events: `[timestamp, [values]]`."""
+AREAS_OF_OUTPUTS = [area for area in AREAS if area != "aggregations"]
+LISTED = "A group under `every` restarts when what must not come has come"
+"""A difference that random apps have often; others are left out of them."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """An app, its events and movements of the clock (steps of the reference format), shared in a `way`. `answers`: what
+    the one live node put out that took all events, and each of those that shared them."""
+
+    app: str
+    feed: Sequence[Any]
+    way: Way
+    answers: Sequence[Events] = ()
+
+    @staticmethod
+    def from_json(line: Mapping[str, Any]) -> Share:
+        """A recorded one."""
+        return Share(line["app"], line["feed"], Way(line["nodes"], line["routing"]), line["answers"])
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The form that `from_json` reads."""
+        way = {"nodes": self.way.nodes, "routing": self.way.route}
+        return {"app": self.app, "feed": self.feed, **way, "answers": self.answers}
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of the app."""
+        return compile_app(self.app)
+
+    @property
+    def derived(self) -> list[str]:
+        """The streams that are not sent to: live nodes report what came in too."""
+        sent = {step[0] if isinstance(step, list) else step.get("stream") for step in self.feed}
+        return [s for s in self.plan.streams if s not in sent]
+
+    @property
+    def cases(self) -> list[dict[str, Any]]:
+        """The cases of the one node and of each of the nodes: at each step its time, then the node's events."""
+        plan = self.plan
+        schemas = {s: d.source.schema for s, d in plan.streams.items()}
+        assert self.way.route is not None
+        route = Route.parse(self.way.route, self.way.nodes, schemas)
+        feeds: list[list[Any]] = [[] for _ in range(self.way.nodes)]
+        request = 0
+        for step in self.feed:
+            batch = input_batch(plan, [step])
+            places = assign(batch, route, schemas, self.way.nodes, request)
+            request += bool(batch.rows)
+            for node, feed in enumerate(feeds):
+                feed.append({"tick": int(batch.clock[-1])})
+                if part := _part(step, places, node):
+                    feed.append(part)
+        return [{"id": "live/share", "app": self.app, "feed": feed} for feed in (self.feed, *feeds)]
+
+
+def _part(step: Any, places: Mapping[str, Array], node: int) -> Any:
+    """The part of a step that is a node's; None if it has none."""
+    if isinstance(step, list):
+        return step if places[step[0]][0] == node else None
+    if "tick" in step:
+        return None
+    rows = [row for row, place in zip(step["batch"], places[step["stream"]], strict=True) if place == node]
+    return {**step, "batch": rows} if rows else None
+
+
+def random_share(seed: int, number: int) -> Share | None:
+    """A random app, its events and a way to share them; None where Siddhi's answer proves nothing: the app cannot run
+    here, has a listed difference, or one of its events fails here, as Siddhi drops the rest of its chunk with it."""
+    random = Random(f"{seed}-{number}")
+    case = compose(seed, number, AREAS_OF_OUTPUTS[number % len(AREAS_OF_OUTPUTS)])
+    routing = random.choice(["round_robin", "round_robin", "hash:k", f"random:{number}"])
+    try:
+        plan = compile_app(case["app"])
+        feed = [step for step in case["feed"] if _is_sent(plan, step)]
+        share = Share(case["app"], feed, Way(random.choice([2, 2, 3, 4]), routing))
+        is_listed = any(note.fault.difference == LISTED for note in known_faults(plan))
+        if is_listed or next(iter(gaps.find_gaps(plan)), None) or any(run_case(c).get("fault") for c in share.cases):
+            return None
+    except SparkStreamError:
+        return None
+    return share
+
+
+def _is_sent(plan: Plan, step: Any) -> bool:
+    """True for movements of the clock, and for events whose values fit."""
+    if isinstance(step, list):
+        stream, rows = step[0], [step[2]]
+    elif "batch" in step:
+        stream, rows = step["stream"], [values for _, values in step["batch"]]
+    else:
+        return "tick" in step
+    types = plan.schema(stream).types
+    return all(len(row) == len(types) and fits(types, row) for row in rows)
+
+
+def with_answers(share: Iterable[Share], oracle: Oracle) -> Iterator[Share]:
+    """Those that live nodes answer, each time the same and with no event lost, with their answers."""
+    for one in share:
+        answers = list(oracle.answers(one.cases))
+        if all(map(_is_whole, answers)):
+            derived = one.derived
+            outputs = [a["expect"]["streams"] for a in answers]
+            yield replace(one, answers=[{s: o[s] for s in derived if o.get(s)} for o in outputs])
+
+
+def _is_whole(answer: dict[str, Any]) -> bool:
+    """True if every event came to its stream: one that fails in a query does not come to the stream's later readers."""
+    expect = answer.get("expect", {})
+    if "streams" not in expect or expect.get("fault"):
+        return False
+    sent = Counter[str]()
+    for step in answer["feed"]:
+        if isinstance(step, list):
+            sent[step[0]] += 1
+        elif "batch" in step:
+            sent[step["stream"]] += len(step["batch"])
+    return all(len(expect["streams"].get(stream, ())) >= count for stream, count in sent.items())
+
+
+# ---------------------------------------------------------------------------------------------------------- comparison
+
+
+def compare_with_one(share: Share) -> Divergence:
+    """Our divergence of the nodes that share the events; their clock starts at 0, as in Siddhi's playback."""
+    plan = share.plan
+    schemas = {s: d.source.schema for s, d in plan.streams.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        inbox = Inbox(Path(folder) / "inbox")
+        for step in share.feed:
+            inbox.append([inbox.batch(input_batch(plan, [step]), "round_robin")])
+        inbox.close()
+        source = Input(str(Path(folder) / "inbox"), schemas, share.way.nodes, len(share.feed))
+        names = [f"node-{i + 1}" for i in range(share.way.nodes)]
+        return Truth("app", source, Nodes(plan, 0), names).against(share.way)
+
+
+def differences(share: Share) -> list[str]:
+    """How our nodes differ from the live ones, in words: in what the one puts out that takes all events, in what each
+    of several puts out, or else in the verdicts that follow from these outputs."""
+    divergence = compare_with_one(share)
+    names = ["one node", *divergence.shards]
+    words = [
+        f"{name}, {stream}: {word}"
+        for name, outputs, live in zip(names, _outputs(divergence), share.answers, strict=True)
+        for stream in share.derived
+        if (word := _bag_difference(live.get(stream, []), outputs.get(stream, [])))
+    ]
+    return words or [w for stream in share.derived for w in _verdict_differences(divergence, share, stream)]
+
+
+def _outputs(divergence: Divergence) -> list[dict[str, list[Any]]]:
+    """What the one node and each of the nodes put out."""
+    outputs: list[dict[str, list[Any]]] = [{} for _ in ("one node", *divergence.shards)]
+    for stream, matches in divergence.matches.items():
+        for m in matches:
+            if m.true is not None:
+                outputs[0].setdefault(stream, []).append(_event(m.true))
+            if m.found is not None:
+                assert m.found.node is not None
+                outputs[1 + m.found.node].setdefault(stream, []).append(_event(m.found))
+    return outputs
+
+
+def _event(alert: Alert) -> list[Any]:
+    return [alert.ts, [jsonable(v) for v in alert.values]]
+
+
+def _rest(events: Sequence[Any], others: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Two bags of events without those that both have."""
+    rest, left = list(others), []
+    for event in events:
+        place = next((i for i, other in enumerate(rest) if same(event, other)), None)
+        if place is None:
+            left.append(event)
+        else:
+            del rest[place]
+    return left, rest
+
+
+def _bag_difference(expected: Sequence[Any], events: Sequence[Any]) -> str:
+    """How two bags of events differ, in words; nothing where they do not."""
+    lacking, surplus = _rest(expected, events)
+    if lacking:
+        return f"lacks {lacking[0]}"
+    return f"has {surplus[0]} too" if surplus else ""
+
+
+def _verdict_differences(divergence: Divergence, share: Share, stream: str) -> Iterator[str]:
+    """How a stream's verdicts differ from those by the live outputs: an output that the one node and the nodes have at
+    one time is the same; the others of the one are lost or late, the others of the nodes spurious, late or duplicated.
+
+    Ours tell further apart what live outputs do not show: outputs of one time at several movements of the clock, and of
+    several queries.
+    """
+    one, *each = (live.get(stream, []) for live in share.answers)
+    lost, surplus = _rest(one, [event for outputs in each for event in outputs])
+    unpaired = [m for m in divergence.matches.get(stream, []) if m.verdict != "same"]
+    unpaired_truth = [_event(m.true) for m in unpaired if m.true is not None]
+    unpaired_outputs = [_event(m.found) for m in unpaired if m.found is not None]
+    apart = len(unpaired_truth) - len(_rest(unpaired_truth, unpaired_outputs)[0])
+    verdicts = Counter(m.verdict for m in unpaired)
+    if verdicts["lost"] + verdicts["late"] != len(lost) + apart:
+        yield f"{stream}: {dict(verdicts)}, and {len(lost)} that the nodes lack"
+    if verdicts["spurious"] + verdicts["late"] + verdicts["duplicated"] != len(surplus) + apart:
+        yield f"{stream}: {dict(verdicts)}, and {len(surplus)} that the one node lacks"
+    if any(m.true.identity != m.found.identity for m in unpaired if m.true is not None and m.found is not None):
+        yield f"{stream}: late outputs of other values"
