@@ -121,8 +121,7 @@ def test_the_messages_of_the_guide_are_those_of_the_package() -> None:
     code = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "sparkstream_nb").rglob("*.py")))
     code = re.sub(r"\"\s*\n\s*f?\"", "", code) + ", which is not allowed. is in use by process"  # put together
     texts = re.findall(r"`([^`]+)`", "\n".join(line for line in page.splitlines() if line.startswith("### ")))
-    for of_others in ("The sparkstream_nb extension is already loaded", "[DUPLICATED_METRICS_NAME]"):
-        texts.remove(of_others)
+    texts.remove("The sparkstream_nb extension is already loaded")  # of IPython's
     assert len(texts) > 15
     for text in texts:
         for part in re.split(r"\.\.\.|'x'|'ha'|\bts\b", text):

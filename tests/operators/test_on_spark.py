@@ -359,10 +359,12 @@ def test_names_that_the_session_cannot_tell_apart_and_arguments_of_other_types(f
     text = "from Payments select at, amount insert into Payments2;"
     once = siddhi(frame, text, name="Payments", time="at")
     assert isinstance(once, type(frame))
-    with pytest.raises(Misuse, match="'Payments2' is also the output of a siddhi"):
-        siddhi(once, text, name="Payments", time="at")
-    with pytest.raises(Misuse, match="'Payments2' is also the output of a siddhi"):
-        siddhi(once, text, name="Payments", time="at", late=True)
+    twice = siddhi(once, text, name="Payments", time="at")
+    assert isinstance(twice, type(frame))
+    assert twice.count() == len(ROWS)
+    thrice = siddhi(once, text, name="Payments", time="at", late=True)
+    assert isinstance(thrice, SiddhiFrames)
+    assert (thrice["Payments2"].count(), thrice.late.count()) == (len(ROWS), 0)
     given: dict[str, Any] = {"name": "Payments", "time": "at", "key": "card"}
     for argument, value, message in (
         ("nodes", "x", "nodes: 'x' is not a number from 1 to 10,000"),
@@ -379,3 +381,55 @@ def test_names_that_the_session_cannot_tell_apart_and_arguments_of_other_types(f
     ):
         with pytest.raises(Misuse, match=message):
             siddhi(folder.frame(ROWS), **{"text": SPREES, **given, argument: value})
+
+
+LARGE = "from Payments[amount > 420] select card, amount insert into Out;"
+SUMS = "from Payments#window.length(3) select card, sum(amount) as amount insert into Out;"
+
+
+@pytest.mark.parametrize("texts", [(LARGE, LARGE), (SUMS, SUMS), (LARGE, SUMS)])
+def test_outputs_of_one_name_side_by_side_and_in_one_query(folder: Folder, texts: tuple[str, str]) -> None:
+    """Two streams in one session: queries at once with their own rows, state and metrics, and the union of both."""
+    folders = [Folder(folder.session, folder.path / name) for name in ("one", "other")]
+
+    def outs() -> list[Any]:
+        return [
+            siddhi(f.stream(), text, name="Payments", time="at", order="arrival")
+            for f, text in zip(folders, texts, strict=True)
+        ]
+
+    def at_once(frames: list[Any]) -> list[dict[str, int]]:
+        queries = [
+            out.writeStream.format("json")
+            .option("path", str(f.path / "out"))
+            .option("checkpointLocation", str(f.path / "checkpoint"))
+            .start()
+            for f, out in zip(folders, frames, strict=True)
+        ]
+        try:
+            for query in queries:
+                query.processAllAvailable()
+            return [metrics(query) for query in queries]
+        finally:
+            for query in queries:
+                query.stop()
+
+    def expected(text: str, amounts: list[float]) -> list[tuple[float]]:
+        sums = [(sum(amounts[max(0, i - 2) : i + 1]),) for i in range(len(amounts))]
+        return sorted(sums if text is SUMS else [(a,) for a in amounts if a > 420])
+
+    amounts: list[list[float]] = [[], []]
+    for base in (400.0, 500.0):
+        for i, f in enumerate(folders):
+            rows = [(1000 * n, "x", base + 10 * i + n) for n in range(4)]
+            amounts[i] += [row[2] for row in rows]
+            f.add(*rows)
+        counts = at_once(outs())
+        for f, text, values_so_far, count in zip(folders, texts, amounts, counts, strict=True):
+            assert values(f.written(), "amount") == expected(text, values_so_far)
+            assert count["Out"] == len(expected(text, values_so_far)) - len(expected(text, values_so_far[:-4]))
+    one, other = outs()
+    query = folder.run(one.unionAll(other), "united")
+    united = [row for text, of_one in zip(texts, amounts, strict=True) for row in expected(text, of_one)]
+    assert values(folder.written("united"), "amount") == sorted(united)
+    assert metrics(query)["Out"] == len(united)

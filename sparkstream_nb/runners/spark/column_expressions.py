@@ -34,8 +34,11 @@ def _place_of(query: n.Query, frames: Sequence[InputFrame]) -> int | None:
     return next((i for i, f in enumerate(frames) if f.stream in _streams_read(query)), None)
 
 
-def translate(spec: OperatorSpec, frames: Sequence[InputFrame], dataframes: Sequence[DataFrame]) -> DataFrame | None:
-    """The operator's only output by Spark's expressions alone; None if Spark cannot compute it as the engine does."""
+def translate(
+    spec: OperatorSpec, frames: Sequence[InputFrame], dataframes: Sequence[DataFrame], metrics: str
+) -> DataFrame | None:
+    """The operator's only output by Spark's expressions alone, with its counts under the name `metrics`; None if Spark
+    cannot compute it as the engine does."""
     ((output, _),) = spec.outputs
     query = _only_writer(spec, output)
     place = None if query is None else _place_of(query, frames)
@@ -57,7 +60,7 @@ def translate(spec: OperatorSpec, frames: Sequence[InputFrame], dataframes: Sequ
     return (
         frame.where(wrong | holds)
         .observe(
-            f"siddhi {output}",
+            metrics,
             F.count_if(~wrong).alias(output),
             F.count_if(F.lit(False)).alias(LATE),
             F.count_if(wrong).alias(ERRORS),

@@ -9,12 +9,13 @@ or Spark's own expressions, if they mean the same (`column_expressions.py`).
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NoReturn
+from weakref import WeakKeyDictionary
 
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
@@ -56,6 +57,9 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _WATERMARK = "spark.watermarkDelayMs"
 """In the metadata of a column that has a watermark: its delay."""
 _AT = "_at"
+_metrics_lock = threading.Lock()
+_calls_by_metrics: WeakKeyDictionary[SparkSession, dict[str, list[tuple[str, ...]]]] = WeakKeyDictionary()
+"""By session and name of metrics, the calls of siddhi() with these outputs."""
 
 
 class SiddhiFrames:
@@ -140,7 +144,8 @@ def siddhi(
     would make the rows after it late. Batches, and queries that keep nothing, take such rows.
 
     Returns a frame with the output's attributes, `_timestamp` and `_node`; for several outputs, and with `late` or
-    `errors`, `SiddhiFrames`. Metrics of the query (`observedMetrics`) count late rows and errors in any case.
+    `errors`, `SiddhiFrames`. Metrics of the query (`observedMetrics`) count late rows and errors in any case: under the
+    names of the outputs (`siddhi Sprees`), with a number for further texts or frames (`siddhi Sprees 2`).
 
     Raises SiddhiError for a wrong text; `Misuse` for arguments that do not fit, and for a key under which a query would
     not give what one node gives, unless `unsafe`; NotInThisBuild for a declared gap; SparkUnavailable for a Spark that
@@ -183,19 +188,16 @@ def siddhi(
     _check_case(spec, frames_by_stream, session)
     plain = isinstance(output, str | None) and not late and not errors
     names = [o for o, _ in spec.outputs]
+    metrics = _name_metrics(session, names, (text, repr(inputs), repr(request)), frames_by_stream.values())
     if plain:
-        with _own_metrics(names):
-            translation = translate(spec, inputs, list(frames_by_stream.values()))
+        translation = translate(spec, inputs, list(frames_by_stream.values()), metrics)
         if translation is not None:
             return translation
     ship(session)
     _tell_of_compilation(session)
     counted_outputs = [*names, LATE, ERRORS]
     messages = _messages_of(spec, list(frames_by_stream.values()), session, delay)
-    with _own_metrics(names):
-        messages = messages.observe(
-            f"siddhi {' '.join(names)}", *(_count(output).alias(output) for output in counted_outputs)
-        )
+    messages = messages.observe(metrics, *(_count(output).alias(output) for output in counted_outputs))
     if plain:
         return SiddhiFrames(spec, messages, names)[names[0]]
     return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
@@ -215,19 +217,19 @@ def _tell_of_compilation(session: SparkSession) -> None:
         )
 
 
-@contextmanager
-def _own_metrics(outputs: Sequence[str]) -> Iterator[None]:
-    """Raises `Misuse` in place of Spark's error for metrics whose name another siddhi() of the query has."""
-    try:
-        yield
-    except PySparkException as error:
-        if getattr(error, "getCondition", error.getErrorClass)() != "DUPLICATED_METRICS_NAME":
-            raise
-        output_names = " ".join(map(shown, outputs))
-        raise Misuse(
-            f"output: {output_names} is also the output of a siddhi() that these frames come from, and the metrics of "
-            "one query have different names. Rename one of the streams"
-        ) from None
+def _name_metrics(
+    session: SparkSession, outputs: Sequence[str], call: tuple[str, ...], frames: Iterable[DataFrame]
+) -> str:
+    """The name of a call's metrics. A query may have several siddhi() with outputs of one name, as in a union, and
+    Spark refuses metrics of one name in it; the same call again, as a cell that is run twice, has the same name."""
+    name = f"siddhi {' '.join(outputs)}"
+    call = (*call, *(str(frame.semanticHash()) for frame in frames))
+    with _metrics_lock:
+        calls = _calls_by_metrics.setdefault(session, {}).setdefault(name, [])
+        if call not in calls:
+            calls.append(call)
+        number = calls.index(call) + 1
+    return name if number == 1 else f"{name} {number}"
 
 
 def _count(output: str) -> Column:
