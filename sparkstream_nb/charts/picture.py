@@ -169,7 +169,8 @@ class Texts(Mark):
     the next place; `rows`: the number of rows below for texts without room, and the lane grows by them; `lift` (px):
     how far above the others those to the left stand. `spans`: lengths along x, float64[n], to which texts are cut.
     Texts that would overlap another one, of a lane or of a panel without lanes, are left out, unless they `overlap`.
-    `signs`: they are signs, with a white rim.
+    `signs`: they are signs, with a white rim. `noun`: what the texts are labels of, as "event"; a note below the
+    picture says which have no room.
     """
 
     x: Values
@@ -185,6 +186,7 @@ class Texts(Mark):
     spans: Values | None = None
     overlap: bool = False
     signs: bool = False
+    noun: str = ""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

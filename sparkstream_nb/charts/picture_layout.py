@@ -26,10 +26,13 @@ from .text_places import (
     text_width,
 )
 from .ticks import TimeTick, duration_ticks, short, time_ticks
+from .value_texts import format_count
 
 _TITLE = 1.3  # the width of a letter of the title to that of others
 _LEGEND_ROW, _TITLE_ROW, _NOTE_ROW = 20.0, 18.0, 16.0
 _MOST_ENTRIES = 24
+_MOST_NAMED = 4
+"""Labels that a note on those without room names."""
 _LABEL_ROOM = 250.0
 """Width (px) of the names of lanes at most."""
 _NAME_GAP = 18.0
@@ -114,8 +117,37 @@ def lay_out(picture: Picture, width: int = WIDTH) -> Layout:
             panels.append(_lay_out_panel(panel, first, last, top, has_names=column == 0))
             bottom = max(bottom, panels[-1].area.bottom + _below(panel))
         top = bottom
-    notes = [PlacedText(8, top + 12 + _NOTE_ROW * i, note, "start") for i, note in enumerate(picture.notes)]
+    characters = max(20, int((width - 16) / CHARACTER))
+    left_out = [line for note in _notes_on_labels(panels) for line in textwrap.wrap(note, characters)]
+    lines = [*picture.notes, *left_out]
+    notes = [PlacedText(8, top + 12 + _NOTE_ROW * i, line, "start") for i, line in enumerate(lines)]
     return Layout(picture, width, top + _NOTE_ROW * len(notes) + 4, title, legend, panels, notes)
+
+
+def _notes_on_labels(panels: Sequence[PanelLayout]) -> list[str]:
+    """Notes on the labels that have no room, with a way to see the values."""
+    labels: dict[str, list[str]] = {}
+    for panel in panels:
+        for number, texts in panel.texts.items():
+            mark = panel.panel.marks[number]
+            if isinstance(mark, Texts) and mark.noun:
+                placed_numbers = {text.number for text in texts}
+                missing = [text for i, text in enumerate(mark.texts) if text and i not in placed_numbers]
+                labels.setdefault(mark.noun, []).extend(missing)
+    return [
+        f"No room for the {'label' if len(missing) == 1 else 'labels'} of {format_count(len(missing), noun)} "
+        f"({_abridge(missing)}): point at one for its values, or choose shorter labels."
+        for noun, missing in labels.items()
+        if missing
+    ]
+
+
+def _abridge(labels: Sequence[str]) -> str:
+    """The first labels and the last one."""
+    shown_labels = [cut_text(label, _LABEL_ROOM / 2) for label in labels]
+    if len(labels) > _MOST_NAMED:
+        shown_labels = [*shown_labels[: _MOST_NAMED - 1], "…", shown_labels[-1]]
+    return "; ".join(shown_labels)
 
 
 def _title_lines(title: str, width: int) -> list[str]:

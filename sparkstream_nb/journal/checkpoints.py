@@ -14,6 +14,7 @@ from .causes import cause_of, is_own
 from .journal import BEGIN_ANEW
 from .private import private_folder, write_private
 from .shared import Shared
+from .spark_files import is_log_entry, is_query_id, list_damaged
 
 _HALF_WRITTEN = re.compile(r"\.{1,2}\d+\.[0-9a-f-]+\.tmp(\.crc)?")
 """A file that Spark makes before it gives it its name, the number of a micro-batch."""
@@ -31,6 +32,24 @@ _UNREAD = (
 """Java's errors for a file that is gone, cut off or changed."""
 _READERS = ("streaming.state.", "StreamMetadata", "HDFSMetadataLog", "streaming.checkpointing.")
 """Parts of the names of Spark's classes that read a checkpoint."""
+_INNER_READERS = (
+    "RocksDB",
+    "Changelog",
+    "StateSchema",
+    "StateMetadata",
+    "MetadataLog",
+    "StreamMetadata",
+    "OffsetSeq",
+    "CommitLog",
+    "CommitMetadata",
+    "streaming.checkpointing.",
+)
+"""Parts of the names of the classes that read a file of it themselves."""
+_INNER_FRAMES = 40
+_CLASS_ALONE = re.compile(r"[\w.$]+(Exception|Error)")
+_CONDITION = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: \w+.*$")
+_PASSING = ("No space left", "OutOfMemory", "Interrupted", "Permission denied", "Too many open files", "timed out")
+"""Parts of errors that have other causes than the files."""
 
 
 class FileStore(Protocol):
@@ -108,6 +127,25 @@ class SparkCheckpoint:
         place = shared.below("checkpoint")
         return SparkCheckpoint(place, place.for_spark)
 
+    def check_logs(self) -> None:
+        """Raise SparkStreamError if Spark's logs of micro-batches, or the query's metadata, are not what it writes."""
+        newest = self._newest("offsets")
+        if newest < 0 and self._newest("commits") < 0:
+            return
+        if not self.files.has("metadata"):
+            raise self.damaged_error("/metadata is gone")
+        forms = [("metadata", is_query_id)]
+        forms += [(f"{log}/{b}", is_log_entry) for log in ("offsets", "commits") for b in self._batches(log)]
+        for name, has_form in forms:
+            if not has_form(self.files.get(name)):
+                raise self.damaged_error(f"/{name} cannot be read: it was cut off or changed")
+        ends = [self._end(batch) for batch in self._batches("offsets")]
+        for batch, end, following in zip(self._batches("offsets"), ends, ends[1:], strict=False):
+            if end > following:
+                raise self.damaged_error(f"/offsets/{batch} ends at entry {end:,}, after the one that follows")
+        if self._newest("commits") > newest:
+            raise self.damaged_error(f"/offsets/{self._newest('commits')} is gone")
+
     def read_progress(self) -> CheckpointProgress:
         """Read Spark's progress."""
         last_planned, last_done = self._newest("offsets"), self._newest("commits")
@@ -144,7 +182,11 @@ class SparkCheckpoint:
 
     def _newest(self, log: str) -> int:
         """The highest number of a micro-batch among the files of a log of Spark's; -1 for none."""
-        return max((int(name) for name in self.files.names(log) if name.isdecimal()), default=-1)
+        return max(self._batches(log), default=-1)
+
+    def _batches(self, log: str) -> list[int]:
+        """The numbers of the micro-batches in a log of Spark's."""
+        return sorted(int(name) for name in self.files.names(log) if name.isdecimal())
 
     def _end(self, batch: int) -> int:
         """The entry at which a micro-batch ends, from Spark's log: a version, metadata, then one offset per source.
@@ -168,15 +210,23 @@ class SparkCheckpoint:
             f"{self.where.removeprefix('file://')}{what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
         )
 
-    def damage(self, text: str) -> str | None:
-        """The line that says of an error of Spark's, with its trace in `text`, that it cannot read the checkpoint; None
-        if it failed otherwise."""
+    def damage(self, text: str, trace: str = "") -> str | None:
+        """The line that says of an error of Spark's, with Java's `trace`, that it cannot read the checkpoint; None if
+        it failed otherwise."""
         place = self.where.removeprefix("file://")
-        if is_own(text) or not any(name in text for name in _UNREAD):
+        if is_own(text) or any(name in text for name in _PASSING):
             return None
-        if not any(part in text for part in (place, *_READERS)):
+        lines = f"{text}\n{trace}".rpartition("Caused by: ")[2].splitlines()
+        frames = [line for line in lines if line.lstrip().startswith("at ")][:_INNER_FRAMES]
+        is_read_error = any(name in text for name in _UNREAD) and any(part in text for part in (place, *_READERS))
+        if not is_read_error and not any(reader in frame for frame in frames for reader in _INNER_READERS):
             return None
-        return str(self.damaged_error(f" cannot be read: {cause_of(text)}"))
+        if isinstance(self.files, LocalFiles):
+            for file, reason in list_damaged(self.files.folder):
+                return str(self.damaged_error(f"/{file.relative_to(self.files.folder)} is damaged: {reason}"))
+        cause = _CONDITION.sub("", cause_of(text))
+        reason = "" if _CLASS_ALONE.fullmatch(cause) or "no cause" in cause else f": {cause.rstrip('.')}"
+        return str(self.damaged_error(f" cannot be read{reason}"))
 
 
 def local(path: Path) -> str:

@@ -139,6 +139,15 @@ def read_all_tables(path: Path) -> int:
     return len(tables)
 
 
+def last_batch(path: Path, run: str) -> int:
+    """The number of the last micro-batch of a run in a store; -1 for none. Raises as `read_all_tables` does."""
+    with contextlib.closing(DuckDBStore(path, read_only=True)) as store, store._usable():
+        if not store._db.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = ?", [LEDGER]).fetchall():
+            return -1  # made, and not used
+        ((batch,),) = store._db.execute(f"SELECT max(batch) FROM {LEDGER} WHERE run = ?", [run]).fetchall()
+    return -1 if batch is None else int(batch)
+
+
 class _DuckDBTransaction:
     """A `Transaction` on a connection."""
 

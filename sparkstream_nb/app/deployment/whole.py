@@ -39,7 +39,7 @@ def check_whole(home: Path, folder_state: Found) -> None:
             f"{home} has micro-batches that a Spark Connect server handed over and that are not committed. Deploy the "
             "app at that server again, and then at this master"
         )
-    lacking = _describe_lacking(folder_state)
+    lacking = describe_lacking(folder_state)
     if lacking is not None:
         raise not_whole(home, lacking)
 
@@ -52,7 +52,8 @@ def not_whole(home: Path, lacking: str) -> Misuse:
     )
 
 
-def _describe_lacking(folder_state: Found) -> str | None:
+def describe_lacking(folder_state: Found) -> str | None:
+    """The part that a folder lacks; None if it is whole."""
     spark, ledger = folder_state.checkpoint, folder_state.ledger
     if ledger is not None and ledger > spark.planned:
         problem = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"

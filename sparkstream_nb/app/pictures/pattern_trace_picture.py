@@ -179,7 +179,7 @@ def _stream_marks(t: PatternTrace, partials: Sequence[PartialTrace], end: int) -
         *points(hollow, "circle", _EVENT_RADIUS, Style(INK, is_outline=True, width=1.4), part="event"),
         Texts(
             x=floats([p.time for p, _ in texts]), y=floats([p.lane for p, _ in texts]),
-            texts=[label for _, label in texts], anchor="beside", rows=_ROWS_BELOW, size=LABEL_SIZE,
+            texts=[label for _, label in texts], anchor="beside", rows=_ROWS_BELOW, size=LABEL_SIZE, noun="event",
         ),
     ]  # fmt: skip
 

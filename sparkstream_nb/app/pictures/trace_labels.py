@@ -108,5 +108,7 @@ def output_marks(outputs: Sequence[TracedOutput], lane: int, label_names: Sequen
     return [
         *points(full, "triangle", 5, Style(ORANGE)),
         *points(hollow, "triangle", 5, Style(ORANGE, is_outline=True, width=1.6)),
-        Texts(x=times, y=np.full(len(times), lane + 0.5), texts=texts, anchor="beside", size=LABEL_SIZE),
+        Texts(
+            x=times, y=np.full(len(times), lane + 0.5), texts=texts, anchor="beside", size=LABEL_SIZE, noun="output"
+        ),
     ]

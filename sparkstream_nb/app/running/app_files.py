@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...errors import SparkStreamError
 from ...journal.batch_planning import ROWS_PER_TRIGGER
+from ...journal.checkpoints import SparkCheckpoint
 from ...journal.inbox import Inbox
 from ...journal.kept import JournalRetention, list_missing
 from ...journal.mirror import Mirror
@@ -161,6 +162,8 @@ class AppFiles:
         read."""
         deployment, app_run, folder = self._definition.deployment, self._definition.app_run, self._definition.folder
         checkpoint, entries = self.stream.checkpoint, self.inbox.position.seq
+        if isinstance(checkpoint, SparkCheckpoint):
+            checkpoint.check_logs()
         spark = checkpoint.read_progress()
         # A Connect server is ahead of the store until the owner has committed the batches handed over.
         commits_here = deployment.request.store != MEMORY and self.stream.runner.commits_here

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,19 +13,22 @@ from urllib.parse import unquote
 from ...checksums import check_sealed
 from ...engine.columnar.blocks import digest_of
 from ...errors import Misuse, SparkStreamError
-from ...journal.checkpoints import SparkCheckpoint
+from ...journal.checkpoints import CheckpointProgress, SparkCheckpoint
 from ...journal.inbox import InboxPosition
 from ...journal.journal import entries_from, segments
 from ...journal.segments import check_files
+from ...journal.spark_files import count_checked, list_damaged
 from ...outputs.output_files import OutputFiles
 from ...recovery.batch_care import BatchCare
 from ...runners.app_node import parse_note
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
+from ...runners.spark.handover import left
 from ...sinks.position import read_position
 from ...sources.recordings import RecordingFile
-from ...stores.duckdb import read_all_tables
-from ..deployment.app_folder import former_life
+from ...stores.duckdb import last_batch, read_all_tables
+from ..deployment.app_folder import AppRun, former_life
 from ..deployment.owner import owner_of
+from ..deployment.whole import Found, describe_lacking
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,16 @@ class _Verifier:
         """Damage that the journal may make good was found."""
 
     def verify(self) -> None:
+        app_run = None
         with self._reports():
-            run_folder = former_life(self.home).folder(self.home)
+            app_run = former_life(self.home)
+            run_folder = app_run.folder(self.home)
             self._count("app.json")
             for part in (self._journal, self._outputs, self._checkpoint, self._sinks):
                 with self._reports():
                     part(run_folder)
         with self._reports():
-            self._store()
+            self._store(app_run)
         if self.repairable:
             self.notes.append(f"Outputs can be made again from the journal: sparkstream store repair {self.home}")
 
@@ -116,11 +122,8 @@ class _Verifier:
 
     def _planned_entries(self, run_folder: Path) -> int:
         """The number of entries that a micro-batch was planned for."""
-        folder = run_folder / "checkpoint"
-        inline = (folder / CHECKPOINT_FILE).exists()
-        checkpoint = InlineCheckpoint(folder) if inline else SparkCheckpoint.of(run_folder, None)
-        progress = checkpoint.read_progress()
-        if inline and progress.done >= 0 and not progress.state:
+        folder, progress = run_folder / "checkpoint", _read_progress(run_folder)
+        if (folder / CHECKPOINT_FILE).exists() and progress.done >= 0 and not progress.state:
             self.damage.append(f"{folder}: the state of its nodes is gone")
         return progress.reached
 
@@ -139,8 +142,11 @@ class _Verifier:
     def _checkpoint(self, run_folder: Path) -> None:
         file = run_folder / "checkpoint" / CHECKPOINT_FILE
         if not file.exists():
-            if (run_folder / "checkpoint").exists():
-                self.notes.append("Spark checks its checkpoint itself, when the app is started.")
+            folder = run_folder / "checkpoint"
+            for damaged_file, reason in list_damaged(folder):
+                self.damage.append(f"the file {damaged_file} is damaged: {reason}")
+            self._count("files of Spark's checkpoint", count_checked(folder))
+            SparkCheckpoint.of(run_folder, None).check_logs()
             return
         try:
             with contextlib.closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
@@ -163,10 +169,36 @@ class _Verifier:
     def _sinks(self, run_folder: Path) -> None:
         self._each("positions of sinks", sorted((run_folder / "sinks").glob("*.json")), read_position)
 
-    def _store(self) -> None:
+    def _store(self, app_run: AppRun | None) -> None:
         file = self.home / "store.duckdb"
         owner = owner_of(self.home)
         if owner is not None:
             self.notes.append(f"The store was not read: the app is in use by {owner}.")
         elif file.exists():
             self._count("tables of the store", read_all_tables(file))
+            if app_run is not None and app_run.shared is None:
+                self._ledger(last_batch(file, app_run.run), app_run)
+        elif app_run is not None and app_run.shared is None:
+            self._ledger(-1, app_run)
+
+    def _ledger(self, ledger: int, app_run: AppRun) -> None:
+        """Compares the last micro-batch in the store with the checkpoint's. Where DuckDB's or SQLite's log was cut off,
+        one of them lacks micro-batches, and no checksum tells it."""
+        folder = app_run.folder(self.home)
+        if left(folder, None) or (ledger < 0 and not _has_own_store(app_run)):
+            return
+        state = Found(sys.maxsize, _read_progress(folder), ledger, outputs=True)
+        lacking = describe_lacking(state)
+        if lacking is not None:
+            self.damage.append(f"{self.home} is not whole: {lacking}")
+
+
+def _read_progress(run_folder: Path) -> CheckpointProgress:
+    folder = run_folder / "checkpoint"
+    is_inline = (folder / CHECKPOINT_FILE).exists()
+    return (InlineCheckpoint(folder) if is_inline else SparkCheckpoint.of(run_folder, None)).read_progress()
+
+
+def _has_own_store(app_run: AppRun) -> bool:
+    """True if the app has its store in its folder, as by default."""
+    return app_run.deployed is not None and app_run.deployed.arguments.get("store") is None

@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import is_instance_of
@@ -214,11 +215,21 @@ class SparkRunner:
             return cause_of(str(lost))
         except _GONE:
             return _SPARK_ENDED
-        return None if error is None else self._cause(str(error))
+        return None if error is None else self._cause(str(error), self._java_trace())
 
-    def _cause(self, text: str) -> str:
-        """Cause of an error of Spark's with its trace, in one line."""
-        return self.checkpoint.damage(text) or cause_of(text)
+    def _cause(self, text: str, trace: str = "") -> str:
+        """Cause of an error of Spark's in one line. `trace`: Java's, where `text` does not have it."""
+        return self.checkpoint.damage(text, trace) or cause_of(text)
+
+    def _java_trace(self) -> str:
+        """Java's trace of the query's error; empty over Spark Connect."""
+        java_query = getattr(self.query, "_jsq", None)
+        if java_query is None:
+            return ""
+        with contextlib.suppress(PySparkException, Py4JJavaError, RuntimeError, *_GONE):
+            jvm: Any = self.session.sparkContext._jvm
+            return str(jvm.org.apache.spark.util.Utils.exceptionString(java_query.exception().get()))
+        return ""
 
     def stop(self, timeout: float) -> bool:
         query, self._ran = self.query, -_KNOWN_SECONDS

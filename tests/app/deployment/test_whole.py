@@ -16,6 +16,7 @@ import pytest
 
 from sparkstream_nb.app import App
 from sparkstream_nb.app.deployment.whole import Found, check_whole
+from sparkstream_nb.app.stored.verify_folder import verify_folder
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.checkpoints import CheckpointProgress
@@ -251,6 +252,103 @@ def test_a_damaged_checkpoint_of_spark_is_named_with_the_ways_out(
     said = damaged(run, tmp_path, damage)
     assert re.search("/checkpoint(/offsets/[0-9]+ is gone| cannot be read: )", said)
     assert "back from a copy; fresh=True (--fresh) starts from scratch" in said
+
+
+def without_sums(file: Path, change: Callable[[bytes], bytes]) -> None:
+    """Changes a file, and removes the checksum that Hadoop has beside it: Spark reads it as it is."""
+    file.write_bytes(change(file.read_bytes()))
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+
+def half(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def flipped(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+
+
+def zeros(data: bytes) -> bytes:
+    return bytes(len(data))
+
+
+def newest(life: Path, log: str) -> Path:
+    return max((life / "checkpoint" / log).glob("[0-9]*"), key=lambda file: int(file.name))
+
+
+def of_state(life: Path, pattern: str) -> list[Path]:
+    files = [f for f in (life / "checkpoint" / "state").rglob(pattern) if f.is_file() and not f.name.endswith(".crc")]
+    assert files
+    return files
+
+
+def change_state(life: Path, pattern: str, change: Callable[[bytes], bytes]) -> None:
+    for file in of_state(life, pattern):
+        without_sums(file, change)
+
+
+def remove_state(life: Path, pattern: str) -> None:
+    for file in of_state(life, pattern):
+        file.unlink()
+
+
+def older_offsets_last(life: Path) -> None:
+    first = (life / "checkpoint" / "offsets" / "0").read_bytes()
+    without_sums(newest(life, "offsets"), lambda _: first)
+
+
+SPARK_DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "no metadata": (lambda life: (life / "checkpoint" / "metadata").unlink(), "/metadata is gone"),
+    "metadata cut": (lambda life: without_sums(life / "checkpoint" / "metadata", half), "/metadata cannot be read"),
+    "commits": (lambda life: without_sums(newest(life, "commits"), half), "/commits/[0-9]+ cannot be read"),
+    "offsets": (lambda life: without_sums(newest(life, "offsets"), zeros), "/offsets/[0-9]+ cannot be read"),
+    "older offsets": (older_offsets_last, "/offsets/[0-9]+ ends at entry [0-9]+, after the one that follows"),
+    "state with sums": (
+        lambda life: [f.write_bytes(flipped(f.read_bytes())) for f in of_state(life, "*.changelog")] and None,
+        "changelog is damaged: not what was written, between byte 0 and byte ",
+    ),
+    "state": (lambda life: change_state(life, "*.changelog", zeros), " cannot be read"),
+    "operator": (lambda life: change_state(life, "_metadata/v2/0", half), " cannot be read"),
+    "no operator": (lambda life: remove_state(life, "_metadata/v2/0"), " cannot be read"),
+    "schema": (lambda life: change_state(life, "_stateSchema/default/*", zeros), " cannot be read"),
+    "no schema": (lambda life: remove_state(life, "_stateSchema/default/*"), " cannot be read"),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("what", SPARK_DAMAGE)
+def test_any_damage_of_sparks_checkpoint_is_one_sentence(
+    what: str, run: Callable[..., App], spark: Any, tmp_path: Path
+) -> None:
+    damage, message = SPARK_DAMAGE[what]
+    told = damaged(run, tmp_path, damage)
+    assert re.search(f"/checkpoint(/state/[^ ]*)?{message}", told), told
+    assert "back from a copy; fresh=True (--fresh) starts from scratch" in told
+    assert "\n" not in told
+    assert not re.search(r"Exception\b|SQLSTATE|\[[A-Z_]{6,}\]", told), told
+
+
+@pytest.mark.thorough
+def test_verify_reads_sparks_checkpoint(run: Callable[..., App], spark: Any, tmp_path: Path) -> None:
+    app = run(APP)
+    app.send("S", ["a", 1], at=1000)
+    app.flush()
+    app.stop()
+    app.close()
+    home = tmp_path / "home"
+    (life,) = home.glob("life-*")
+    found = verify_folder(home)
+    assert not found.damage
+    assert found.checked["files of Spark's checkpoint"] > 3
+    for file in (newest(life, "commits"), of_state(life, "*.changelog")[0], life / "checkpoint" / "metadata"):
+        data = file.read_bytes()
+        file.write_bytes(flipped(data))
+        assert f"the file {file} is damaged: not what was written, between byte 0" in str(verify_folder(home))
+        file.write_bytes(data)
+    assert not verify_folder(home).damage
+    without_sums(newest(life, "offsets"), half)
+    assert "/offsets/0 cannot be read: it was cut off or changed" in str(verify_folder(home))
 
 
 def test_damaged_outputs_are_one_line(run: Callable[..., App], tmp_path: Path) -> None:
