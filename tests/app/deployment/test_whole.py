@@ -250,7 +250,7 @@ def test_a_damaged_checkpoint_of_spark_is_named_with_the_ways_out(
     damage: Callable[[Path], None], run: Callable[..., App], spark: Any, tmp_path: Path
 ) -> None:
     said = damaged(run, tmp_path, damage)
-    assert re.search("/checkpoint(/offsets/[0-9]+ is gone| cannot be read: )", said)
+    assert re.search("/checkpoint(/offsets/[0-9]+ is gone|/metadata cannot be read: |/state/[^ ]+ is damaged: )", said)
     assert "back from a copy; fresh=True (--fresh) starts from scratch" in said
 
 
