@@ -128,21 +128,22 @@ class SparkCheckpoint:
         return SparkCheckpoint(place, place.for_spark)
 
     def check_logs(self) -> None:
-        """Raise SparkStreamError if Spark's logs of micro-batches, or the query's metadata, are not what it writes."""
+        """Raise SparkStreamError if the last entries of Spark's logs of micro-batches, which it continues from, or the
+        query's metadata are not what it writes.
+        """
         newest = self._newest("offsets")
         if newest < 0 and self._newest("commits") < 0:
             return
         if not self.files.has("metadata"):
             raise self.damaged_error("/metadata is gone")
         forms = [("metadata", is_query_id)]
-        forms += [(f"{log}/{b}", is_log_entry) for log in ("offsets", "commits") for b in self._batches(log)]
+        forms += [(f"{log}/{b}", is_log_entry) for log in ("offsets", "commits") for b in self._batches(log)[-2:]]
         for name, has_form in forms:
             if not has_form(self.files.get(name)):
                 raise self.damaged_error(f"/{name} cannot be read: it was cut off or changed")
-        ends = [self._end(batch) for batch in self._batches("offsets")]
-        for batch, end, following in zip(self._batches("offsets"), ends, ends[1:], strict=False):
-            if end > following:
-                raise self.damaged_error(f"/offsets/{batch} ends at entry {end:,}, after the one that follows")
+        ends = {batch: self._end(batch) for batch in self._batches("offsets")[-2:]}
+        if ends and ends[newest] < max(ends.values()):
+            raise self.damaged_error(f"/offsets/{newest} ends at entry {ends[newest]:,}, before its predecessor")
         if self._newest("commits") > newest:
             raise self.damaged_error(f"/offsets/{self._newest('commits')} is gone")
 

@@ -302,7 +302,7 @@ SPARK_DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "metadata cut": (lambda life: without_sums(life / "checkpoint" / "metadata", half), "/metadata cannot be read"),
     "commits": (lambda life: without_sums(newest(life, "commits"), half), "/commits/[0-9]+ cannot be read"),
     "offsets": (lambda life: without_sums(newest(life, "offsets"), zeros), "/offsets/[0-9]+ cannot be read"),
-    "older offsets": (older_offsets_last, "/offsets/[0-9]+ ends at entry [0-9]+, after the one that follows"),
+    "older offsets": (older_offsets_last, "/offsets/[0-9]+ ends at entry [0-9]+, before its predecessor"),
     "state with sums": (
         lambda life: [f.write_bytes(flipped(f.read_bytes())) for f in of_state(life, "*.changelog")] and None,
         "changelog is damaged: not what was written, between byte 0 and byte ",
