@@ -453,8 +453,15 @@ class Machine(Protocol):
     def remove_last_event(self, e: int, p: int) -> int: ...
 
 
-STATE_POOLS = ("lists", "partials", "cells", "links", "times")
+LINKED_POOLS = ("partials", "cells", "links", "times")
+"""The pools whose free records are linked, and whose record 0 stands for none."""
+
+STATE_POOLS = ("lists", *LINKED_POOLS)
 """The pools that keep state between two batches."""
+
+LENGTHS = words_of(Machine)
+"""After the header are as many words again: at the places of addresses, how many numbers there are. Only bounds checks
+read them (`pointers.IS_CHECKED`)."""
 
 BLOCK_SHIFT = 15
 BLOCK_MARKS = 1 << 12

@@ -4,6 +4,9 @@ Compiled functions take the machine (the header) as `m`, and read and write the 
 name: `m.cells[c].next` is one load from one place. Loads carry aliasing information for LLVM: arrays of different pools
 do not overlap, and most of the header, the table of states and the rows of a batch do not change while a loop runs. So
 values need not be loaded again after every write.
+
+Nothing asks whether a place is within its memory, unless numba's bounds checks are on (`NUMBA_BOUNDSCHECK=1`, with a
+`NUMBA_CACHE_DIR` of its own): then each place is checked, and one beyond raises IndexError (`IS_CHECKED`).
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from typing import Any, cast
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import datamodel, typing
+from numba.core import cgutils, config, datamodel, typing
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.extending import intrinsic, lower_builtin, lower_getattr_generic, lower_setattr_generic, register_model
 
 from ..notation.intrinsics import ask_for
-from .machine_memory import BLOCK_MARKS, BLOCK_SHIFT, Machine
+from .machine_memory import BLOCK_MARKS, BLOCK_SHIFT, LENGTHS, LINKED_POOLS, Machine
 from .records import RECORDS, Field, Pool, Table
 
 _signature: Any = typing.signature  # type: ignore[attr-defined]
@@ -32,6 +35,13 @@ _FIELDS = RECORDS["Machine"].fields
 
 _HEADER, _MARKS = -1, -2
 """In place of a pool: the header, and the bytes that record writes."""
+
+IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
+"""Whether places are checked. A pointer has the length of its memory with it then, as a last member."""
+
+_NAMES = {f.offset: f.name for f in _FIELDS.values() if not f.is_reading}
+_WRITABLE_FROM = {_FIELDS[name].offset: RECORDS[_FIELDS[name].item].words for name in LINKED_POOLS}
+"""The first word that may be written of pools whose record 0 stands for none, by the pools' places in the header."""
 
 
 # ------------------------------------------------------------------------------------------------------------- types
@@ -100,11 +110,20 @@ class ColumnsType(RecordType):
 class _Pair(datamodel.models.StructModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         members = [("base", types.CPointer(types.int64)), ("offset", types.int64)]  # type: ignore[no-untyped-call]
+        length = [("length", types.int64)] if IS_CHECKED else []
+        super().__init__(manager, kind, members + length)  # type: ignore[no-untyped-call]
+
+
+class _CheckedPointer(datamodel.models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        members = [("base", types.CPointer(kind.dtype)), ("length", types.int64)]  # type: ignore[no-untyped-call]
         super().__init__(manager, kind, members)  # type: ignore[no-untyped-call]
 
 
+_POINTER_MODEL = _CheckedPointer if IS_CHECKED else datamodel.models.PointerModel
 _MODELS: list[tuple[Any, Any]] = [
-    *((t, datamodel.models.PointerModel) for t in (MachineType, Pointer, PoolType, TableType)),
+    (MachineType, datamodel.models.PointerModel),
+    *((t, _POINTER_MODEL) for t in (Pointer, PoolType, TableType)),
     *((t, _Pair) for t in (ReferenceType, RestType, ColumnsType)),
 ]
 for _type, _model in _MODELS:
@@ -216,15 +235,53 @@ def _record_write(builder: Any, owner: Any, base: Any, offset: Any) -> None:
         _describe(builder, builder.store(_OCTET(1), mark), _MARKS, False)
 
 
-def _make_pair(context: Any, builder: Any, kind: Any, base: Any, offset: Any) -> Any:
-    pair = ir.Constant(context.get_value_type(kind), ir.Undefined)
-    return builder.insert_value(builder.insert_value(pair, base, 0), offset, 1)
+def _make(context: Any, builder: Any, kind: Any, *members: Any) -> Any:
+    """A value of several members; the last one, a length, is left out unless places are checked."""
+    value = ir.Constant(context.get_value_type(kind), ir.Undefined)
+    for i in range(len(value.type.elements)):
+        value = builder.insert_value(value, members[i], i)
+    return value
 
 
-def _load_address(context: Any, builder: Any, machine: Any, offset: int, kind: Any) -> Any:
-    """The pointer at an offset of the header."""
-    word = _describe(builder, builder.load(builder.gep(machine, [_WORD(offset)])), _HEADER, True)
-    return builder.inttoptr(word, context.get_value_type(kind))
+def _make_pointer(context: Any, builder: Any, kind: Any, base: Any, length: Any) -> Any:
+    return _make(context, builder, kind, base, length) if IS_CHECKED else base
+
+
+def _base(builder: Any, pointer: Any) -> Any:
+    return builder.extract_value(pointer, 0) if IS_CHECKED else pointer
+
+
+def _length(builder: Any, value: Any) -> Any:
+    """The length of the memory that a pointer, a record or columns are in; None unless places are checked."""
+    return builder.extract_value(value, len(value.type.elements) - 1) if IS_CHECKED else None
+
+
+def _check(context: Any, builder: Any, at: int, index: Any, length: Any, first: int = 0) -> None:
+    """Code that raises IndexError if a place is outside pool `at`, or before its word `first`, if places are
+    checked."""
+    if IS_CHECKED:
+        below = _WORD(first)
+        is_within = builder.icmp_unsigned("<", builder.sub(index, below), builder.sub(length, below))
+        with cgutils.if_unlikely(builder, builder.not_(is_within)):  # type: ignore[no-untyped-call]
+            context.call_conv.return_user_exc(builder, IndexError, (f"a place outside {_NAMES[at]} of a pattern",))
+
+
+def _place(context: Any, builder: Any, owner: Any, value: Any, index: Any, is_write: bool = False) -> Any:
+    """The address of item `index` of the memory of a pointer, a record or columns."""
+    first = _WRITABLE_FROM.get(owner.at, 0) if is_write else 0
+    _check(context, builder, owner.at, index, _length(builder, value), first)
+    is_pair = isinstance(owner, ReferenceType | RestType | ColumnsType)
+    return builder.gep(builder.extract_value(value, 0) if is_pair else _base(builder, value), [index])
+
+
+def _load_address(context: Any, builder: Any, machine: Any, offset: int, kind: Any) -> tuple[Any, Any]:
+    """The address at an offset of the header, as a pointer to numbers of type `kind`, and how many there are (None
+    unless places are checked)."""
+    words = [offset, LENGTHS + offset] if IS_CHECKED else [offset]
+    word, *length = [
+        _describe(builder, builder.load(builder.gep(machine, [_WORD(at)])), _HEADER, True) for at in words
+    ]
+    return builder.inttoptr(word, context.get_value_type(kind).as_pointer()), length[0] if length else None
 
 
 @lower_getattr_generic(MachineType)  # type: ignore[no-untyped-call, untyped-decorator]
@@ -236,12 +293,12 @@ def _load_of_machine(context: Any, builder: Any, owner: Any, value: Any, name: s
         place = builder.gep(value, [_WORD(field.offset)])
         return _load_number(builder, place, _HEADER, not field.is_written, field.kind)
     kind = _type_of_field(owner, field)
+    base, length = _load_address(context, builder, value, field.offset, kind.dtype)
     if field.kind != "columns":
-        return _load_address(context, builder, value, field.offset, kind)
-    base = _load_address(context, builder, value, field.offset, types.CPointer(types.int64))  # type: ignore[no-untyped-call]
+        return _make_pointer(context, builder, kind, base, length)
     place = builder.gep(value, [_WORD(_FIELDS[field.column_length].offset)])
-    length = _load_number(builder, place, _HEADER, True, "int")
-    return _make_pair(context, builder, kind, base, length)
+    column_length = _load_number(builder, place, _HEADER, True, "int")
+    return _make(context, builder, kind, base, column_length, length)
 
 
 @lower_setattr_generic(MachineType)  # type: ignore[no-untyped-call, untyped-decorator]
@@ -258,8 +315,9 @@ def _load_of_record(context: Any, builder: Any, owner: Any, value: Any, name: st
     base, offset = builder.extract_value(value, 0), builder.extract_value(value, 1)
     offset = builder.add(offset, _WORD(field.offset))
     if field.kind in _NUMBERS:
-        return _load_number(builder, builder.gep(base, [offset]), owner.at, owner.is_fixed, field.kind)
-    return _make_pair(context, builder, _type_of_field(owner, field), base, offset)
+        place = _place(context, builder, owner, value, offset)
+        return _load_number(builder, place, owner.at, owner.is_fixed, field.kind)
+    return _make(context, builder, _type_of_field(owner, field), base, offset, _length(builder, value))
 
 
 @lower_setattr_generic(ReferenceType)  # type: ignore[no-untyped-call, untyped-decorator]
@@ -268,7 +326,8 @@ def _store_of_record(context: Any, builder: Any, signature: Any, args: Any, name
     field = RECORDS[owner.item].fields[name]
     base, offset = builder.extract_value(args[0], 0), builder.extract_value(args[0], 1)
     offset = builder.add(offset, _WORD(field.offset))
-    _store_number(builder, builder.gep(base, [offset]), args[1], owner.at, field.kind)
+    place = _place(context, builder, owner, args[0], offset, is_write=True)
+    _store_number(builder, place, args[1], owner.at, field.kind)
     _record_write(builder, owner, base, offset)
 
 
@@ -276,26 +335,32 @@ def _store_of_record(context: Any, builder: Any, signature: Any, args: Any, name
 def _column(context: Any, builder: Any, owner: Any, value: Any, name: str) -> Any:
     field = RECORDS[owner.item].fields[name]
     base, length = builder.extract_value(value, 0), builder.extract_value(value, 1)
-    base = builder.gep(base, [builder.mul(length, _WORD(field.offset))])
-    kind = _type_of_field(owner, field)
-    return _make_pair(context, builder, kind, base, length) if field.kind == "grid" else base
+    first = builder.mul(length, _WORD(field.offset))
+    base, kind = builder.gep(base, [first]), _type_of_field(owner, field)
+    if field.kind != "grid":
+        return _make_pointer(context, builder, kind, base, length)
+    rest = builder.sub(_length(builder, value), first) if IS_CHECKED else None
+    return _make(context, builder, kind, base, length, rest)
 
 
-def _place_in_columns(builder: Any, columns: Any, index: Any) -> Any:
-    base, length = builder.extract_value(columns, 0), builder.extract_value(columns, 1)
+def _place_in_columns(context: Any, builder: Any, owner: Any, columns: Any, index: Any) -> Any:
+    length = builder.extract_value(columns, 1)
     column, row = builder.extract_value(index, 0), builder.extract_value(index, 1)
-    return builder.gep(base, [builder.add(builder.mul(column, length), row)])
+    _check(context, builder, owner.at, row, length)
+    return _place(context, builder, owner, columns, builder.add(builder.mul(column, length), row))
 
 
 @lower_builtin(operator.getitem, ColumnsType, types.BaseTuple)  # type: ignore[no-untyped-call, untyped-decorator]
 def _load_of_columns(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     owner = signature.args[0]
-    return _load_number(builder, _place_in_columns(builder, *args), owner.at, owner.is_fixed, "int")
+    place = _place_in_columns(context, builder, owner, *args)
+    return _load_number(builder, place, owner.at, owner.is_fixed, "int")
 
 
 @lower_builtin(operator.setitem, ColumnsType, types.BaseTuple, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _store_of_columns(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    _store_number(builder, _place_in_columns(builder, *args[:2]), args[2], signature.args[0].at, "int")
+    owner = signature.args[0]
+    _store_number(builder, _place_in_columns(context, builder, owner, *args[:2]), args[2], owner.at, "int")
     return context.get_dummy_value()
 
 
@@ -305,43 +370,48 @@ def _words_of(item: str) -> Any:
 
 @lower_builtin(operator.getitem, PoolType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _item_of_pool(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return _make_pair(context, builder, signature.return_type, args[0], args[1])
+    base, length = _base(builder, args[0]), _length(builder, args[0])
+    return _make(context, builder, signature.return_type, base, args[1], length)
 
 
 @lower_builtin(operator.getitem, TableType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _item_of_table(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     offset = builder.mul(args[1], _words_of(signature.args[0].item))
-    return _make_pair(context, builder, signature.return_type, args[0], offset)
+    base, length = _base(builder, args[0]), _length(builder, args[0])
+    return _make(context, builder, signature.return_type, base, offset, length)
 
 
 @lower_builtin(operator.getitem, RestType, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _item_of_rest(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     owner, base, first = signature.args[0], builder.extract_value(args[0], 0), builder.extract_value(args[0], 1)
     if not owner.item:
-        place = builder.gep(base, [builder.add(first, args[1])])
+        place = _place(context, builder, owner, args[0], builder.add(first, args[1]))
         return _load_number(builder, place, owner.at, owner.is_fixed, "int")
     offset = builder.add(first, builder.mul(args[1], _words_of(owner.item)))
-    return _make_pair(context, builder, signature.return_type, base, offset)
+    return _make(context, builder, signature.return_type, base, offset, _length(builder, args[0]))
 
 
 @lower_builtin(operator.setitem, RestType, types.Integer, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _store_of_rest(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     owner, base = signature.args[0], builder.extract_value(args[0], 0)
     offset = builder.add(builder.extract_value(args[0], 1), args[1])
-    _store_number(builder, builder.gep(base, [offset]), args[2], owner.at, "int")
+    place = _place(context, builder, owner, args[0], offset, is_write=True)
+    _store_number(builder, place, args[2], owner.at, "int")
     _record_write(builder, owner, base, offset)
     return context.get_dummy_value()
 
 
 @lower_builtin(operator.getitem, Pointer, types.Integer)  # type: ignore[no-untyped-call, untyped-decorator]
 def _load(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    kind = signature.args[0]
-    return _describe(builder, builder.load(builder.gep(args[0], [args[1]])), kind.at, kind.is_fixed)
+    owner = signature.args[0]
+    place = _place(context, builder, owner, *args)
+    return _describe(builder, builder.load(place), owner.at, owner.is_fixed)
 
 
 @lower_builtin(operator.setitem, Pointer, types.Integer, types.Any)  # type: ignore[no-untyped-call, untyped-decorator]
 def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    _describe(builder, builder.store(args[2], builder.gep(args[0], [args[1]])), signature.args[0].at, False)
+    owner = signature.args[0]
+    _describe(builder, builder.store(args[2], _place(context, builder, owner, *args[:2])), owner.at, False)
     return context.get_dummy_value()
 
 
@@ -349,7 +419,7 @@ def _store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 def _ask(typingctx: Any, pool: Any, index: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         offset = builder.mul(args[1], _words_of(pool.item)) if isinstance(pool, TableType) else args[1]
-        ask_for(builder, builder.gep(args[0], [builder.add(offset, args[2])]))
+        ask_for(builder, builder.gep(_base(builder, args[0]), [builder.add(offset, args[2])]))
         return context.get_dummy_value()
 
     return types.void(pool, types.int64, types.int64), codegen
@@ -375,7 +445,11 @@ def _declare_method(field: Field) -> type[AbstractTemplate]:
         address = _describe(builder, builder.load(builder.gep(args[0], [_WORD(field.offset)])), _HEADER, True)
         function_type = context.call_conv.get_function_type(types.int64, form)
         pointer = builder.inttoptr(address, function_type.as_pointer())
-        return context.call_conv.call_function(builder, pointer, types.int64, form, args)[1]
+        status, value = context.call_conv.call_function(builder, pointer, types.int64, form, args)
+        if IS_CHECKED:
+            with cgutils.if_unlikely(builder, status.is_error):  # type: ignore[no-untyped-call]
+                context.call_conv.return_status_propagate(builder, status)
+        return value
 
     lower_builtin(name, *form)(call)  # type: ignore[no-untyped-call]
     return type(f"_{field.name}", (AbstractTemplate,), {"key": name, "generic": generic})

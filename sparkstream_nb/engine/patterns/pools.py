@@ -78,7 +78,7 @@ class Pools:
     def __init__(self, layout: PatternLayout, filters: Filters, log: PatternLog) -> None:
         self.layout, self.log = layout, log
         self.n = len(layout.processors)
-        self.header = np.zeros(words_of(Machine), np.int64)
+        self.header = np.zeros(2 * memory.LENGTHS, np.int64)
         self.machine: Machine = view_of(Machine, self.header)
         self._table = filters.table
         self._arrays: dict[str, Array] = {}
@@ -138,6 +138,7 @@ class Pools:
             flags_of(array)[:] |= flags_of(self._arrays[at])
         self._arrays[at] = array
         setattr(self.machine, at, array.ctypes.data)
+        self.header[memory.LENGTHS + offset_of(Machine, at)] = array.nbytes // min(8, array.itemsize)
 
     def array(self, at: str) -> Array:
         """The memory that field `at` of the header points to."""
