@@ -42,11 +42,19 @@ from .runtime.state_names import NOT_CARRIED, carry_over, state_names
 from .runtime.table_cycles import two_pass_tables
 from .runtime.triggers import TriggerOperator, start_rows
 from .scripts import scripts_of
-from .state.node_batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, UnreadAttribute
+from .state.node_batch import (
+    PLAIN_OUTPUTS,
+    Chunks,
+    Emitted,
+    InputBatch,
+    OutputOptions,
+    Outputs,
+    RetrievalAnswer,
+    UnreadAttribute,
+)
 from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack
-from .state.watching import Watching
 from .step_count import StepCount
 from .windows.window_protocol import no_rows
 
@@ -61,17 +69,12 @@ _LEAST, _MANY = 512, 32
 class NodeEngine:
     """A node that runs `plan`.
 
-    `shard` is the id under which it writes aggregations. With `trace`, `Outputs.queries` holds the output of every
-    named query. `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets.
-    `start` is the time (ms) at which the clock starts, 0 in Siddhi's playback; None: the time of the first event or
-    tick. `by_chunk` forces the mode *by chunk*, for tests. `chunks`: outputs carry the chunks of events.
-    `publishes`: outputs of streams that a sink publishes outside include the events that come in. `limits`: bounds on
-    what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`), so that a snapshot
-    can be restored where the plan has changed since; without them, it is one of the same plan. `watching`: the query or
-    named window whose contents a trace reads; such a node has no snapshots. `labels`: by query,
-    the label of its outputs in place of their stream (`plan.output_labels`). Raises `NotInThisBuild`
-    for an app that needs a declared gap, SiddhiBindError for one with script functions unless `allow_scripts`, and
-    PluginError where an extension that it calls is not installed.
+    `shard` is the id under which it writes aggregations. `start` is the time (ms) at which the clock starts, 0 in
+    Siddhi's playback; None: the time of the first event or tick. `by_chunk` forces the mode *by chunk*, for tests.
+    `limits`: bounds on what one event may use. `tokens` name the parts of the state (`plan.state_units.state_tokens`),
+    so that a snapshot can be restored where the plan has changed since; without them, it is one of the same plan.
+    Raises `NotInThisBuild` for an app that needs a declared gap, SiddhiBindError for one with script functions unless
+    `allow_scripts`, and PluginError where an extension that it calls is not installed.
     """
 
     def __init__(
@@ -79,32 +82,27 @@ class NodeEngine:
         plan: nodes.Plan,
         *,
         shard: str = "",
-        trace: bool = False,
         allow_scripts: bool = False,
         by_chunk: bool = False,
-        stored: bool = False,
         start: int | None = None,
-        chunks: bool = False,
         limits: Limits | None = None,
-        publishes: bool = False,
         tokens: Mapping[str, str] | None = None,
-        watching: Watching | None = None,
-        labels: Mapping[str, str] | None = None,
+        outputs: OutputOptions = PLAIN_OUTPUTS,
     ) -> None:
         refuse(plan)
         require(plan.plugins)
         keep_freed_memory()
-        self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, trace, chunks
+        self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, outputs.trace, outputs.chunks
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
-        self.services = Services(StringPool(), context, watching=watching)
+        self.services = Services(StringPool(), context, watching=outputs.watching)
         self._tokens = tokens
         self.now = 0 if start is None else start
         self._start_known = start is not None
         self.steps = 1  # step 0 is the start, before any event
         self.started = False
         self._schemas = {s: d.source.schema for s, d in plan.streams.items()}
-        self.parts = Assembly(plan, self.services, stored)
+        self.parts = Assembly(plan, self.services, outputs.stored)
         self.operators = self.parts.operators
         keyed_tables = frozenset(t for t, how in self.parts.buffered_tables.items() if how.key)
         self.graph = build([op.node for op in self.operators], two_pass_tables(plan), keyed_tables)
@@ -115,9 +113,9 @@ class NodeEngine:
                 op.place(self._run_graph.ranks[i], self._run_graph.ties.get(i))
             if isinstance(op, AggregationOperator) and self._run_graph.order is not None:
                 op.rank = self._run_graph.ranks[i]
-        self._published_streams: frozenset[str] = published_streams(plan) if publishes else frozenset()
+        self._published_streams: frozenset[str] = published_streams(plan) if outputs.publishes else frozenset()
         self._output_streams = {s for op in self.operators for s in _shown(op)} | self._published_streams
-        self._labels: Mapping[str, str] = labels or {}
+        self._labels = outputs.labels
         self._output_streams -= set(map(stream_of, self._labels.values()))
         self._by_operator = self._run_graph.order is not None and not by_chunk
         self._slice, self._passes, self._rests = _LEAST if self._run_graph.fixpoints else SLICE, 0, 0

@@ -15,7 +15,7 @@ from .aggregation.stored_buckets import Stored, from_table, group_names, merge_s
 from .columnar.column_data import Array, StringPool
 from .expressions import Context
 from .node import NodeEngine
-from .state.node_batch import InputBatch, StreamRows
+from .state.node_batch import InputBatch, OutputOptions, StreamRows
 from .state.services import Services
 
 Key = tuple[Any, ...]
@@ -51,7 +51,7 @@ def from_events(plan: Plan, aggregation: str, batches: Iterable[tuple[Array, lis
     """Partials of batches of (times in ms, columns) of the aggregation's stream. The times move the app's clock."""
     definition = plan.aggregations[aggregation]
     alone = replace(plan, elements=(), triggers={}, aggregations={aggregation: definition})
-    node, stream = NodeEngine(alone, stored=True), definition.input.source.id
+    node, stream = NodeEngine(alone, outputs=OutputOptions(stored=True)), definition.input.source.id
     for ts, columns in batches:
         out = node.step(InputBatch(ts, {stream: StreamRows(np.arange(len(ts)), ts, columns)}))
         yield Counted(out.partials.get(aggregation), [e.message for e in out.errors])

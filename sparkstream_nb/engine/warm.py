@@ -31,7 +31,7 @@ from ..types import Type
 from .columnar.column_data import ARROW
 from .node import NodeEngine
 from .notation.kernels import cache_folder, digests, forget_others
-from .state.node_batch import InputBatch, StreamRows
+from .state.node_batch import InputBatch, OutputOptions, StreamRows
 
 WITH_PARENT = "--with-parent"
 
@@ -130,7 +130,8 @@ def run(app: str) -> int:
     later = InputBatch(np.array([batch.clock[-1] + 1000]))
     out = 0
     for by_chunk in (False, True):
-        node, again = (NodeEngine(plan, shard="node-1", stored=True, by_chunk=by_chunk) for _ in range(2))
+        stored = OutputOptions(stored=True)
+        node, again = (NodeEngine(plan, shard="node-1", by_chunk=by_chunk, outputs=stored) for _ in range(2))
         outputs = [node.step(batch)]
         again.restore(node.snapshot())
         outputs.append(again.step(later))

@@ -20,7 +20,7 @@ from ..engine.aggregation import from_table, merge_stored, view
 from ..engine.columnar.column_data import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import Emitted, InputBatch, StreamRows
+from ..engine.state.node_batch import Emitted, InputBatch, OutputOptions, StreamRows
 from ..engine.state.services import Services
 from ..errors import SparkStreamError
 from ..journal.entries import Ask, EventsEntry, FaultEntry
@@ -202,9 +202,9 @@ class Nodes:
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
         """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
-        labels = label_shared(self.plan) if by_query else None
+        outputs = OutputOptions(labels=label_shared(self.plan) if by_query else {})
         engine = NodeEngine(
-            plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, labels=labels
+            plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, outputs=outputs
         )
         return current_progress().follow(engine)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import InputBatch
+from ..engine.state.node_batch import InputBatch, OutputOptions
 from ..nodes.distributed import Distributed, DistributedLane
 from ..nodes.instance import InstanceReport
 from ..nodes.tallies import Tally
@@ -40,7 +40,13 @@ def distributed_outcome(items: Sequence[Item], app: Distributed, nodes: Nodes, t
         nodes.plan,
         app,
         lambda plan: progress.follow(
-            NodeEngine(plan, allow_scripts=nodes.scripts, start=nodes.start, limits=nodes.limits, chunks=True)
+            NodeEngine(
+                plan,
+                allow_scripts=nodes.scripts,
+                start=nodes.start,
+                limits=nodes.limits,
+                outputs=OutputOptions(chunks=True),
+            )
         ),
     )
     output_parts = OutputParts()

@@ -11,7 +11,7 @@ from functools import partial
 from .. import checksums
 from ..engine.expressions.function_checks import reason_of
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import EventError, InputBatch, RetrievalAnswer
+from ..engine.state.node_batch import EventError, InputBatch, OutputOptions, RetrievalAnswer
 from ..errors import SparkStreamError
 from ..journal.entries import Ask
 from ..journal.result_codec import QueryFailed
@@ -87,11 +87,11 @@ class AppNode(HostedNode[NodeSpec, Engine]):
             allow_scripts=spec.scripts,
             start=spec.start,
             limits=spec.limits,
-            publishes=True,
         )
         if spec.groups is not None:
-            return PairMember(spec.groups, spec.shard, plan, new)
-        return new(trace=spec.trace, stored=not spec.trace, tokens=spec.tokens)
+            return PairMember(spec.groups, spec.shard, plan, partial(new, outputs=OutputOptions(publishes=True)))
+        outputs = OutputOptions(trace=spec.trace, stored=not spec.trace, publishes=True)
+        return new(tokens=spec.tokens, outputs=outputs)
 
     def _make_distributed(self, app: Distributed, plan: Plan) -> Engine:
         """All nodes of a distributed app for the first of them; nothing to do for the others."""
@@ -102,7 +102,11 @@ class AppNode(HostedNode[NodeSpec, Engine]):
             plan,
             app,
             lambda part: NodeEngine(
-                part, allow_scripts=spec.scripts, start=spec.start, chunks=True, limits=spec.limits, publishes=True
+                part,
+                allow_scripts=spec.scripts,
+                start=spec.start,
+                limits=spec.limits,
+                outputs=OutputOptions(chunks=True, publishes=True),
             ),
         )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import Outputs
+from ..engine.state.node_batch import OutputOptions, Outputs
 from ..journal import journal, result_rows, segments
 from ..journal.batch_planning import ROWS_PER_TRIGGER, TaskShare
 from ..journal.division import divide_entries, files_of
@@ -294,7 +294,8 @@ def _results(
 
     def step(part: segments.StepsOfNode) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)
-        engine = NodeEngine(plan, shard=app.shards[k], trace=app.trace, stored=True, start=clock, limits=app.limits)
+        outputs = OutputOptions(trace=app.trace, stored=True)
+        engine = NodeEngine(plan, shard=app.shards[k], start=clock, limits=app.limits, outputs=outputs)
         return engine.step(part.batch)
 
     spill, out = Spill(app.outputs), []

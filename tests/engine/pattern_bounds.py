@@ -1,5 +1,5 @@
 """Runs all cases with patterns, by operator, by chunk and cut before each step, and then puts faults into machines,
-each of which has to be an error. Run by `test_bounds.py` with compiled loops that check each place in a machine's memory.
+each of which has to be an error. Run by `test_bounds.py` with compiled loops that check each place of such memory.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from reference.engine_cases import events, input_batch
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.runtime.assembly import sources_of
 from sparkstream_nb.engine.runtime.operators import tables_read
+from sparkstream_nb.engine.state.node_batch import OutputOptions
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Partition, Plan
 from sparkstream_nb.plan.state_units import KeptUnit, UnitChanges, state_tokens, unit_changes, units_of
@@ -87,7 +88,7 @@ def _changed(text: str) -> str:
 
 
 def engine(plan: Plan, units: Mapping[str, KeptUnit], *, by_chunk: bool) -> NodeEngine:
-    return NodeEngine(plan, trace=True, by_chunk=by_chunk, tokens=state_tokens(plan, units))
+    return NodeEngine(plan, outputs=OutputOptions(trace=True), by_chunk=by_chunk, tokens=state_tokens(plan, units))
 
 
 def run(node: NodeEngine, plan: Plan, steps: Sequence[Any]) -> dict[str, list[Any]]:

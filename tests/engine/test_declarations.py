@@ -99,7 +99,7 @@ def put_out(text: str, events: Events, *, expired: bool = True, resets: bool = T
     assert isinstance(step, WindowStep)
     types = (*source.schema.types, Type.LONG)
     window = make_window(
-        step, types, 0, WindowNeeds(expired, resets_per_chunk=not resets), range(4), schema=source.schema,
+        step, types, 0, WindowNeeds(expired, resets_per_chunk=not resets), dict(enumerate(source.schema.names)),
         services=Services(events.strings, Context()), query="q", stream="S",
     )  # fmt: skip
     return window.run(events.rows(other=other), events.clock(), 1, None)

@@ -15,7 +15,7 @@ from reference import engine_cases, replay
 from reference.engine_cases import input_batch, run_case
 from sparkstream_nb.engine.columnar.column_data import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows, UnreadAttribute, taken
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.nodes.batches import between, concat_columns
 from sparkstream_nb.plan import compile_app
@@ -73,7 +73,7 @@ def without(plan: Plan, batch: InputBatch) -> InputBatch:
 
 def told(plan: Plan, feed: list[Any], cut: int, *, by_chunk: bool, all: bool) -> object:
     """All that comes out in two micro-batches, and the state afterwards."""
-    node = NodeEngine(plan, trace=True, start=0, by_chunk=by_chunk)
+    node = NodeEngine(plan, outputs=OutputOptions(trace=True), start=0, by_chunk=by_chunk)
     out: list[object] = []
     for steps in (feed[:cut], feed[cut:]):
         batch = input_batch(plan, steps)

@@ -11,7 +11,7 @@ import pytest
 from sparkstream_nb.engine.columnar.column_data import StringPool
 from sparkstream_nb.engine.columnar.error_routing import ErrorObject, Undelivered
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, Outputs, StreamRows
 from sparkstream_nb.engine.state.snapshot import pack, unpack
 from sparkstream_nb.plan import compile_app
 
@@ -72,7 +72,7 @@ from Big#window.length(2) select sum(v) as v insert into Sums;
 @pytest.mark.parametrize("publishes", [False, True])
 def test_outputs_of_published_streams_have_what_comes_in(by_chunk: bool, publishes: bool) -> None:
     """In the order in which the stream's readers see it."""
-    node = NodeEngine(compile_app(PUBLISHED), by_chunk=by_chunk, publishes=publishes)
+    node = NodeEngine(compile_app(PUBLISHED), by_chunk=by_chunk, outputs=OutputOptions(publishes=publishes))
     clock, steps = np.array([10, 20, 30, 40]), np.array([0, 2, 3])
     columns = [pa.array([1, 5, 7], pa.int32())]
     batch = InputBatch(

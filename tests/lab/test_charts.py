@@ -23,7 +23,7 @@ from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.charts.ticks import bucket_end, number_ticks, short, time_ticks
 from sparkstream_nb.charts.value_texts import text_of, when
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.lab.drawings.text_tables import Grid
 from sparkstream_nb.lab.widgets import aggregation, choices
 from sparkstream_nb.lab.widgets.plots import figure_json
@@ -340,7 +340,7 @@ def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pyte
     store.prepare([definition])
     columns = [["a", "a", "b", "<b>"], [1, 2, 1, 3], [1, 2, 4, 8], [HOUR] * 4]
     batch = InputBatch(np.full(4, HOUR), {"S": StreamRows(np.arange(4), np.full(4, HOUR), columns)})
-    partials = NodeEngine(plan, stored=True).step(batch).partials["A"]
+    partials = NodeEngine(plan, outputs=OutputOptions(stored=True)).step(batch).partials["A"]
     store.commit(BatchKey("App", "run", 0), {("A", "node-1"): partials})
     reader = AggregationReader(
         definition, InputStream("App", "S", plan.streams["S"].source.schema, "ts"), lambda: ["node-1"], store,

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from profiles import examples
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.nodes.batches import between
@@ -82,7 +82,7 @@ def lane(
 
 
 def engine(plan: Plan) -> NodeEngine:
-    return NodeEngine(plan, chunks=True)
+    return NodeEngine(plan, outputs=OutputOptions(chunks=True))
 
 
 def of(run: DistributedLane, name: str) -> InstanceLane:

@@ -22,7 +22,7 @@ from profiles import a_third, examples
 from reference import replay
 from reference.parts import Case, failing
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import Outputs
+from sparkstream_nb.engine.state.node_batch import OutputOptions, Outputs
 from sparkstream_nb.errors import Misuse, SiddhiBindError
 from sparkstream_nb.lang.tree import Annotation, AnnotationElement
 from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of
@@ -96,7 +96,8 @@ def differing(case: Case) -> Iterator[str]:
     if not any(t.writers for t in split.topics) or not one_way(plan, split):
         return
     truth = bags([NodeEngine(plan, allow_scripts=True).step(batch)])
-    lane = DistributedLane(plan, app, lambda part: NodeEngine(part, allow_scripts=True, chunks=True))
+    chunks = OutputOptions(chunks=True)
+    lane = DistributedLane(plan, app, lambda part: NodeEngine(part, allow_scripts=True, outputs=chunks))
     found = bags(p.outputs for p in lane.step(batch))
     for s in {*truth, *found}:
         one, parts = truth.get(s, Counter()), found.get(s, Counter())

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.outputs.shard_retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.stores import DuckDBStore
@@ -56,7 +56,7 @@ def check_answers(case: dict[str, Any], as_wso2: str | None = None) -> None:
     (aggregation,) = plan.aggregations
     store = DuckDBStore(":memory:")
     store.prepare(plan.aggregations.values())
-    engines = [NodeEngine(plan, stored=True) for _ in case["nodes"]]
+    engines = [NodeEngine(plan, outputs=OutputOptions(stored=True)) for _ in case["nodes"]]
     events: list[list[list[Any]]] = [[] for _ in case["nodes"]]
     for number, step in enumerate(case["steps"]):
         if "data" in step:

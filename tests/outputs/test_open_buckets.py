@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.outputs.shard_retrieval import retrieve
 from sparkstream_nb.plan import compile_app, compile_retrieval
 from sparkstream_nb.stores import DuckDBStore
@@ -36,7 +36,7 @@ def answer(per: str, *, every: str = "sec ... day", as_wso2: bool | str = True) 
         keys, values, after = zip(*events, strict=True)
         at = NOON + np.array(after)
         rows = StreamRows(np.arange(len(at)), at, [list(keys), list(values), at.tolist()])
-        partials = NodeEngine(plan, stored=True).step(InputBatch(at, {"S": rows})).partials["A"]
+        partials = NodeEngine(plan, outputs=OutputOptions(stored=True)).step(InputBatch(at, {"S": rows})).partials["A"]
         store.commit(BatchKey("App", "run", number), {("A", shard): partials})
     text = f"from A within '2024-06-01 **:**:**' per '{per}' select AGG_TIMESTAMP, k, s, m"
     found = retrieve(plan, compile_retrieval(text, plan), store, as_wso2=as_wso2)

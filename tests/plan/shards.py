@@ -13,7 +13,7 @@ import numpy as np
 
 from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.nodes.partitioning import by_hash
 from sparkstream_nb.plan import compile_app
@@ -146,7 +146,7 @@ def outputs(plan: Plan, batch: InputBatch, place: Place | None, *, start: int = 
                 ]
                 rows[stream] = StreamRows(r.step[index], r.ts[index], columns)
             own = InputBatch(batch.clock, rows)
-        engine = NodeEngine(plan, trace=True, allow_scripts=True, start=start)
+        engine = NodeEngine(plan, outputs=OutputOptions(trace=True), allow_scripts=True, start=start)
         for part in (InputBatch(np.empty(0, np.int64)), own):
             engine.read_tables_from(database)
             for name, kinds in engine.step(part).queries.items():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from reference.engine_cases import input_batch
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.node_batch import OutputOptions
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.output_labels import is_inner, label_shared, list_labels, query_of, stream_of
 
@@ -44,7 +45,7 @@ def test_the_outputs_by_query_are_those_of_the_stream(
     labels = label_shared(plan)
     batch = input_batch(plan, [["S", i, list(e)] for i, e in enumerate(events)])
     plain = NodeEngine(plan, start=0, by_chunk=by_chunk).step(batch).streams
-    told = NodeEngine(plan, start=0, by_chunk=by_chunk, labels=labels).step(batch).streams
+    told = NodeEngine(plan, start=0, by_chunk=by_chunk, outputs=OutputOptions(labels=labels)).step(batch).streams
     together: dict[str, Counter[str]] = {}
     for label, emitted in told.items():
         rows = zip(emitted.step.tolist(), emitted.rows(), strict=True)

@@ -13,7 +13,7 @@ from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.expressions.objects import jsonable
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.content_chunking import pieces
-from sparkstream_nb.engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows
+from sparkstream_nb.engine.state.node_batch import Emitted, InputBatch, OutputOptions, Outputs, StreamRows
 from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.limits import Limits
@@ -113,7 +113,7 @@ def run_case(
         return NodeEngine(
             plan,
             shard=shard,
-            trace=True,
+            outputs=OutputOptions(trace=True),
             allow_scripts=scripts,
             by_chunk=by_chunk,
             start=case.get("start", 0),

@@ -21,6 +21,7 @@ from sparkstream_nb.engine.aggregation.stored_buckets import from_table, view
 from sparkstream_nb.engine.columnar.column_data import StringPool
 from sparkstream_nb.engine.expressions import Context
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.state.node_batch import OutputOptions
 from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import DURATIONS, Plan
@@ -121,7 +122,7 @@ def deployed(plan: Plan, store: Store, batches: list[Batch], restart: Callable[[
         for crash in dict.fromkeys([batch.crash, "none"]):
             partials, after = {}, dict(states)
             for shard, events in batch.events.items():
-                node = NodeEngine(plan, shard=shard, stored=True)
+                node = NodeEngine(plan, shard=shard, outputs=OutputOptions(stored=True))
                 if shard in states:
                     node.restore(states[shard])
                 found = step(node, "S", events)

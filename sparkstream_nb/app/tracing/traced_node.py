@@ -9,7 +9,7 @@ import numpy as np
 
 from ...engine.columnar.rows import CURRENT
 from ...engine.node import NodeEngine
-from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows
+from ...engine.state.node_batch import Emitted, InputBatch, OutputOptions, Outputs, StreamRows
 from ...engine.state.watching import Watching
 from ...errors import Misuse
 from ...ingest.ingest import columns_of
@@ -51,9 +51,8 @@ class TracedNode:
         self.watching = Watching(element_id)
         self._query = query
         self._limits, self._tick_count = Limits(), 0
-        self.engine = NodeEngine(
-            self.plan, trace=True, allow_scripts=allow_scripts, start=start, watching=self.watching
-        )
+        outputs = OutputOptions(trace=True, watching=self.watching)
+        self.engine = NodeEngine(self.plan, allow_scripts=allow_scripts, start=start, outputs=outputs)
         self._names = next((q.select.schema.names for q in self.plan.queries if q.name == query), ())
         self.keys = self._partition_keys(query)
 

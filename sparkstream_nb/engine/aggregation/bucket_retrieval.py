@@ -15,7 +15,7 @@ from ..columnar.column_data import Column
 from ..columnar.frame import frame_of
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_expr
-from ..select.selector import Selector
+from ..select.selector import Selector, SelectorSetup
 from ..state.node_batch import RetrievalAnswer
 from ..state.services import Services
 from .bucket_calendar import duration_of, within_range
@@ -70,9 +70,8 @@ def select_rows(
             raise SiddhiRuntimeError(f"'on' failed: {env.reason(int(np.flatnonzero(env.failed_rows)[0]))}.")
         mask = passes.values if passes.null is None else passes.values & ~passes.null
         rows = rows.where(mask)
-    selector = Selector(
-        retrieval.select, services, name="on-demand query", current=True, wants_expired=False, sliding=False
-    )
+    setup = SelectorSetup("on-demand query", current=True, wants_expired=False, sliding=False)
+    selector = Selector(retrieval.select, services, setup)
     output_rows = selector.run(frame_of(rows), clock).rows
     if len(services.errors) > error_count:
         message = services.errors[error_count].message

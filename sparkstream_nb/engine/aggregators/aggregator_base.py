@@ -167,6 +167,18 @@ class Outputs:
         self.count += 1
 
     @inlined
+    def put(self, ops: Ops, plain: bool, value: Any, is_null: Any, shows: Any) -> None:
+        """Puts a value out, or null, if the op shows. `plain`: there is no `ops.slot`."""
+        if plain or len(ops.slot) == 0:
+            self.values[self.count] = value
+            self.null[self.count] = is_null
+            self.count += shows
+        elif shows:
+            self.values[ops.slot[self.count]] = value
+            self.null[ops.slot[self.count]] = is_null
+            self.count += 1
+
+    @inlined
     def write(self, o: Any, value: Any) -> None:
         """The value number `o`."""
         self.values[o] = value

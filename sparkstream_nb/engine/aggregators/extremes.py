@@ -123,6 +123,16 @@ class SlidingMin(_Extreme):
         self.queue, self.pool = np.stack([start, start + length, limit, size], axis=1).ravel(), pool
 
     @inlined
+    def _ask_for_candidates(self, ops: Ops, j: int) -> None:
+        """Prefetches the last candidates of the group half of `ops.group_distance` ops ahead of `j`."""
+        if ops.group_distance > 0:
+            soon = np.uint64(min(j + (ops.group_distance >> 1), ops.n - 1))
+            soon = np.uint64(ops.group[np.uint64(ops.pos[soon]) if len(ops.pos) else soon]) << np.uint64(2)
+            ends = self.queue[soon + np.uint64(1)]
+            prefetch(self.pool, ends)
+            prefetch(self.pool, ends - _NEAR)
+
+    @inlined
     def _move_up(self, q: Any) -> bool:
         """Makes room in a queue that has none, at the front of its piece of the pool or in a new one of twice the size;
         False if the pool has no such piece.
@@ -250,12 +260,7 @@ def _slide(
     two, near, zero = np.uint64(2), np.uint64(_NEAR), np.uint64(0)
     for j in range(begin, ops.n):
         ops.look_ahead(j, values, aggregator.queue, 2)
-        if ops.group_distance > 0:
-            soon = np.uint64(min(j + (ops.group_distance >> 1), ops.n - 1))
-            soon = np.uint64(ops.group[np.uint64(ops.pos[soon]) if len(ops.pos) else soon]) << two
-            ends = aggregator.queue[soon + np.uint64(1)]
-            prefetch(aggregator.pool, ends)
-            prefetch(aggregator.pool, ends - _NEAR)
+        aggregator._ask_for_candidates(ops, j)
         i = np.uint64(ops.pos[j]) if len(ops.pos) else np.uint64(j)
         k: Any = np.int64(ops.kind[j]) if len(ops.kind) else 0
         shows = (ops.shown_kinds >> k) & 1
@@ -305,24 +310,14 @@ def _slide(
             first += front
         none = first == end
         best = either(none, values.dtype.type(0), aggregator.pool[first])
-        if (
-            ops.group_distance > 0
-        ):  # many queues, mostly of few: one that is empty begins again, so it never needs more room
+        if ops.group_distance > 0:  # many queues, mostly of few: one that is empty begins again, and needs no more room
             piece_start = np.uint64(aggregator.queue[q + two] - aggregator.queue[q + np.uint64(3)])
             first = either(none, piece_start, first)
             end = either(none, piece_start, end)
         aggregator.queue[q] = np.int64(first)
         aggregator.queue[q + np.uint64(1)] = np.int64(end)
-        if plain or len(ops.slot) == 0:
-            outputs.values[outputs.count] = best
-            outputs.null[outputs.count] = none
-            holes |= none & (shows != 0)
-            outputs.count += shows
-        elif shows:
-            outputs.values[ops.slot[outputs.count]] = best
-            outputs.null[ops.slot[outputs.count]] = none
-            holes |= none
-            outputs.count += 1
+        outputs.put(ops, plain, best, none, shows)
+        holes |= none & (shows != 0)
     outputs.holes[0] |= holes
     return ops.n
 

@@ -98,6 +98,18 @@ class ProgramMemory:
         return self.queue.view(np.float64)
 
     @inlined
+    def put(self, s: int, value: int) -> None:
+        """A word, which is not null, is the value at `s`."""
+        self.stack[s] = value
+        self.null[s] = False
+
+    @inlined
+    def copy(self, s: int, of: int) -> None:
+        """The value at `of` is the one at `s` as well."""
+        self.stack[s] = self.stack[of]
+        self.null[s] = self.null[of]
+
+    @inlined
     def compare(self, s: int, how: int, kind: int) -> None:
         """The comparison `how` of the two values from `s` on, in the type `kind`."""
         if self.null[s] or self.null[s + 1]:
@@ -209,6 +221,16 @@ class ProgramMemory:
             self.stack[s] = self.total[a]
 
     @inlined
+    def aggregate(self, s: int, a: int, what: int, real: bool, kind: int) -> None:
+        """Aggregator `a` takes the value at `s`, or an event if it counts; its value takes that place."""
+        if what == COUNT:
+            self.count_event(s, a, kind)
+        elif what in (MIN, MAX):
+            self.take_extreme(s, a, what == MAX, real, kind)
+        else:
+            self.add_value(s, a, what, real, kind)
+
+    @inlined
     def find_extreme(self, s: int, n: int, largest: bool, kind: int) -> None:
         """The least or `largest` of `n` doubles from `s` on, in the type `kind`."""
         x = SMALLEST if largest else LARGEST
@@ -283,29 +305,20 @@ def interpret(
             q += 3
         elif op == CONST:
             s += 1
-            memory.stack[s] = memory.constants[codes[q + 1]]
-            memory.null[s] = False
+            memory.put(s, memory.constants[codes[q + 1]])
             q += 2
         elif op == COMPARE:
             s -= 1
             memory.compare(s, codes[q + 1], codes[q + 2])
             q += 3
         elif op == AGGREGATE:
-            what = codes[q + 1]
-            a = codes[q + 2]
-            if what == COUNT:
-                s += 1
-                memory.count_event(s, a, kind)
-            elif what in (MIN, MAX):
-                memory.take_extreme(s, a, what == MAX, codes[q + 3] != 0, kind)
-            else:
-                memory.add_value(s, a, what, codes[q + 3] != 0, kind)
+            s += codes[q + 1] == COUNT
+            memory.aggregate(s, codes[q + 2], codes[q + 1], codes[q + 3] != 0, kind)
             q += 4
         elif op == ELSE:
             truth = memory.stack[s] != 0 and not memory.null[s]
             if truth == (codes[q + 1] != 0):
-                memory.stack[s] = truth
-                memory.null[s] = False
+                memory.put(s, truth)
                 q += 3 + codes[q + 2]
             else:
                 s -= 1
@@ -315,8 +328,7 @@ def interpret(
             slot = codes[q + 1]
             at = last if slot == LAST else first if slot == FIRST else event
             # What has left the window bears the time at which it did.
-            memory.stack[s] = now if kind == EXPIRED and at == event and slot != OWN else ts[at]
-            memory.null[s] = False
+            memory.put(s, now if kind == EXPIRED and at == event and slot != OWN else ts[at])
             q += 2
         elif op == TO_REAL:
             memory.real[s] = float(memory.stack[s])
@@ -325,24 +337,19 @@ def interpret(
             memory.real[s] = float(np.float32(memory.stack[s]))
             q += 1
         elif op == NOT:
-            memory.stack[s] = memory.null[s] or memory.stack[s] == 0
-            memory.null[s] = False
+            memory.put(s, memory.null[s] or memory.stack[s] == 0)
             q += 1
         elif op == IS_NULL:
-            memory.stack[s] = memory.null[s]
-            memory.null[s] = False
+            memory.put(s, memory.null[s])
             q += 1
         elif op == CHOOSE:
             s -= 2
-            at = s + 1 if memory.stack[s] != 0 and not memory.null[s] else s + 2
-            memory.stack[s] = memory.stack[at]
-            memory.null[s] = memory.null[at]
+            memory.copy(s, s + 1 if memory.stack[s] != 0 and not memory.null[s] else s + 2)
             q += 1
         elif op == COALESCE:
             s -= 1
             if memory.null[s]:
-                memory.stack[s] = memory.stack[s + 1]
-                memory.null[s] = memory.null[s + 1]
+                memory.copy(s, s + 1)
             q += 1
         elif op == EXTREME:
             s -= codes[q + 2] - 1

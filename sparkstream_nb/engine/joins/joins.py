@@ -103,7 +103,6 @@ class JoinOp(DeclaredState):
         scheduler: int,
         wants_expired: bool,
         lookups: Mapping[int, Lookup],
-        is_partitioned: bool = False,
         only_current: bool = False,
     ) -> None:
         """`only_current`: pairs that expired rows make, and resets, change nothing and show nowhere."""
@@ -130,7 +129,7 @@ class JoinOp(DeclaredState):
             selected_attrs = tuple(dict.fromkeys(e.attr for e in plain if e.slot == s and e.attr < until[s]))
             steps = InputSteps(
                 side, set(self._attrs[s]), services, query=query, slot=s, scheduler=scheduler + self.schedulers,
-                window=WindowNeeds(wants_expired, findable=True, selected_attrs=selected_attrs or None), serial=True,
+                window=WindowNeeds(wants_expired, findable=True, selected_attrs=selected_attrs or None, serials=True),
             )  # fmt: skip
             self.schedulers += steps.schedulers
             self.steps.append(steps)
@@ -142,10 +141,11 @@ class JoinOp(DeclaredState):
             # Only the first side of a named window joined with itself receives (`MultiProcessStreamReceiver` of one).
             self.triggers[1] = False
         is_window = np.array([side.source.kind == "window" for side in self.sides])
-        if is_partitioned:  # no instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`)
+        if services.is_partitioned:
+            # No instance receives from a named window (`PartitionRuntimeImpl.addPartitionReceiver`).
             self.triggers &= ~is_window
         # All instances look into the same named window, and it never looks back.
-        self._by_instance = is_partitioned and not is_window.any()
+        self._by_instance = services.is_partitioned and not is_window.any()
         context = services.context
         self._left_keys: list[Evaluator] = [compile_expr(a, context) for a, _, _ in equal]
         self._right_keys: list[Evaluator] = [compile_expr(b, context) for _, b, _ in equal]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..columnar.column_data import Array
 from .machine import append_new, splice_new
 from .machine_memory import EVENTS, LINK_WORDS, Machine, Partial
 from .pointers import compiled, entry, machine
@@ -17,6 +18,20 @@ _FIELDS = (
 
 LISTS = np.dtype([(name, np.int64) for name in _FIELDS])
 """A state of an instance as it is saved: the lengths of the pending and the new list and of the queue, then flags."""
+
+
+class Dump(NamedTuple):
+    """A machine's state. `lists` (`LISTS`) of all states and instances; `cells`: the partial of every entry;
+    `partials`: time, unused, expired, unused, slots (chain number + 1 where counted); `chains`: where each chain ends
+    in `events`; `times`: the scheduled ones."""
+
+    lists: Array
+    cells: Array
+    partials: Array
+    chains: Array
+    events: Array
+    times: Array
+
 
 _TIME, _EXPIRED = Partial.time, Partial.is_expired
 
@@ -51,14 +66,11 @@ def _count_links(m: Machine, e: int) -> int:
 
 
 @entry
-def dump_machine(
-    address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any, seen:
-    Any, seen_chains: Any,
-) -> Any:  # fmt: skip
-    """Writes all lists (`LISTS`); `cells`: the partial of every entry; `partials`: time, unused, expired, unused, slots
-    (chain number + 1 where counted); `chains`: where each chain ends in `events`. Returns the numbers of partials and
-    chains."""
+def dump_machine(address: int, instances: int, dump: Dump, numbers: Array, chain_numbers: Array) -> Any:
+    """Writes a state into arrays of zeros, and the numbers + 1 of all partials and chains by their records. Returns how
+    many partials and chains there are."""
     m = machine(address)
+    lists, cells, partials, chains, events, times = dump
     at = n = k = d = q = 0
     for i in range(instances * m.state_count):
         source, out = m.lists[i], lists[i]
@@ -71,14 +83,14 @@ def dump_machine(
                     out.new += 1
                 e = m.cells[c].partial
                 slot = e // m.partial_words
-                if seen[slot] == 0:
+                if numbers[slot] == 0:
                     partial = m.partials[e]
                     partials[n, _TIME] = partial.time
                     partials[n, _EXPIRED] = partial.is_expired
                     for p in range(m.state_count):
                         v = partial.events[p]
                         if m.states[p].is_counted and v != 0:
-                            if seen_chains[v // LINK_WORDS] == 0:
+                            if chain_numbers[v // LINK_WORDS] == 0:
                                 w = v
                                 while w != 0:
                                     events[d] = m.links[w].event
@@ -86,12 +98,12 @@ def dump_machine(
                                     w = m.links[w].next
                                 chains[k] = d
                                 k += 1
-                                seen_chains[v // LINK_WORDS] = k
-                            v = seen_chains[v // LINK_WORDS]
+                                chain_numbers[v // LINK_WORDS] = k
+                            v = chain_numbers[v // LINK_WORDS]
                         partials[n, EVENTS + p] = v
                     n += 1
-                    seen[slot] = n
-                cells[at] = seen[slot] - 1
+                    numbers[slot] = n
+                cells[at] = numbers[slot] - 1
                 at += 1
                 c = m.cells[c].next
         c = source.queue
@@ -114,11 +126,10 @@ def dump_machine(
 
 
 @entry
-def restore_machine(
-    address: int, instances: int, lists: Any, cells: Any, partials: Any, chains: Any, events: Any, times: Any
-) -> None:
+def restore_machine(address: int, instances: int, dump: Dump) -> None:
     """The inverse of `dump_machine`, into an empty machine that has room."""
     m = machine(address)
+    lists, cells, partials, chains, events, times = dump
     links = m.links
     first_partial = m.free_partial
     first_chain = m.free_link

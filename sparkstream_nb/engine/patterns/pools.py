@@ -12,7 +12,7 @@ from ..columnar.column_data import Array
 from . import check, index, machine, partial_matches, pattern_loop, process, processors
 from . import machine_memory as memory
 from .between_runs import begin_instances, forget_instances, mark_events, reindex, renumber_events
-from .dump import LISTS, dump_machine, measure, restore_machine
+from .dump import LISTS, Dump, dump_machine, measure, restore_machine
 from .filter_program import Filters
 from .log import PatternLog
 from .machine_layout import PatternLayout, end_list, receivers, selecting_streams
@@ -269,31 +269,31 @@ class Pools:
         address = self.header.ctypes.data
         measure(address, self.instances, sizes)
         cells, partials, links, times = sizes.tolist()
-        lists = np.zeros(self.instances * self.n, LISTS)
-        out_cells = np.zeros(cells, np.int64)
-        out_partials = np.zeros((partials + 1, memory.EVENTS + self.n), np.int64)
-        chains = np.zeros(links + 1, np.int64)
-        events = np.zeros(links, np.int64)
-        out_times = np.zeros(times, np.int64)
-        seen = np.zeros(len(self._arrays["partials"]) // self._sizes["partials"] + 1, np.int64)
-        seen_chains = np.zeros(len(self._arrays["links"]) // LINK_WORDS + 1, np.int64)
-        n, k = dump_machine(
-            address, self.instances, lists, out_cells, out_partials, chains, events, out_times, seen, seen_chains
+        dump = Dump(
+            lists=np.zeros(self.instances * self.n, LISTS),
+            cells=np.zeros(cells, np.int64),
+            partials=np.zeros((partials + 1, memory.EVENTS + self.n), np.int64),
+            chains=np.zeros(links + 1, np.int64),
+            events=np.zeros(links, np.int64),
+            times=np.zeros(times, np.int64),
         )
-        born = lists["born"][:: self.n]
+        numbers = np.zeros(len(self._arrays["partials"]) // self._sizes["partials"] + 1, np.int64)
+        chain_numbers = np.zeros(len(self._arrays["links"]) // LINK_WORDS + 1, np.int64)
+        n, k = dump_machine(address, self.instances, dump, numbers, chain_numbers)
+        born = dump.lists["born"][:: self.n]
         instances = int(np.flatnonzero(born)[-1]) + 1 if born.any() else 0
         contents = {
-            "lists": lists[: instances * self.n].view(np.int64).reshape(-1, LISTS.itemsize // 8),
-            "cells": out_cells,
-            "partials": out_partials[:n],
-            "chains": chains[:k],
-            "events": events[: int(chains[k - 1]) if k else 0],
-            "times": out_times,
+            "lists": dump.lists[: instances * self.n].view(np.int64).reshape(-1, LISTS.itemsize // 8),
+            "cells": dump.cells,
+            "partials": dump.partials[:n],
+            "chains": dump.chains[:k],
+            "events": dump.events[: int(dump.chains[k - 1]) if k else 0],
+            "times": dump.times,
             "returned": self._arrays["has_returned"].copy(),
             "maps": self.schedulers[:, Scheduler.buckets : _HEAP].copy() if self.layout.timers else None,
         }
-        records = np.flatnonzero(seen)
-        return contents, records[np.argsort(seen[records])]
+        records = np.flatnonzero(numbers)
+        return contents, records[np.argsort(numbers[records])]
 
     def touch(self, at: str, words: Array) -> None:
         """These words of a pool were written otherwise than by compiled code."""
@@ -349,11 +349,11 @@ class Pools:
         lists = np.ascontiguousarray(state["lists"]).view(LISTS).ravel()
         self.need_instances(max(1, len(lists) // self.n))
         self.reserve_records(max(len(state[pool]) for pool in ("cells", "partials", "events", "times")) + 16)
-        address = self.header.ctypes.data
-        restore_machine(
-            address, len(lists) // self.n, lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
+        dump = Dump(
+            lists, state["cells"].copy(), np.ascontiguousarray(state["partials"]),
             state["chains"].copy(), state["events"].copy(), state["times"].copy(),
         )  # fmt: skip
+        restore_machine(self.header.ctypes.data, len(lists) // self.n, dump)
         self._arrays["has_returned"][:] = state["returned"]
         if self.layout.timers:
             self.schedulers[:, Scheduler.buckets : _HEAP] = state["maps"]

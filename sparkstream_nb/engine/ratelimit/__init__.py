@@ -58,7 +58,7 @@ def waits(rate: nodes.Rate | None) -> bool:
     return rate is not None and rate.unit == "time" and rate.kind != "first"
 
 
-def limiter(query: nodes.Query, services: Services, scheduler: int, is_partitioned: bool) -> Limiter | None:
+def limiter(query: nodes.Query, services: Services, scheduler: int) -> Limiter | None:
     """The limiter of a query, None if it has no rate limit. `scheduler` is the number of its timer phase."""
     rate = query.rate
     if rate is None:
@@ -74,8 +74,8 @@ def limiter(query: nodes.Query, services: Services, scheduler: int, is_partition
     if rate.kind == "first":
         return FirstPerTime(rate.every, has_groups)
     if rate.kind == "snapshot":
-        return Snapshots(rate.every, _snapshot(query, services), types, services, scheduler, is_partitioned)
-    return TimedEvents(rate.every, rate.kind == "last", has_groups, types, services, scheduler, is_partitioned)
+        return Snapshots(rate.every, _snapshot(query, services), types, services, scheduler)
+    return TimedEvents(rate.every, rate.kind == "last", has_groups, types, services, scheduler)
 
 
 def _snapshot(query: nodes.Query, services: Services) -> HeldState:

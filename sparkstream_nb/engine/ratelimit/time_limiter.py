@@ -102,10 +102,10 @@ class _FlushSchedule:
             self.queues.append(deque((due,)))
             heapq.heappush(self._heap, (due, instance))
 
-    def notice(self, clock: Clock, services: Services, is_partitioned: bool) -> None:
+    def notice(self, clock: Clock, services: Services) -> None:
         """Adds new instances."""
         instance_count = len(self.queues)
-        if is_partitioned:
+        if services.is_partitioned:
             self.born(services.born()[instance_count:])
         elif instance_count == 0 and clock.may_fire.any():
             self.born(clock.now[:1])
@@ -216,10 +216,9 @@ class TimedEvents:
     """
 
     def __init__(
-        self, every: int, last: bool, has_groups: bool, types: Sequence[Type], services: Services, scheduler: int,
-        is_partitioned: bool,
-    ) -> None:  # fmt: skip
-        self.last, self.has_groups, self.services, self.is_partitioned = last, has_groups, services, is_partitioned
+        self, every: int, last: bool, has_groups: bool, types: Sequence[Type], services: Services, scheduler: int
+    ) -> None:
+        self.last, self.has_groups, self.services = last, has_groups, services
         self._schedule = _FlushSchedule(every, scheduler, by_events=False)
         self._log = EventLog((*types, Type.INT, Type.LONG))
         """Waiting rows, with their type and group."""
@@ -228,7 +227,7 @@ class TimedEvents:
     def run(self, selection: Selected, clock: Clock) -> Rows:
         selection = without_resets(selection)
         rows, group, log = selection.rows, selection.group, self._log
-        self._schedule.notice(clock, self.services, self.is_partitioned)
+        self._schedule.notice(clock, self.services)
         flushes = self._schedule.run(rows, clock, self.services.rank())
         waiting_count, n = log.end, len(rows)
         kind = Column(Type.INT, rows.kinds().astype(np.int32))
@@ -256,7 +255,7 @@ class TimedEvents:
         order_keys = np.array([f.order_key for f in flushes], np.int64)
         out = Rows(
             values, log.ts[index], order_keys[flush[index]], flush[index], kind_out if kind_out.any() else None,
-            log.instance[index] if self.is_partitioned else None,
+            log.instance[index] if self.services.is_partitioned else None,
         )  # fmt: skip
         log.compact(np.flatnonzero(~leaves))
         return out
@@ -301,15 +300,9 @@ class Snapshots:
     """`output snapshot every t`: what `contents` shows when a time comes, or an event of that time."""
 
     def __init__(
-        self,
-        every: int,
-        contents: HeldState,
-        types: Sequence[Type],
-        services: Services,
-        scheduler: int,
-        is_partitioned: bool,
+        self, every: int, contents: HeldState, types: Sequence[Type], services: Services, scheduler: int
     ) -> None:
-        self.contents, self.services, self.is_partitioned = contents, services, is_partitioned
+        self.contents, self.services = contents, services
         self._schedule = _FlushSchedule(every, scheduler, by_events=True)
         self._log = HeldRows(types)
 
@@ -317,7 +310,7 @@ class Snapshots:
         if self.contents.currents_only:
             selection = of_kind(selection, CURRENT)
         rows, group = selection.rows, selection.group
-        self._schedule.notice(clock, self.services, self.is_partitioned)
+        self._schedule.notice(clock, self.services)
         n = len(rows)
         serial = self._log.append(rows)
         input_rows = LimiterRows(
@@ -372,7 +365,7 @@ class Snapshots:
         sizes = [len(one) for one in serial]
         return Rows(
             columns, ts, np.repeat(np.array(order_keys, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
-            kind if kind.any() else None, instance if self.is_partitioned else None,
+            kind if kind.any() else None, instance if self.services.is_partitioned else None,
         )  # fmt: skip
 
     def next_due(self) -> int | None:

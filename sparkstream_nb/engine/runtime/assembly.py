@@ -101,9 +101,7 @@ class Assembly:
             table_condition = self._conditions[table, condition] = TableCondition(condition, self.tables[table])
         return table_condition.any(env, order_keys, rank)
 
-    def _query(
-        self, query: nodes.Query, services: Services, keys: Mapping[str, str], is_partitioned: bool = False
-    ) -> QueryOp:
+    def _query(self, query: nodes.Query, services: Services, keys: Mapping[str, str]) -> QueryOp:
         table_lookups: list[TableLookup | AggregationLookup] = []
 
         def lookups(join: nodes.JoinInput) -> dict[int, Lookup]:
@@ -111,7 +109,7 @@ class Assembly:
             table_lookups.extend(x for x in sides.values() if isinstance(x, TableLookup | AggregationLookup))
             return sides
 
-        op = QueryOp(query, services, self._phase, lookups, is_partitioned)
+        op = QueryOp(query, services, self._phase, lookups)
         self._phase += op.schedulers
         target = query.output.target
         writer = None
@@ -136,7 +134,7 @@ class Assembly:
             self._faults(*op.inputs),
             op.has_timers,
             _single(query),
-            not is_partitioned and repeatable(query),
+            not services.is_partitioned and repeatable(query),
             writer is None or writer.writes_whole_rows,
         )
         self.operators.append(QueryOperator(op, sources, node, writer, self.windows, table_lookups))
@@ -189,7 +187,7 @@ class Assembly:
         for q in partition.queries:
             joins = isinstance(q.input, nodes.JoinInput)  # they look into a named window as it is
             keys = {s: k for s, k in entry_keys.items() if not (joins and s in self.windows)}
-            op = self._query(q, services, keys, is_partitioned=True)
+            op = self._query(q, services, keys)
             instances.holders.append(op.release)
             instances.reuses &= op.forgets_all
 

@@ -36,10 +36,9 @@ class NamedWindow(DeclaredState):
         self.published_kinds = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[
             definition.output
         ]
-        attrs = list(range(len(self.types)))
         self.window = make_window(
-            definition.window, (*self.types, Type.LONG), scheduler, WindowNeeds(wants_expired, findable=True), attrs,
-            schema=definition.source.schema, services=services, query=self.id, stream=self.id,
+            definition.window, (*self.types, Type.LONG), scheduler, WindowNeeds(wants_expired, findable=True),
+            dict(enumerate(definition.source.schema.names)), services=services, query=self.id, stream=self.id,
         )  # fmt: skip
         self.serial = 0
         self.is_ordered = self.window.is_ordered

@@ -17,7 +17,7 @@ from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
 from ..ratelimit import Limiter, limiter, waits
-from ..select.selector import Selected, Selector
+from ..select.selector import Selected, Selector, SelectorSetup
 from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
 from ..state.declared import DeclaredByInstance, part
 from ..state.services import Services
@@ -51,7 +51,6 @@ class QueryOp(DeclaredByInstance):
         services: Services,
         scheduler: int,
         lookups: Callable[[nodes.JoinInput], Mapping[int, Lookup]],
-        is_partitioned: bool = False,
     ) -> None:
         self.query = query
         self.name = query.name
@@ -71,12 +70,12 @@ class QueryOp(DeclaredByInstance):
         if isinstance(source, nodes.StreamInput) and any(may_fail(e) for e in expressions(query)):
             origin = source.source  # a failing event must still have all its values
         in_window = isinstance(source, nodes.StreamInput) and can_number_groups(source)
-        self.selector = Selector(
-            query.select, services, name=self.name, current=current, wants_expired=wants_expired,
-            sliding=_slides(source, wants_expired), is_partitioned=is_partitioned,
+        setup = SelectorSetup(
+            self.name, current, wants_expired, sliding=_slides(source, wants_expired),
             batching=query.rate is None or query.rate.kind != "snapshot", has_rate_limit=query.rate is not None,
             source=origin, in_window=in_window, tells_cut=isinstance(source, nodes.JoinInput),
         )  # fmt: skip
+        self.selector = Selector(query.select, services, setup)
         if isinstance(source, nodes.StreamInput):
             read_attrs = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
@@ -109,14 +108,14 @@ class QueryOp(DeclaredByInstance):
         else:
             self._join = JoinOp(
                 source, query.select, services, query=self.name, scheduler=scheduler,
-                wants_expired=wants_expired, lookups=lookups(source), is_partitioned=is_partitioned,
+                wants_expired=wants_expired, lookups=lookups(source),
                 only_current=not wants_expired and query.rate is None and not any(
                     isinstance(e, nodes.Agg) for x in select_exprs(query.select) for e in nodes.walk(x)
                 ),
             )  # fmt: skip
             self.inputs = self._join.inputs
             self.schedulers = self._join.schedulers
-        self._limiter = limiter(query, services, scheduler + self.schedulers, is_partitioned)
+        self._limiter = limiter(query, services, scheduler + self.schedulers)
         self.schedulers += waits(query.rate)
 
     def begin_at(self, time: int) -> None:

@@ -116,51 +116,49 @@ def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
     return group if index is None else group[index]
 
 
+@dataclass(frozen=True)
+class SelectorSetup:
+    """A select's query: its `name`, the event types that it emits (`current`, `wants_expired`), and how rows come and
+    go.
+
+    `sliding`: rows expire one by one, for the aggregators. `batching`: chunks are reduced to one row of each group.
+    With `has_rate_limit`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it
+    neither groups nor reduces chunks. `source` is the stream that slot 0 is, if there is just one: an event that fails
+    is kept with its values. `in_window`: events may be given their group before they enter a window
+    (`Selector.number`). `tells_cut` asks for `Selected.cut`.
+    """
+
+    name: str
+    current: bool
+    wants_expired: bool
+    sliding: bool
+    batching: bool = True
+    has_rate_limit: bool = False
+    source: Source | None = None
+    in_window: bool = False
+    tells_cut: bool = False
+
+
 class Selector(DeclaredState):
-    """One query's select over frames. `sliding`: rows expire one by one, for the aggregators."""
+    """One query's select over frames."""
 
     _aggs: list[Aggregator] = parts(saved_as="aggregators")
     _keys: Keys | None = part()
 
-    def __init__(
-        self,
-        select: Select,
-        services: Services,
-        *,
-        name: str,
-        current: bool,
-        wants_expired: bool,
-        sliding: bool,
-        is_partitioned: bool = False,
-        batching: bool = True,
-        has_rate_limit: bool = False,
-        source: Source | None = None,
-        in_window: bool = False,
-        tells_cut: bool = False,
-    ) -> None:
-        """`source` is the stream that slot 0 is, if there is just one: an event that fails is kept with its values.
-        `in_window`: events may be given their group before they enter a window (`number`). `tells_cut` asks for
-        `Selected.cut`.
-
-        With `has_rate_limit`, a rate limit follows: RESET rows pass if Siddhi's select lets them through to it: if it
-        neither groups nor reduces chunks.
-        """
-        self.select = select
-        self.name = name
-        self.services = services
-        self.current, self.wants_expired = current, wants_expired
-        self.batching = batching
-        self.is_partitioned = is_partitioned
-        self._source, self._tells_cut = source, tells_cut
-        self._has_rate_limit, self._resets = has_rate_limit, has_rate_limit and not select.group_by
+    def __init__(self, select: Select, services: Services, setup: SelectorSetup) -> None:
+        self.select, self.services, self.name = select, services, setup.name
+        self.current, self.wants_expired = setup.current, setup.wants_expired
+        self.batching, self.is_partitioned = setup.batching, services.is_partitioned
+        self._source, self._tells_cut = setup.source, setup.tells_cut
+        self._has_rate_limit, self._resets = setup.has_rate_limit, setup.has_rate_limit and not select.group_by
         context = services.context
         exprs: list[Expr] = [i.expr for i in select.items]
         if select.having is not None:
             exprs.append(select.having)
         self._agg_nodes = list(dict.fromkeys(e for x in exprs for e in walk(x) if isinstance(e, Agg)))
-        has_groups = is_partitioned or bool(select.group_by)
+        has_groups = self.is_partitioned or bool(select.group_by)
         self._make: list[Callable[[], Aggregator]] = [
-            partial(make_aggregator, a, sliding, services.strings, has_groups=has_groups) for a in self._agg_nodes
+            partial(make_aggregator, a, setup.sliding, services.strings, has_groups=has_groups) for a in self._agg_nodes
         ]
         self._aggs = [make() for make in self._make]
         share(self._aggs)
@@ -171,19 +169,19 @@ class Selector(DeclaredState):
         types = [g.type for g in select.group_by]
         self._keys = None
         if types:
-            key = [Type.INT, *types] if is_partitioned else types
-            self._keys = Keys(key, services.strings, instances=is_partitioned)
-        if batching and self._agg_nodes:
+            key = [Type.INT, *types] if self.is_partitioned else types
+            self._keys = Keys(key, services.strings, instances=self.is_partitioned)
+        if self.batching and self._agg_nodes:
             self._resets = False
-        self._wants = (current << CURRENT) | (wants_expired << EXPIRED) | (self._resets << RESET)
+        self._wants = (self.current << CURRENT) | (self.wants_expired << EXPIRED) | (self._resets << RESET)
         args_plain = all(isinstance(x, Ref) and x.slot == 0 for a in self._agg_nodes for x in a.args)
-        keys_plain = not select.group_by or (in_window and all(isinstance(g, Ref) for g in select.group_by))
+        keys_plain = not select.group_by or (setup.in_window and all(isinstance(g, Ref) for g in select.group_by))
         # `plain`: groups and arguments can be had from the events alone, whatever becomes of them in the window.
         takes_all = all(getattr(type(a), "find_refused", None) is Base.find_refused for a in self._aggs)
         self.plain = args_plain and keys_plain and takes_all and not self._resets
         self.numbers = self.plain and self._keys is not None
         # `resets_per_chunk`: the select can do without RESET rows where every chunk begins with one.
-        self.resets_per_chunk = current and not wants_expired and not self._resets
+        self.resets_per_chunk = self.current and not self.wants_expired and not self._resets
 
     # ------------------------------------------------------------------------------------------------------ running
 

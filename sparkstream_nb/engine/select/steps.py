@@ -26,7 +26,7 @@ from ...plan.nodes import (
     walk,
 )
 from ...plan.signatures.windows import DECLARATIONS, streams_current_events
-from ...types import Schema, Type
+from ...types import Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columnar.column_data import Array, Column, Mask
 from ..columnar.frame import LazyRows, frame_of
@@ -144,12 +144,14 @@ class _WindowOp:
 @dataclass(frozen=True)
 class WindowNeeds:
     """A query's needs of its window: expired rows, contents that a condition can look for (`findable`), the attributes
-    that it selects as they are (`selected_attrs`; None for computed ones), and for a window that is the last step
-    `ops_only` and `resets_per_chunk` of `WindowSetup`."""
+    that it selects as they are (`selected_attrs`; None for computed ones), serial numbers of the events, which are
+    given beside them and go through it (`serials`), and for a window that is the last step `ops_only` and
+    `resets_per_chunk` of `WindowSetup`."""
 
     wants_expired: bool = False
     findable: bool = False
     selected_attrs: Sequence[int | None] | None = None
+    serials: bool = False
     ops_only: bool = False
     resets_per_chunk: bool = False
 
@@ -176,11 +178,10 @@ class InputSteps(DeclaredState):
         slot: int = 0,
         scheduler: int = 0,
         window: WindowNeeds | None = None,
-        serial: bool = False,
         group: Callable[[LazyRows], Array] | None = None,
     ) -> None:
-        """With `serial`, `run` takes a column of serial numbers, which becomes the last column and goes through the
-        window; so do the results of `group` for the events that enter it (`GROUP` among `places`).
+        """With `window.serials`, `run` takes a column of serial numbers, which becomes the last column and goes through
+        the window; so do the results of `group` for the events that enter it (`GROUP` among `places`).
         """
         needs = window or WindowNeeds()
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
@@ -190,7 +191,7 @@ class InputSteps(DeclaredState):
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp | _DeduplicateOp] = []
         self.schedulers = 0
-        self._needs, self._serial, self._query_input, self._scheduler = needs, serial, input, scheduler
+        self._needs, self._query_input, self._scheduler = needs, input, scheduler
         self._widths, self._types, self._keep = self._find_attributes(read_attrs)
         self._schema = input.source.schema
         for i, step in enumerate(input.steps):
@@ -269,15 +270,16 @@ class InputSteps(DeclaredState):
 
     def _add_window(self, step: WindowStep, i: int) -> None:
         types = tuple(self._types[a] for a in self._keep[i])
-        if self._serial:
+        if self._needs.serials:
             types = (*types, Type.LONG)
         if self._group is not None:
             types = (*types, Type.INT)
         needs = self._needs
         if step is not self._query_input.steps[-1]:
             needs = replace(needs, ops_only=False, resets_per_chunk=False)
+        names = self._query_input.schema.names
         self.window = make_window(
-            step, types, self._next_phase(), needs, self._keep[i], schema=self._query_input.schema,
+            step, types, self._next_phase(), needs, {a: names[a] for a in self._keep[i]},
             services=self.services, query=self.query, stream=self.source,
         )  # fmt: skip
         self._steps.append(_WindowOp(self.window))
@@ -474,14 +476,13 @@ def make_window(
     types: tuple[Any, ...],
     scheduler: int,
     needs: WindowNeeds,
-    attrs: Sequence[int] = (),
+    attrs: Mapping[int, str],
     *,
-    schema: Schema,
     services: Services,
     query: str,
     stream: str,
 ) -> Window:
-    """The window of a step, over the attributes `attrs` of `schema`.
+    """The window of a step, over the attributes `attrs`: names by number, in the order of the columns.
 
     References among its arguments and in its condition are made to name column positions instead of attributes.
     """
@@ -503,7 +504,7 @@ def make_window(
     window = WINDOWS[step.function](
         WindowSetup(
             args, types, scheduler, needs.wants_expired, needs.findable, condition,
-            tuple(schema.names[a] for a in attrs), selected_columns,
+            tuple(attrs.values()), selected_columns,
             services.strings, services.context, services.is_partitioned, needs.ops_only, needs.resets_per_chunk, refuse,
         )
     )  # fmt: skip
@@ -511,6 +512,6 @@ def make_window(
         return window
     from ..windows.watched_window import WatchedWindow  # for traces alone
 
-    watching.windows.append(WatchedWindow(window, [schema.names[a] for a in attrs], stream, step))
+    watching.windows.append(WatchedWindow(window, list(attrs.values()), stream, step))
     watched_window: Window = watching.windows[-1]
     return watched_window

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from ..columnar.column_data import Array, StringPool
 from .snapshot import pack, unpack
+from .watching import Watching
 
 _OBJECTS, _LEFT_OUT = {b"type": b"object"}, {b"type": b"left out"}
 
@@ -176,12 +178,34 @@ class EventError:
     message: str
 
 
+@dataclass(frozen=True)
+class OutputOptions:
+    """What a node puts out beside its app's streams, and how.
+
+    With `trace`, `Outputs.queries` holds the output of every named query. `chunks`: outputs carry the chunks of events.
+    `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets. `publishes`:
+    outputs of streams that a sink publishes outside include the events that come in. `labels`: by query, the label of
+    its outputs in place of their stream (`plan.output_labels`). `watching`: the query or named window whose contents a
+    trace reads; such a node has no snapshots.
+    """
+
+    trace: bool = False
+    chunks: bool = False
+    stored: bool = False
+    publishes: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    watching: Watching | None = None
+
+
+PLAIN_OUTPUTS = OutputOptions()
+
+
 @dataclass(slots=True)
 class Outputs:
     """The output of one `step` call.
 
     `streams`: every stream that some query wrote (not the input streams). `queries`: (current, expired) events per
-    named query, only when the engine was made with `trace=True`. `partials`: per aggregation id, this call's additions,
+    named query, only with `OutputOptions.trace`. `partials`: per aggregation id, this call's additions,
     for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by attributes, base
     columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
     """

@@ -19,7 +19,7 @@ import numpy as np
 from ...engine.aggregation.bucket_calendar import EARLIEST, FIXED
 from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
-from ...engine.state.node_batch import Emitted, InputBatch, Outputs, StreamRows, UnreadAttribute
+from ...engine.state.node_batch import Emitted, InputBatch, OutputOptions, Outputs, StreamRows, UnreadAttribute
 from ...errors import SparkStreamError
 from ...ingest.ingest import values_by_row
 from ...journal.segments import StepsOfNode
@@ -77,7 +77,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
             allow_scripts=self.spec.scripts,
             tokens=self.spec.tokens,
             # else buckets that are no output, and that no query reads, would be kept for ever
-            stored=not self.spec.buckets,
+            outputs=OutputOptions(stored=not self.spec.buckets),
         )
 
     def is_of(self, spec: OperatorSpec) -> bool:

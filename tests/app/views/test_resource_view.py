@@ -11,7 +11,7 @@ import pytest
 from sparkstream_nb.app.views.cluster_view import ClusterSnapshot, ClusterState, LinkState
 from sparkstream_nb.app.views.resource_view import ResourceAdapter
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.journal.result_rows import NodeReport
 from sparkstream_nb.lab.cluster_shown import cluster_html, cluster_text, timeline_svg
 from sparkstream_nb.nodes.batches import between
@@ -41,7 +41,7 @@ def state(*faults: Fault, cuts: tuple[int, ...] = (), until: int = 200) -> Clust
     app = Distributed(SPLIT, ResourceScenario(CLUSTER, apps_of(SPLIT), 1, faults))
 
     def new() -> DistributedMember:
-        return DistributedMember(PLAN, app, lambda plan: NodeEngine(plan, chunks=True))
+        return DistributedMember(PLAN, app, lambda plan: NodeEngine(plan, outputs=OutputOptions(chunks=True)))
 
     member = new()
     for first, end in zip([0, *cuts], [*cuts, until], strict=True):
@@ -108,7 +108,7 @@ def test_what_waits_and_what_can_be_done() -> None:
 def test_a_resource_node_without_a_part_is_idle() -> None:
     more = ResourceCluster(tuple(ResourceNode(f"worker-{i}") for i in range(1, 5)))
     app = Distributed(SPLIT, ResourceScenario(more, apps_of(SPLIT), 1, ()))
-    member = DistributedMember(PLAN, app, lambda plan: NodeEngine(plan, chunks=True))
+    member = DistributedMember(PLAN, app, lambda plan: NodeEngine(plan, outputs=OutputOptions(chunks=True)))
     member.step(between(ALL, 0, 60))
     told = json.loads(json.dumps(member.stats()))
     shown = ResourceAdapter(app).state({"worker-1": NodeReport("worker-1", 1.0, False, 1, told)})
