@@ -87,3 +87,18 @@ def test_outputs_of_published_streams_have_what_comes_in(by_chunk: bool, publish
     big = [(30, 5), (40, 7)]
     both = {"S": [(10, 1), (30, 5), (40, 7)], "Big": [(20, 9), *big]}
     assert found == (both if publishes else {"Big": big})
+
+
+@pytest.mark.parametrize("by_chunk", [False, True])
+def test_chunks_of_an_output_are_numbered_in_order(by_chunk: bool) -> None:
+    """Two events at once, three, and then one by one, put out by two queries."""
+    app = compile_app(S + "from S select k insert into O; from S[k == 'a'] select 'of a' as k insert into O;")
+    node = NodeEngine(app, by_chunk=by_chunk, outputs=OutputOptions(chunks=True))
+    steps = np.array([0, 0, 1, 1, 1, 2, 3])
+    rows = StreamRows(steps, steps + 1000, [pa.array(list("abbaaba"))])
+    out = node.step(InputBatch(np.arange(4) + 1000, {"S": rows})).streams["O"]
+    assert out.chunks is not None
+    values = out.columns[0].to_pylist()
+    chunks = [[v for v, n in zip(values, out.chunks.number, strict=True) if n == x] for x in set(out.chunks.number)]
+    assert sorted(chunks) == [["a"], ["a", "b"], ["b"], ["b", "a", "a"], ["of a"], ["of a"], ["of a", "of a"]]
+    assert (np.diff(out.chunks.number) >= 0).all()

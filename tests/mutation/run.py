@@ -45,7 +45,10 @@ TESTS = {
     "joins": ("test_compaction.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py"),
     "tables": ("test_noted_tables.py", "test_repeats.py", "test_stretches.py"),
     "windows": ("test_compaction.py", "test_properties.py", "test_window_memory.py", "test_parts.py"),
-    "order": ("test_ways.py", "test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_passing.py"),
+    "order": (
+        "test_ways.py", "test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_passing.py",
+        "test_sinks.py", "test_changed_apps.py",
+    ),
 }
 SURVIVED = "SURVIVED"
 LONG = 20

@@ -59,20 +59,10 @@ def _sums(
         count[at] = c
         # A sum shows where a value is added, even where that leaves a count of nothing.
         is_null = (c == 0) & ((what == MEAN) | none | (k != CURRENT))
-        if len(ops.slot) == 0:
-            if what == MEAN:
-                outputs.values[outputs.count] = t / c
-            else:
-                outputs.values[outputs.count] = t
-            outputs.null[outputs.count] = is_null
-            outputs.count += shows
-        elif shows:
-            if what == MEAN:
-                outputs.values[ops.slot[outputs.count]] = t / c
-            else:
-                outputs.values[ops.slot[outputs.count]] = t
-            outputs.null[ops.slot[outputs.count]] = is_null
-            outputs.count += 1
+        if what == MEAN:
+            outputs.put(ops, False, t / c, is_null, shows)
+        else:
+            outputs.put(ops, False, t, is_null, shows)
     return far
 
 

@@ -75,6 +75,15 @@ def equalities(on: Expr | None) -> tuple[list[tuple[Expr, Expr, Type]], Expr | N
     return [], on
 
 
+def _insert_alone(op: Array, place: Array, extra: Array) -> tuple[Array, Array]:
+    """Pairs of ops and places with those ops `extra` that have no place (-1), by op."""
+    if not len(extra):
+        return op, place
+    op, place = np.concatenate([op, extra]), np.concatenate([place, np.full(len(extra), -1, np.int64)])
+    by_op = np.argsort(op, kind="stable")
+    return op[by_op], place[by_op]
+
+
 class _Sides(Part):
     """The contents of both sides; loaded by the join, which has the keys then."""
 
@@ -405,11 +414,7 @@ class JoinOp(DeclaredState):
             has_match[op] = True
             alone = np.flatnonzero((kinds <= self._last) & self.triggers[side] & outer[side] & ~has_match)
             extra = np.concatenate([extra, alone])
-        if len(extra):
-            op = np.concatenate([op, extra])
-            place = np.concatenate([place, np.full(len(extra), -1, np.int64)])
-            by_op = np.argsort(op, kind="stable")
-            op, place = op[by_op], place[by_op]
+        op, place = _insert_alone(op, place, extra)
         pairs = self._pairs(ops, op, place)
         instance = None if ops.sides[0].instance is None and ops.sides[1].instance is None else ops.instances()[op]
         columns = cache_columns(pairs.resolve)
@@ -440,11 +445,7 @@ class JoinOp(DeclaredState):
             if env.failed_rows is not None:
                 alone = alone[~env.failed_rows[~has_match[probing]]]
             extra = np.concatenate([extra, alone])
-        if len(extra):
-            op = np.concatenate([op, extra])
-            place = np.concatenate([place, np.full(len(extra), -1, np.int64)])
-            by_op = np.argsort(op, kind="stable")
-            op, place = op[by_op], place[by_op]
+        op, place = _insert_alone(op, place, extra)
         self._group = rows.chunk
         resolve_own, each = self._of_rows(s, rows), len(op) == len(rows) and bool((op == np.arange(len(op))).all())
         none = place < 0 if len(extra) else np.zeros(0, np.bool_)
