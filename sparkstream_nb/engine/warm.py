@@ -130,8 +130,8 @@ def run(app: str) -> int:
     later = InputBatch(np.array([batch.clock[-1] + 1000]))
     out = 0
     for by_chunk in (False, True):
-        stored = OutputOptions(stored=True)
-        node, again = (NodeEngine(plan, shard="node-1", by_chunk=by_chunk, outputs=stored) for _ in range(2))
+        options = OutputOptions(stored=True)
+        node, again = (NodeEngine(plan, shard="node-1", by_chunk=by_chunk, outputs=options) for _ in range(2))
         outputs = [node.step(batch)]
         again.restore(node.snapshot())
         outputs.append(again.step(later))

@@ -454,7 +454,7 @@ class Machine(Protocol):
 
 
 LINKED_POOLS = ("partials", "cells", "links", "times")
-"""The pools whose free records are linked, and whose record 0 stands for none."""
+"""The pools whose free records are linked, and whose record 0 means none."""
 
 STATE_POOLS = ("lists", *LINKED_POOLS)
 """The pools that keep state between two batches."""

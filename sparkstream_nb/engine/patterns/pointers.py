@@ -37,11 +37,11 @@ _HEADER, _MARKS = -1, -2
 """In place of a pool: the header, and the bytes that record writes."""
 
 IS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
-"""Whether places are checked. A pointer has the length of its memory with it then, as a last member."""
+"""True if places are checked. The length of the memory is then the last member of a pointer."""
 
 _NAMES = {f.offset: f.name for f in _FIELDS.values() if not f.is_reading}
 _WRITABLE_FROM = {_FIELDS[name].offset: RECORDS[_FIELDS[name].item].words for name in LINKED_POOLS}
-"""The first word that may be written of pools whose record 0 stands for none, by the pools' places in the header."""
+"""The first word that may be written of pools whose record 0 means none, by the pools' places in the header."""
 
 
 # ------------------------------------------------------------------------------------------------------------- types

@@ -180,7 +180,7 @@ class EventError:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What a node puts out beside its app's streams, and how.
+    """The outputs of a node beside its app's streams, and their form.
 
     With `trace`, `Outputs.queries` holds the output of every named query. `chunks`: outputs carry the chunks of events.
     `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets. `publishes`:
