@@ -57,6 +57,17 @@ def test_a_function_that_fails(call: str, value: str, n: int, said: str) -> None
         assert len(error.message) <= 300
 
 
+def test_a_pair_that_fails_in_the_condition_of_a_join_says_so() -> None:
+    app = (
+        "from S[n == 1]#window.length(3) as a join S[n == 2]#window.length(3) as b "
+        "on a.n + 1 == b.n and math:parseLong(a.s) > 0 select a.s as s, b.s as t insert into O;"
+    )
+    out = sent(app, [(0, "7", 1), (1, "x", 1), (2, "b", 2), (3, "9", 1)])
+    assert [v for _, v in out.streams["O"].rows()] == [["7", "b"], ["9", "b"]]
+    (error,) = out.errors
+    assert "'x'" in error.message
+
+
 @pytest.mark.parametrize("definition", ["every 1 sec", "'* * * * * ?'"])
 def test_a_trigger_whose_clock_jumps_leaves_times_out_and_says_so(definition: str) -> None:
     app = f"define trigger T at {definition}; from S select s insert into O;"

@@ -42,7 +42,9 @@ AREAS = {
     "order": ("runtime/operator_graph.py", "node.py"),
 }
 TESTS = {
-    "joins": ("test_compaction.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py"),
+    "joins": (
+        "test_compaction.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py", "test_hostile_events.py",
+    ),
     "tables": ("test_noted_tables.py", "test_repeats.py", "test_stretches.py"),
     "windows": ("test_compaction.py", "test_properties.py", "test_window_memory.py", "test_parts.py"),
     "order": (
