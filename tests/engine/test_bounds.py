@@ -31,7 +31,7 @@ def test_no_loop_looks_beyond_an_array(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_no_pattern_looks_beyond_a_pool(tmp_path: Path) -> None:
     """All cases with patterns; and that faults of a machine, which without checks are wrong matches or a crash, are
     errors."""
