@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+BLUE, ORANGE, GREEN, PINK = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
+SKY, RED, YELLOW, GREY = "#56B4E9", "#D55E00", "#F0E442", "#999999"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, GREY)
 WIDTH = 900
 """The width (px) of a picture that is saved."""
-_DARK = frozenset({"#0072B2", "#009E73", "#D55E00"})
+_DARK = frozenset({BLUE, GREEN, RED})
 
 
 def ink_on(colour: str) -> str:

@@ -5,21 +5,46 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from tests.found import program
+from tests.servers import Server
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 WORK = ROOT / ".work" / "live"
+Case = dict[str, Any]
 STORE = "SPARKSTREAM_LIVE_STORE"
 """The variable that names the jar of the RDBMS store."""
-DATABASE = (
-    "@store(type='rdbms', jdbc.url='jdbc:h2:mem:case_{number};DB_CLOSE_DELAY=-1', username='sa', password='', "
-    "jdbc.driver.name='org.h2.Driver') @PartitionById"
-)
+AGGREGATION, TABLE = "@PartitionById", "@stored"
+"""The annotations of an app behind its store, and in the place of one."""
+Stores = Callable[[int], str]
+"""The options of a store by the number of the case, which has the database for itself."""
+
+
+def h2(number: int) -> str:
+    """A database in memory."""
+    return (
+        f"jdbc.url='jdbc:h2:mem:case_{number};DB_CLOSE_DELAY=-1', username='sa', password='', "
+        "jdbc.driver.name='org.h2.Driver'"
+    )
+
+
+def postgresql(server: Server) -> Stores:
+    """Databases of a server."""
+
+    def options(number: int) -> str:
+        database = server.made(f"case_{number}")
+        assert database.password is not None
+        return (
+            f"jdbc.url='jdbc:postgresql://{database.host}:{database.port}/{database.name}', "
+            f"username='{database.user}', password='{database.password.reveal()}', "
+            "jdbc.driver.name='org.postgresql.Driver'"
+        )
+
+    return options
 
 
 def store_jar() -> Path | None:
@@ -49,20 +74,23 @@ def class_path() -> str:
     return os.pathsep.join([str(WORK / "classes"), path])
 
 
-def with_answers(cases: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cases that a cluster could run, each retrieval with the `rows` of its answer."""
+def with_answers(cases: Iterable[Case], stores: Stores = h2) -> list[Case]:
+    """The cases that a cluster could run: each retrieval with the `rows` of its answer, and with `events` if the case
+    watches streams: `[node, stream, values]` of each."""
     cases = list(cases)
     lines = []
     for number, case in enumerate(cases):
-        app = case["app"].replace("@PartitionById", DATABASE.format(number=number))
-        lines.append(json.dumps({"id": number, "app": app, "nodes": case["nodes"], "steps": case["steps"]}))
+        store = f"@store(type='rdbms', {stores(number)})"
+        app = case["app"].replace(AGGREGATION, f"{store} {AGGREGATION}").replace(TABLE, store)
+        lines.append(json.dumps({"watch": [], **case, "id": number, "app": app}))
     command = ["java", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}", "-cp", class_path(), "Live"]
     run = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
     answers = [json.loads(line[1:]) for line in run.stdout.splitlines() if line.startswith("@")]
-    return [_answered(cases[a["id"]], a["results"]) for a in answers if "error" not in a]
+    return [_answered(cases[a["id"]], a) for a in answers if "error" not in a]
 
 
-def _answered(case: dict[str, Any], results: Sequence[Any]) -> dict[str, Any]:
-    rows = iter(results)
+def _answered(case: Case, answer: dict[str, Any]) -> Case:
+    rows = iter(answer["results"])
     steps = [{**step, "rows": sorted(next(rows), key=str)} if "query" in step else step for step in case["steps"]]
-    return {**case, "steps": steps}
+    events = {"events": sorted(answer["events"], key=str)} if "watch" in case else {}
+    return {**case, "steps": steps, **events}

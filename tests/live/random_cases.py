@@ -18,8 +18,9 @@ MEASURES = [
 START = 1_717_236_000_000
 
 
-def case(seed: int, number: int) -> dict[str, Any]:
-    """One case: the app, the shard ids of its nodes, and the steps, events and retrievals."""
+def case(seed: int, number: int, restart: str = "") -> dict[str, Any]:
+    """One case: the app, the shard ids of its nodes, and the steps, events and retrievals. `restart`: nodes are started
+    anew, with their state ("persisted"), without it ("empty"), or with it and as another shard ("renamed")."""
     random = Random(f"{seed}-{number}")
     durations, nodes = random.choice(DURATIONS), random.choice([1, 2, 2, 3, 4])
     measures = random.sample(MEASURES, random.randint(1, 4))
@@ -33,15 +34,21 @@ def case(seed: int, number: int) -> dict[str, Any]:
     first = at = START + random.randint(0, 10**9)
     span = LENGTH[random.choice(durations[:2])]
     steps: list[dict[str, Any]] = []
+    shards = [f"node-{i + 1}" for i in range(nodes)]
+    first_shards = list(shards)
     names = [c.split(" as ")[-1] for c in group + measures]
     for _ in range(random.randint(4, 40)):
         at += int(random.expovariate(1.0) * span / random.choice([1, 3, 10]))
         row = [random.choice("ABC"), random.choice("bs"), round(random.uniform(5, 120), 2), random.randint(1, 50), at]
         steps.append({"node": random.randrange(nodes), "data": row})
+        if restart and random.random() < 0.15:
+            node = random.randrange(nodes)
+            shards[node] += "b" if restart == "renamed" else ""
+            steps.append({"node": node, "restart": shards[node], "persisted": restart != "empty"})
         if random.random() < 0.06:
             steps.append(_retrieval(random, durations, names, nodes, (first, at)))
     steps += [_retrieval(random, durations, names, nodes, (first, at)) for _ in range(2)]
-    return {"app": app, "nodes": [f"node-{i + 1}" for i in range(nodes)], "steps": steps}
+    return {"app": app, "nodes": first_shards, "steps": steps}
 
 
 def _retrieval(

@@ -1,7 +1,7 @@
 """What several live nodes put out that share the events of a case, and one node that takes all of them.
 
-The nodes are real Siddhi engines. The clock of each moves with every event, as the wall's does: a node without an event
-at a step gets its time alone. So their outputs are what divergence is computed from, and the verdicts follow.
+The nodes are real Siddhi engines. The clock of each moves with every event, as the wall's does: a node without one at a
+step gets its time alone. So their outputs are what divergence is computed from, and the verdicts follow.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Share:
 
     @property
     def cases(self) -> list[dict[str, Any]]:
-        """The cases of the one node and of each of the nodes: at each step its time, then the node's events."""
+        """The cases of the one node and of each of the nodes: at each step the node's events, or else its time."""
         plan = self.plan
         schemas = {s: d.source.schema for s, d in plan.streams.items()}
         assert self.way.route is not None
@@ -83,8 +83,11 @@ class Share:
             places = assign(batch, route, schemas, self.way.nodes, request)
             request += bool(batch.rows)
             for node, feed in enumerate(feeds):
-                feed.append({"tick": int(batch.clock[-1])})
-                if part := _part(step, places, node):
+                part = _part(step, places, node)
+                # An event moves the clock itself; a second movement to its time would fire another timer that is due then.
+                if part is None or (part is not step and part["batch"][-1][0] < batch.clock[-1]):
+                    feed.append({"tick": int(batch.clock[-1])})
+                if part is not None:
                     feed.append(part)
         return [{"id": "live/share", "app": self.app, "feed": feed} for feed in (self.feed, *feeds)]
 

@@ -56,21 +56,25 @@ def check_answers(case: dict[str, Any], as_wso2: str | None = None) -> None:
     (aggregation,) = plan.aggregations
     store = DuckDBStore(":memory:")
     store.prepare(plan.aggregations.values())
-    engines = [NodeEngine(plan, outputs=OutputOptions(stored=True)) for _ in case["nodes"]]
-    events: list[list[list[Any]]] = [[] for _ in case["nodes"]]
+    shards = list(case["nodes"])
+    engines = [NodeEngine(plan, outputs=OutputOptions(stored=True)) for _ in shards]
+    events: list[list[list[Any]]] = [[] for _ in shards]
     for number, step in enumerate(case["steps"]):
         if "data" in step:
             events[step["node"]].append(step["data"])
             continue
-        for engine, node, rows in zip(engines, case["nodes"], events, strict=True):
+        for engine, shard, rows in zip(engines, shards, events, strict=True):
             if rows:
                 at = np.array([row[-1] for row in rows], np.int64)
                 columns = [list(column) for column in zip(*rows, strict=True)]
                 batch = InputBatch(at, {stream: StreamRows(np.arange(len(at)), at, columns)})
                 partials = engine.step(batch).partials[aggregation]
-                store.commit(BatchKey("App", node, number), {(aggregation, node): partials})
+                store.commit(BatchKey("App", shard, number), {(aggregation, shard): partials})
                 rows.clear()
-        node = case["nodes"][step["node"]]
+        node = shards[step["node"]]
+        if "restart" in step:  # with its state: an app here continues with it
+            shards[step["node"]] = step["restart"]
+            continue
         answer = retrieve(plan, compile_retrieval(step["query"], plan), store, as_wso2=as_wso2 or node).answer
         answer_rows, expected = in_order([list(row) for row in answer.rows]), in_order(step["rows"])
         assert len(answer_rows) == len(expected), step["query"]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...charts.picture import Bars, Lane, LaneAxis, NumberAxis, Panel, Picture, Points, Style, Texts, floats
+from ...charts.style import RED, SKY
 from ...charts.ticks import short
 
 if TYPE_CHECKING:
     from ..results.failover_study import FailoverStudy
 
 MOST_SETTINGS = 40
-_BAR, _MEDIAN = Style("#56B4E9"), Style("#D55E00", width=3)
+_BAR, _MEDIAN = Style(SKY), Style(RED, width=3)
 
 
 class Cost(NamedTuple):

@@ -20,17 +20,15 @@ from ...charts.picture import (
     TimeAxis,
     floats,
 )
+from ...charts.style import GREEN, GREY, ORANGE, PINK, RED, SKY
 from ...charts.value_texts import when
 from ...simulation.timeline import Faulted, Role, RoleSpan, roles
 
 if TYPE_CHECKING:
     from ..results.failover import Failover
 
-# Okabe and Ito's colours, which the colour-blind tell apart.
-ROLE_COLOURS = {
-    Role.ACTIVE: "#009E73", Role.PASSIVE: "#56B4E9", Role.IDLE: "#999999", Role.HALTED: "#E69F00", Role.DOWN: "#D55E00",
-}  # fmt: skip
-LOST = "#CC79A7"
+ROLE_COLOURS = {Role.ACTIVE: GREEN, Role.PASSIVE: SKY, Role.IDLE: GREY, Role.HALTED: ORANGE, Role.DOWN: RED}
+LOST = PINK
 SIGNS = {"◆": "election", "▲": "takeover"}
 """Signs on the lanes of nodes, and their meanings."""
 EVENTS = "events"

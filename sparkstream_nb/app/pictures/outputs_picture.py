@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 from ...charts.picture import Bars, Lane, LaneAxis, Mark, NumberAxis, Panel, Picture, Style, floats
+from ...charts.style import GREY
 from ...charts.ticks import number_ticks
 from .timeline_picture import LOOKS
 
-_SAME = "#999999"
+_SAME = GREY
 
 
 def with_outputs(picture: Picture, counts: pd.DataFrame) -> Picture:

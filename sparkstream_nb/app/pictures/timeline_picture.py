@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...charts.picture import INK, Lane, LaneAxis, Panel, Picture, Points, Style, Symbol, TimeAxis, floats
-from ...charts.style import WIDTH
+from ...charts.style import BLUE, GREEN, ORANGE, RED, WIDTH
 from ...charts.text_places import text_width
 from ...charts.value_texts import format_count, text_of, when
 
@@ -27,10 +27,10 @@ MOST_STREAMS = 12
 # Okabe and Ito's colours, which the colour-blind tell apart; the shapes differ as well.
 LOOKS: Mapping[Verdict, tuple[Symbol, Style]] = {
     "same": ("circle", Style(INK, opacity=0.65)),
-    "lost": ("circle", Style("#D55E00", is_outline=True, width=2)),
-    "spurious": ("triangle", Style("#E69F00")),
-    "late": ("diamond", Style("#0072B2")),
-    "duplicated": ("square", Style("#009E73")),
+    "lost": ("circle", Style(RED, is_outline=True, width=2)),
+    "spurious": ("triangle", Style(ORANGE)),
+    "late": ("diamond", Style(BLUE)),
+    "duplicated": ("square", Style(GREEN)),
 }
 _VERDICTS = tuple(LOOKS)
 MEANINGS: Mapping[Verdict, str] = {

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from _pytest.mark.structures import ParameterSet
 
 from fuzz.oracle import Oracle, missing
 from tests.live.shares import Share, differences, random_share, with_answers
@@ -23,13 +21,13 @@ SEED = int(os.environ.get("SPARKSTREAM_LIVE_SEED", "2"))
 COUNT = int(os.environ.get("SPARKSTREAM_LIVE_CASES", "44"))
 
 
-def parameters() -> Iterator[ParameterSet]:
-    """Every fifth is one of the quick tests."""
-    for i, line in enumerate(RECORDED, 1):
-        yield pytest.param(line, id=str(i), marks=() if i % 5 == 0 else pytest.mark.thorough)
-
-
-@pytest.mark.parametrize("line", parameters())
+@pytest.mark.parametrize(
+    "line",
+    [  # every fifth is one of the quick tests
+        pytest.param(line, id=str(i), marks=() if i % 5 == 0 else pytest.mark.thorough)
+        for i, line in enumerate(RECORDED, 1)
+    ],
+)
 def test_nodes_that_share_events_put_out_what_live_ones_do(line: str) -> None:
     assert not differences(Share.from_json(json.loads(line)))
 
