@@ -84,7 +84,7 @@ class Share:
             request += bool(batch.rows)
             for node, feed in enumerate(feeds):
                 part = _part(step, places, node)
-                # An event moves the clock itself; a second movement to its time would fire another timer that is due then.
+                # An event moves the clock itself; a second movement would fire another timer of that time.
                 if part is None or (part is not step and part["batch"][-1][0] < batch.clock[-1]):
                     feed.append({"tick": int(batch.clock[-1])})
                 if part is not None:
