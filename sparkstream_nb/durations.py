@@ -42,3 +42,12 @@ def describe_time(ms: int) -> str:
         return f"{dt.datetime.fromtimestamp(ms // 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, OSError, ValueError):
         return str(ms)
+
+
+def describe_duration(ms: int) -> str:
+    """A duration (ms) as the language has it, such as `1 min 5 sec`."""
+    parts, rest = [], ms
+    for unit, size in (("day", _UNITS["day"]), ("hour", _UNITS["h"]), ("min", _UNITS["min"]), ("sec", _UNITS["s"])):
+        count, rest = divmod(rest, size)
+        parts += [f"{count} {unit}"] if count else []
+    return " ".join([*parts, *([f"{rest} millisec"] if rest or not parts else [])])

@@ -10,7 +10,7 @@ import re
 from keyword import iskeyword
 
 from .durations import parse_duration
-from .errors import Misuse, shown
+from .errors import Misuse, nearest, shown
 from .limits import Limits
 from .retention import Retention
 
@@ -31,6 +31,31 @@ def stream_and_file(text: str) -> tuple[str, str]:
     if not equals or not stream or not file:
         raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
     return stream, file
+
+
+def new_name(text: str) -> tuple[str, str]:
+    """`OLD=NEW` as a pair, for `--rename`."""
+    before, _, after = text.partition("=")
+    if not before or not after:
+        raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW")
+    return before, after
+
+
+OUTCOME_NAMES = ("gone", "new", "other-values", "other-time", "different")
+
+
+def outcome_bound(text: str) -> tuple[str, tuple[float, bool]]:
+    """`OUTCOME=N` or `OUTCOME=N%`, for `--at-most`: the outcome, the number, and whether it is of percent."""
+    outcome, _, number = text.partition("=")
+    if outcome not in OUTCOME_NAMES:
+        raise argparse.ArgumentTypeError(nearest(f"no outcome is called '{outcome}'", outcome, OUTCOME_NAMES))
+    try:
+        bound = float(number.removesuffix("%"))
+    except ValueError:
+        bound = -1.0
+    if not 0 <= bound < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not OUTCOME=N, a number or percent, such as gone=0 or new=5%")
+    return outcome, (bound, number.endswith("%"))
 
 
 def stream_and_count(text: str) -> tuple[str, int]:

@@ -176,3 +176,26 @@ def test_progress_does_not_fall_when_more_replays_are_needed() -> None:
         assert progress.share == 0.5
         progress._step_count.count = 30
         assert progress.share == 0.75
+
+
+def test_two_texts_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, page, new = words_of(tmp_path, "compare"), tmp_path / "page.html", tmp_path / "new.siddhi"
+    new.write_text(APP.replace("e2=S[v == e1.v]", "e2=S[v != e1.v]"))
+    words.insert(2, str(new))
+    assert cli.main([*words, "--html", str(page)]) == 0
+    assert "Rules: two texts over 4 events" in capsys.readouterr().out
+    assert "<a>" not in page.read_text(encoding="utf-8")
+    assert cli.main([*words, "--at-most", "different=0", "--at-most", "new=500%"]) == 1
+    shown = capsys.readouterr()
+    assert re.search(r"^\d+ outputs are different, and at most 0 may be$", shown.err, re.MULTILINE)
+    assert cli.main([*words, "--json", "--limit", "1"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (len(data["changes"]), len(data["first"]), data["events"]) == (1, 1, 4)
+
+
+@pytest.mark.parametrize("bound", ["gone", "gone=", "gone=-1", "went=0", "new=x%", "gone=nan"])
+def test_a_bound_that_is_none(bound: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = words_of(tmp_path, "compare")
+    words.insert(2, words[1])
+    assert cli.main([*words, "--at-most", bound]) == 2
+    assert "--at-most" in capsys.readouterr().err

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .results.feed_progress import FeedProgress, ProgressLine
     from .results.frontend import Displayed
     from .results.rescheduling import DistributedFailover
+    from .results.rule_comparison import RuleComparison
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
@@ -98,6 +99,7 @@ __all__ = [
     "Restart",
     "Result",
     "Retention",
+    "RuleComparison",
     "Sent",
     "SiddhiFrames",
     "Slow",
@@ -161,6 +163,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.frame_feed": ["FrameFeed"],
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
+            ".results.rule_comparison": ["RuleComparison"],
             ".results.feed_progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
             ".results.rescheduling": ["DistributedFailover"],

@@ -77,6 +77,12 @@ COMMANDS = (
         comparisons.add_study,
     ),
     Command(
+        "compare",
+        "List the outputs that are gone, new or other under another text of an app, with the clause that causes it.",
+        "old.siddhi new.siddhi --feed S=s.csv --time at --at-most gone=0",
+        comparisons.add_compare,
+    ),
+    Command(
         "failover",
         "Count the outputs that two nodes of minimum HA lose or repeat when they fail, against one that never fails.",
         "fraud.siddhi --feed Payments=p.csv --time at --faults random:3",

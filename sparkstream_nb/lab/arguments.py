@@ -100,6 +100,11 @@ def deploy_options() -> Options:
     _add_out(p, "store the app, or the query's data frame, in this variable")
     p.add_argument("--check", action="store_true", help="only check the text, without running it")
     p.add_argument("--changes", action="store_true", help="only say which state of the app it would keep and drop")
+    p.add_argument(
+        "--compare", action="store_true",
+        help="only compare: the outputs of the running app NAME under the cell's text with those under its own",
+    )  # fmt: skip
+    p.add_argument("--over", metavar="FILE", help="of --compare: over a recording, not over the events that it took")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--repair", action="store_true", help="only show repairs that make queries right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")

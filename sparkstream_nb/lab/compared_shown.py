@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app import Divergence, Failover, Study
+from ..app import Divergence, Failover, RuleComparison, Study
+from ..lang.clause_changes import Change
 from .display import html
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
+from .rules_shown import rules_html, rules_text
 
-Comparison = Divergence | Study | Failover
+Comparison = Divergence | Study | Failover | RuleComparison
 
 
 def comparison_text(comparison: Comparison, limit: int) -> str:
@@ -22,11 +24,15 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
                 return divergence_text(comparison, limit)
             case Study():
                 return count_text(comparison, limit)
+            case RuleComparison():
+                return rules_text(comparison, limit)
         return failover_text(comparison, limit)
 
 
 def comparison_page(comparison: Comparison, limit: int) -> str:
     """A comparison as an HTML page that needs nothing else."""
+    if isinstance(comparison, RuleComparison):
+        return page_of(f"{comparison.app}: two texts", rules_html(comparison, limit))
     body = divergence_html(comparison, None, limit) if isinstance(comparison, Divergence) else html(comparison)
     return page_of(f"{comparison.app}: several nodes and one", body)
 
@@ -49,10 +55,23 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
                 "repairs": comparison.repairs, "combinations": _records(comparison.frame),
                 "queries": _records(comparison.by_query),
             }  # fmt: skip
+        case RuleComparison():
+            first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
+            return {
+                "app": comparison.app, "nodes": comparison.way.nodes, "routing": comparison.way.route,
+                "events": comparison.events, "changes": [_change(c) for c in comparison.changes],
+                "new_names": dict(comparison.texts.new_names), "counts": _records(comparison.counts),
+                "totals": comparison.totals, "aggregations": _records(comparison.aggregations),
+                "differences": comparison.differences, "first": _records(first.replace({float("nan"): None})),
+            }  # fmt: skip
     return {
         "app": comparison.app, "result": comparison.said, "counts": _records(comparison.frame),
         "incidents": _records(comparison.timeline.head(limit)),
     }  # fmt: skip
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {"in": change.element, "clause": change.clause, "old": change.text_before, "new": change.text_after}
 
 
 def _records(frame: Any) -> list[dict[str, Any]]:

@@ -91,6 +91,8 @@ class SiddhiMagic(Magics):
                 return self._query(app, cell, o)
         if o.fmt:
             return self._format_cell(line, cell)
+        if o.compare:
+            return self._compare(cell, o)
         how, above = deployment_of(o), self._lines_above(cell)
         how["allow"] = [*self.allow, *how["allow"]]
         compile_options = {name: how[name] for name in ("variables", "conf", "allow_env")}
@@ -429,6 +431,18 @@ class SiddhiMagic(Magics):
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return replace(answer, beside=True) if o.by_shard else answer
+
+    def _compare(self, cell: str, o: Namespace) -> Any:
+        if not o.name:
+            raise Misuse("the name of the running app is missing: write %%siddhi NAME --compare")
+        app, routing = api.get(o.name), None if o.nodes is None else o.routing
+        with _below(self._lines_above(cell)):
+            comparison = self._interruptible(
+                lambda: app.compare(cell, feed=o.over, nodes=o.nodes, routing=routing), app
+            )
+        if o.out:
+            self.shell.user_ns[o.out] = comparison.frame
+        return comparison
 
     def _lines_above(self, body: str) -> int:
         """The number of lines of the running cell above `body`: the magic's, and blank ones before it."""

@@ -126,6 +126,21 @@ def test_what_a_deployment_would_change_is_said_before(
         shell.run_cell_magic("siddhi", cell, "from S select a insert into B;")
 
 
+def test_a_cell_is_compared_with_the_running_app(shell: Any, tmp_path: Path) -> None:
+    cell = "define stream S (v int);\n@info(name='q') from S[v > 3] select v insert into O;"
+    shell.run_cell_magic("siddhi", f"Limits --home {tmp_path / 'home'} --master inline", cell)
+    for v in (1, 4, 6):
+        shell.run_line_magic("siddhi", f"send Limits.S [{v}]")
+    comparison = shell.run_cell_magic("siddhi", "Limits --compare -o rows", cell.replace("> 3", "> 5"))
+    assert comparison.totals == {"same": 1, "gone": 1, "new": 0, "other values": 0, "other time": 0}
+    assert [str(c) for c in shell.user_ns["rows"]["cause"]] == ["v 4 is over 3 and not over 5", "None"]
+    with pytest.raises(SiddhiBindError, match="line 3"):
+        shell.run_cell_magic("siddhi", "Limits --compare", cell.replace("v > 3", "w > 3"))
+    with pytest.raises(Misuse, match="write %%siddhi NAME --compare"):
+        shell.run_cell_magic("siddhi", "--compare", cell)
+    shell.run_line_magic("siddhi", "stop Limits")
+
+
 def test_an_error_is_one_message_without_a_traceback(shell: Any, app: StandIn) -> None:
     out = io.StringIO()
     with redirect_stdout(out):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.found import program
-from tests.servers import Server
+from tests.servers import RunServer, Server
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ def h2(number: int) -> str:
     )
 
 
-def postgresql(server: Server) -> Stores:
+def postgresql(server: Server | RunServer) -> Stores:
     """Databases of a server."""
 
     def options(number: int) -> str:

@@ -18,7 +18,8 @@ from fuzz.compose import AREAS, compose
 from fuzz.oracle import Oracle
 from reference.compare import same
 from reference.engine_cases import fits, input_batch, run_case
-from sparkstream_nb.app.results.divergence import Alert, Divergence, Truth
+from sparkstream_nb.app.results.divergence import Divergence, Truth
+from sparkstream_nb.app.results.output_matching import Alert
 from sparkstream_nb.engine.columnar.column_data import Array
 from sparkstream_nb.engine.expressions.objects import jsonable
 from sparkstream_nb.errors import SparkStreamError

@@ -25,6 +25,7 @@ from sparkstream_nb.stores.store_protocol import BatchKey
 FOLDER = Path(__file__).parents[1] / "cases" / "live"
 PLAYBACK = (FOLDER / "playback.jsonl").read_text(encoding="utf-8").splitlines()
 ALIVE = (FOLDER / "alive.jsonl").read_text(encoding="utf-8").splitlines()
+RENAMED = (FOLDER / "renamed.jsonl").read_text(encoding="utf-8").splitlines()
 
 
 def in_order(rows: list[list[Any]]) -> list[list[Any]]:
@@ -47,6 +48,11 @@ def test_each_node_answers_as_a_real_one_in_playback(line: str) -> None:
 @pytest.mark.parametrize("line", [pytest.param(line, id=str(i)) for i, line in enumerate(ALIVE, 1)])
 def test_nodes_answer_as_real_ones_whose_clock_is_the_walls(line: str) -> None:
     check_answers(json.loads(line), as_wso2="alive")
+
+
+@pytest.mark.parametrize("line", [pytest.param(line, id=str(i)) for i, line in enumerate(RENAMED, 1)])
+def test_nodes_that_are_restarted_as_other_shards_answer_as_real_ones(line: str) -> None:
+    check_answers(json.loads(line))
 
 
 def check_answers(case: dict[str, Any], as_wso2: str | None = None) -> None:

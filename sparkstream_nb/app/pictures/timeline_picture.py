@@ -17,7 +17,8 @@ from ...charts.text_places import text_width
 from ...charts.value_texts import format_count, text_of, when
 
 if TYPE_CHECKING:
-    from ..results.divergence import Alert, Divergence, Match, Verdict
+    from ..results.divergence import Divergence, Match, Verdict
+    from ..results.output_matching import Alert
 
 _CELL = 10.0  # px: marks are at least so far apart
 _ROW = 14.0  # px

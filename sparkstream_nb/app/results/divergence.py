@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -20,15 +20,15 @@ import pandas as pd
 from ...charts.loading import draw_figure
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
-from ...plan.nodes import Plan
-from ...plan.output_labels import is_inner, list_labels, query_of, stream_of
-from ...plan.reports.lineage import LINEAGE, events_of, held_of
+from ...plan.output_labels import list_labels, query_of, stream_of
+from ...plan.reports.lineage import events_of, held_of
 from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts, routing_of
-from ...replay.replay import ONE, Merged, NodeReplay, Nodes, Recording, Way, merged_rows, replay_nodes
+from ...replay.replay import ONE, Merged, Nodes, Recording, Way, merged_rows, replay_nodes
 from ...replay.replay_progress import current_progress
 from ...replay.study_tasks import Input
 from ..pictures.timeline_picture import divergence_picture
 from .frontend import Displayed
+from .output_matching import Alert, Alerts, alerts_of, pair_outputs, place_of
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
@@ -42,35 +42,6 @@ _ENDS = 3
 """The number of first and of last events of an aggregate that a cause names."""
 FEW_EVENTS = 2_000
 """Events of a recording up to which causes name several events that an aggregate held; else the first and the last."""
-
-
-@dataclass(frozen=True, eq=False)
-class Alert:
-    """An output: the app's clock when it was emitted, its own time (both ms), its values, the node that emitted it
-    (None: the one of the truth), its lineage (None: not known), and the query that wrote it ("": none did).
-    """
-
-    clock: int
-    ts: int
-    values: tuple[Any, ...]
-    node: int | None
-    made_of: Any = None
-    query: str = ""
-
-    @property
-    def times(self) -> tuple[int, int]:
-        """The clock when it was emitted, and its own time."""
-        return self.clock, self.ts
-
-    @cached_property
-    def identity(self) -> tuple[Any, ...]:
-        """The values, such that equal ones are equal: a NaN too, and lists."""
-        return tuple(map(_frozen, self.values))
-
-    @cached_property
-    def origin(self) -> Any:
-        """The events that it was made from, for comparison; None if unknown."""
-        return None if self.made_of is None else _frozen(self.made_of)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +68,19 @@ def match(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Match]:
     it.
     """
     out: list[Match] = []
-    left_true, left_found = _pair_outputs(truth, outputs, lambda a: (a.times, a.identity, a.origin), "same", out)
-    left_true, left_found = _pair_outputs(left_true, left_found, lambda a: (a.times, a.identity), "same", out)
+
+    def pair(
+        verdict: Verdict, ones: Sequence[Alert], others: Sequence[Alert], key: Callable[[Alert], Any]
+    ) -> tuple[list[Alert], list[Alert]]:
+        pairs, left_ones, left_others = pair_outputs(ones, others, key)
+        out.extend(Match(verdict, true, output) for true, output in pairs)
+        return left_ones, left_others
+
+    left_true, left_found = pair("same", truth, outputs, lambda a: (a.times, a.identity, a.origin))
+    left_true, left_found = pair("same", left_true, left_found, lambda a: (a.times, a.identity))
     known_true = [a for a in left_true if a.origin is not None]
     known_found = [a for a in left_found if a.origin is not None]
-    rest_true, rest_found = _pair_outputs(known_true, known_found, lambda a: (a.identity, a.origin), "late", out)
+    rest_true, rest_found = pair("late", known_true, known_found, lambda a: (a.identity, a.origin))
     left_true = [*(a for a in left_true if a.origin is None), *rest_true]
     left_found = [*(a for a in left_found if a.origin is None), *rest_found]
     had = {(a.times, a.identity) for a in truth}
@@ -110,7 +89,7 @@ def match(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Match]:
         again = (a.times, a.identity) in had or (a.identity, a.origin) in true_keys
         out.append(Match("duplicated" if again else "spurious", None, a))
     out += [Match("lost", a, None) for a in left_true]
-    return sorted(out, key=lambda m: _place(m.alert))
+    return sorted(out, key=lambda m: place_of(m.alert))
 
 
 def _match_by_query(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Match]:
@@ -121,38 +100,7 @@ def _match_by_query(truth: Sequence[Alert], outputs: Sequence[Alert]) -> list[Ma
         for query in queries
         for m in match([a for a in truth if a.query == query], [a for a in outputs if a.query == query])
     ]
-    return sorted(matches, key=lambda m: _place(m.alert))
-
-
-def _pair_outputs(
-    truth: Sequence[Alert], outputs: Sequence[Alert], key: Any, verdict: Verdict, out: list[Match]
-) -> tuple[list[Alert], list[Alert]]:
-    """Pair outputs with equal keys, in order of time; returns the unpaired ones of both."""
-    waiting: dict[Any, list[Alert]] = defaultdict(list)
-    for a in sorted(truth, key=_place, reverse=True):
-        waiting[key(a)].append(a)
-    left = []
-    for a in sorted(outputs, key=_place):
-        candidates = waiting.get(key(a))
-        if candidates:
-            out.append(Match(verdict, candidates.pop(), a))
-        else:
-            left.append(a)
-    return [a for candidates in waiting.values() for a in candidates], left
-
-
-def _place(alert: Alert) -> tuple[int, int, int]:
-    return *alert.times, -1 if alert.node is None else alert.node
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return tuple(map(_frozen, value))
-    if isinstance(value, Mapping):
-        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
-    if isinstance(value, float) and value != value:
-        return "NaN"
-    return value if isinstance(value, str | int | float | bool | None) else repr(value)
+    return sorted(matches, key=lambda m: place_of(m.alert))
 
 
 # ------------------------------------------------------------------------------------------------------------- causes
@@ -379,9 +327,6 @@ class Origins:
         raise KeyError(number)
 
 
-Alerts = dict[str, list[Alert]]
-
-
 @dataclass(frozen=True)
 class _ReplayedOutputs:
     """The outputs of nodes, plain and with lineage, and the merged rows of their aggregations."""
@@ -445,7 +390,7 @@ class Truth:
         plain, traced_replay = (replay_nodes(self.recording, way, n) for n in (self.nodes, self._traced_nodes))
         rows_by_aggregation = {a: merged_rows(plain, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
         return _ReplayedOutputs(
-            _alerts(plain, self.nodes.plan, way), _alerts(traced_replay, self._traced_nodes.plan, way),
+            alerts_of(plain, self.nodes.plan, way), alerts_of(traced_replay, self._traced_nodes.plan, way),
             rows_by_aggregation,
         )  # fmt: skip
 
@@ -479,21 +424,6 @@ def _close(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return math.isclose(a, b, rel_tol=1e-9) or (a != a and b != b)
     return bool(a == b)
-
-
-def _alerts(replays: Iterable[NodeReplay], plan: Plan, way: Way) -> Alerts:
-    out: Alerts = {}
-    for replay in replays:
-        node = None if way == ONE else replay.node
-        for label in replay.streams:
-            if is_inner(label):
-                continue
-            stream, query = stream_of(label), query_of(label, plan)
-            place = plan.streams[stream].source.schema.find(LINEAGE)
-            for clock, ts, values in replay.rows(label):
-                made_of = None if place is None else values.pop(place)
-                out.setdefault(stream, []).append(Alert(clock, ts, tuple(values), node, made_of, query))
-    return out
 
 
 def _same(outputs: _ReplayedOutputs, stream: str) -> bool:

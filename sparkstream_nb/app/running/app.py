@@ -279,6 +279,7 @@ class App(Displayed):
     # ------------------------------------------------------------------------------------------------------ the past
 
     divergence = PartMethod("replays", Replays.divergence)
+    compare = PartMethod("replays", Replays.compare)
 
     @property
     def cluster(self) -> Cluster:

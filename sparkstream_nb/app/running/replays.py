@@ -12,11 +12,16 @@ from ...errors import Misuse, SparkStreamError, shown
 from ...journal.entries import FaultEntry
 from ...journal.result_rows import NodeReport
 from ...journal.routing import Route
+from ...lang.clause_changes import TextComparison
+from ...lang.parser import parse
+from ...lang.source_text import variables_in
+from ...lang.tree import App as Tree
 from ...nodes.distributed import Distributed
+from ...plan.nodes import Plan
 from ...plan.output_labels import label_shared
 from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
 from ...replay.failover_tasks import failovers
-from ...replay.replay import NOT_KEPT, Nodes, Way, planned_faults
+from ...replay.replay import NOT_KEPT, ONE, Nodes, Way, planned_faults
 from ...replay.rescheduling_replay import distributed_outcome
 from ...replay.study_tasks import Input
 from ...simulation.faults import Fault, members_of
@@ -28,10 +33,12 @@ from ...sources.disorder import Disorder
 from ...sources.recordings import RecordingFile
 from ...wording import choose_words
 from ..deployment.deployment import HA, MOST_NODES
+from ..planning import plan_deployment
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.rescheduling import DistributedFailover
+from ..results.rule_comparison import RuleComparison, RuleTrial
 from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
@@ -68,6 +75,46 @@ class Replays:
         replay_material = self._material(feed)
         truth = Truth(app.name, replay_material.source, self._replayed_nodes(), app.app_run.shards)
         return truth.against(self._way(nodes or app.nodes, routing or app.routing))
+
+    def compare(
+        self,
+        text: str,
+        *,
+        feed: Mapping[str, Any] | str | Path | None = None,
+        time: str | None = None,
+        reading: Reading | None = None,
+        nodes: int | None = None,
+        routing: str | None = None,
+        new_names: Mapping[str, str] | None = None,
+    ) -> RuleComparison:
+        """The app's outputs under another text of it, compared with those under its own: each is the same, gone, new,
+        has other values or comes at another time, and if it is not the same, with the clause of the text that causes
+        it.
+
+        The input so far is replayed under both texts, or a `feed`, as in `study`: by one node, or by `nodes` under a
+        `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text; a name
+        that this has throughout in the place of another is found. Raises SiddhiError, with a caret, for a text that
+        does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
+        `divergence` and `feed` do.
+        """
+        app = self._app
+        argument_checks.require_str("the text", text)
+        old_nodes = replace(self._replayed_nodes(), led=None)
+        request = app.deployment.request
+
+        def compile_text(other_text: str) -> Plan:
+            return plan_deployment(replace(request, text=other_text, name=app.name)).plan
+
+        def tree_of(one: str) -> Tree:
+            without_value = {name: f"${{{name}}}" for name, _ in variables_in(one)}  # of connections, offline
+            return parse(one, {**without_value, **(request.variables or {})})
+
+        compile_text(text)  # shows its errors at their places
+        texts = TextComparison.of(tree_of(request.text), tree_of(text), new_names)
+        way = ONE if nodes is None and routing is None else self._way(nodes, routing)
+        trial = RuleTrial(app.name, texts, old_nodes, compile_text)
+        came_in = self._material(feed, time, reading)  # its files go with it
+        return trial.over(came_in.source.read(), way)
 
     @property
     def cluster(self) -> Cluster:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...option_values import counts, positive, stream_and_file
+from ...option_values import counts, new_name, outcome_bound, positive, stream_and_file
 from ...options import Options, add, add_reading
 
 _LIMIT = 20
@@ -37,8 +37,31 @@ def add_failover(c: Options) -> None:
     add(c, "--limit", help=f"incidents to list (default: {_LIMIT})", default=_LIMIT)
 
 
+def add_compare(c: Options) -> None:
+    """Options of `sparkstream compare`."""
+    c.add_argument("app", metavar="OLD.siddhi", help="the app's text; - is standard input")
+    c.add_argument("new", metavar="NEW.siddhi", help="the other text")
+    _add_feed(c)
+    c.add_argument("--nodes", type=positive, metavar="N", help="compare on so many nodes (default: 1)")
+    c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
+    c.add_argument(
+        "--rename", action="append", default=[], type=new_name, metavar="OLD=NEW",
+        help="the stream or attribute OLD is called NEW in the new text (default: names that have plainly changed)",
+    )  # fmt: skip
+    c.add_argument(
+        "--at-most", action="append", default=[], type=outcome_bound, metavar="OUTCOME=N",
+        help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "
+        "may be given several times",
+    )  # fmt: skip
+    add(c, "--limit", help=f"outputs that differ to list (default: {_LIMIT})", default=_LIMIT)
+
+
 def _add_common(c: Options) -> None:
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    _add_feed(c)
+
+
+def _add_feed(c: Options) -> None:
     c.add_argument(
         "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
         help="the events, a .csv or .parquet file; may be given several times; a recording needs no STREAM=",

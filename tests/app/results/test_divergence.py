@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkstream_nb.app import App
-from sparkstream_nb.app.results.divergence import VERDICTS, Alert, Divergence, MergedCheck, Truth, match
+from sparkstream_nb.app.results.divergence import VERDICTS, Divergence, MergedCheck, Truth, match
+from sparkstream_nb.app.results.output_matching import Alert
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.journal.entries import Ask
 from sparkstream_nb.journal.inbox import Inbox

@@ -1,0 +1,390 @@
+"""The clauses in which two texts of an app differ, and texts that have some of these changes.
+
+Two texts are compared as syntax trees, so formatting and comments are no change. Definitions are paired by their kind
+and name, queries by the name in `@info`, else by what they write and read, in their order; those that are left over, by
+their form. Names that stand in one text only, each at the places of one other name that stands in the other text only,
+are renamings and no change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from ..errors import NOWHERE, Span
+from . import tree as t
+from .printer import to_text
+
+Path = tuple[tuple[str, int | None], ...]
+"""The way from a node to one below it: the field, and the number in it if it holds several."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A clause that two texts have in different forms.
+
+    `pair` is the number of the paired elements; `path` leads from these to the clause, () for an element that one text
+    lacks. `element` names the query or definition, `clause` says what it is. `leaves` lead from the clause to the
+    smallest parts that differ.
+    """
+
+    pair: int
+    path: Path
+    element: str
+    clause: str
+    before: Any
+    after: Any
+    leaves: tuple[Path, ...] = ()
+
+    @property
+    def text_before(self) -> str:
+        """The clause in the old text; "" if it has none."""
+        return _text(_without(self.before, self.after))
+
+    @property
+    def text_after(self) -> str:
+        """The clause in the new text; "" if it has none."""
+        return _text(_without(self.after, self.before))
+
+    @property
+    def span_after(self) -> Span:
+        """The place of the clause in the new text; `NOWHERE` if it has none."""
+        return next((n.span for n in _nodes_of(self.after) if n.span != NOWHERE), NOWHERE)
+
+    @property
+    def parts(self) -> list[tuple[Any, Any]]:
+        """The smallest parts that differ, as they stand in the old and in the new text."""
+        if not self.leaves or self.before is None or self.after is None:
+            return [(self.before, self.after)]
+        return [(_at(self.before, leaf), _at(self.after, leaf)) for leaf in self.leaves]
+
+    @property
+    def comparisons(self) -> Iterator[tuple[t.Comparison, t.Comparison]]:
+        """The comparisons in which the clauses differ, as they stand in the old and in the new text."""
+        for leaf in self.leaves:
+            for length in range(len(leaf), -1, -1):
+                before, after = _at(self.before, leaf[:length]), _at(self.after, leaf[:length])
+                if isinstance(before, t.Comparison) and isinstance(after, t.Comparison):
+                    yield before, after
+                    break
+
+    def __str__(self) -> str:
+        before, after = self.text_before, self.text_after
+        if not before:
+            return f"{self.element}: {self.clause} {after} added"
+        if not after:
+            return f"{self.element}: {self.clause} {before} left out"
+        return f"{self.element}: {self.clause} {before} became {after}"
+
+
+@dataclass(frozen=True)
+class TextComparison:
+    """Two trees, paired: `pairs` holds the definitions, then the queries and partitions, of the old and of the new one,
+    None where one lacks them; the new ones with the names of the old. `new_names`: the new name of each old one that
+    has another."""
+
+    before: t.App
+    after: t.App
+    pairs: tuple[tuple[Any, Any], ...]
+    new_names: Mapping[str, str]
+
+    @staticmethod
+    def of(before: t.App, after: t.App, new_names: Mapping[str, str] | None = None) -> TextComparison:
+        """Compares two trees. `new_names`: known ones; others are guessed."""
+        names = dict(new_names or {})
+        with_given_names = _with_names(after, {v: k for k, v in names.items()})
+        guesses = _find_new_names(before, with_given_names, _pairs(before, with_given_names))
+        with_old_names = _with_names(with_given_names, {v: k for k, v in guesses.items()})
+        return TextComparison(before, after, tuple(_pairs(before, with_old_names)), {**names, **guesses})
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """The clauses that differ, in the order of the old text; added elements where the new text has them."""
+        return tuple(c for number, pair in enumerate(self.pairs) for c in _changes(number, *pair))
+
+    def with_changes(self, changes: Collection[Change]) -> t.App:
+        """The old tree with some of the changes. It need not compile: a change may need another."""
+        definitions: list[Any] = []
+        elements: list[Any] = []
+        for number, (before, _) in enumerate(self.pairs):
+            element = before
+            for change in changes:
+                if change.pair == number:
+                    element = _with_part(element, change.path, change.after)
+            if element is not None:
+                (definitions if isinstance(element, t.Definition) else elements).append(element)
+        return replace(self.before, definitions=tuple(definitions), elements=tuple(elements))
+
+
+# -------------------------------------------------------------------------------------------------------------- pairing
+
+
+def _pairs(before: t.App, after: t.App) -> list[tuple[Any, Any]]:
+    definitions = _pair_by_keys(before.definitions, after.definitions, [_definition_key, _definition_form])
+    elements = _pair_by_keys(before.elements, after.elements, [_query_name, _query_ends, _query_target, _kind])
+    return [*definitions, *elements]
+
+
+def _pair_by_keys(before: Sequence[Any], after: Sequence[Any], keys: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Pairs those with an equal key, by the first key, then the rest by the next. In the order of the old ones; a new
+    one without a partner comes after the one before it."""
+    partner: dict[int, int] = {}
+    for key in keys:
+        left = [j for j in range(len(after)) if j not in partner.values()]
+        for i, element in enumerate(before):
+            if i in partner or key(element) is None:
+                continue
+            match = next((j for j in left if key(after[j]) == key(element)), None)
+            if match is not None:
+                partner[i] = match
+                left.remove(match)
+    pairs: list[tuple[Any, Any]] = [(e, after[partner[i]] if i in partner else None) for i, e in enumerate(before)]
+    for j, element in enumerate(after):
+        if j not in partner.values():
+            last = len(pairs) - 1 if j else -1
+            neighbour = next((n for n, (_, b) in enumerate(pairs) if j and b is after[j - 1]), last)
+            pairs.insert(neighbour + 1, (None, element))
+    return pairs
+
+
+def _definition_key(d: t.Definition) -> Any:
+    return type(d), _name_of(d)
+
+
+def _definition_form(d: t.Definition) -> Any:
+    return type(d), tuple(a.type for a in getattr(d, "attributes", ()))
+
+
+def _query_name(e: t.Query | t.Partition) -> Any:
+    infos = (a for a in e.annotations if a.name.lower() == "info")
+    return next((x.value for a in infos for x in a.elements if x.key == "name"), None)
+
+
+def _query_ends(e: t.Query | t.Partition) -> Any:
+    return type(e), tuple((_target(q), *_inputs(q)) for q in _queries(e))
+
+
+def _query_target(e: t.Query | t.Partition) -> Any:
+    return type(e), tuple(_target(q) for q in _queries(e))
+
+
+def _kind(e: t.Query | t.Partition) -> Any:
+    return type(e), tuple(type(q.input) for q in _queries(e))
+
+
+def _queries(e: t.Query | t.Partition) -> Sequence[t.Query]:
+    return e.queries if isinstance(e, t.Partition) else (e,)
+
+
+def _target(q: t.Query) -> str:
+    target = getattr(q.output, "target", None)
+    return to_text(target) if target is not None else ""
+
+
+def _inputs(q: t.Query) -> Iterator[str]:
+    return (to_text(n) for n in _nodes_of(q.input) if isinstance(n, t.SourceName))
+
+
+def _name_of(d: Any) -> str:
+    return d.id.id if isinstance(d.id, t.SourceName) else str(d.id)
+
+
+# ------------------------------------------------------------------------------------------------------------ renaming
+
+_NAMES: Mapping[type, tuple[str, ...]] = {
+    t.SourceName: ("id",), t.Variable: ("name",), t.OutputAttribute: ("name",), t.AttributeDefinition: ("name",),
+    t.In: ("table",), t.ValuePartition: ("stream",), t.RangePartition: ("stream",), t.JoinSide: ("alias",),
+    t.StreamState: ("ref",), t.TriggerDefinition: ("id",), t.AggregationDefinition: ("id",),
+}  # fmt: skip
+"""The fields that hold names."""
+
+
+def _names(node: Any) -> set[str]:
+    return {v for n in _nodes_of(node) for f in _NAMES.get(type(n), ()) if isinstance(v := getattr(n, f), str)}
+
+
+def _find_new_names(before: t.App, after: t.App, pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """The new name of each old one that has another, everywhere."""
+    only_old, only_new = _names(before) - _names(after), _names(after) - _names(before)
+    candidates: dict[str, set[str]] = {}
+    for one, other in pairs:
+        for path in _differences(one, other):
+            a, b = _at(one, path), _at(other, path)
+            for field in _NAMES.get(type(a), ()) if type(a) is type(b) else ():
+                x, y = getattr(a, field), getattr(b, field)
+                if x in only_old and y in only_new:
+                    candidates.setdefault(x, set()).add(y)
+    counts = Counter(y for names in candidates.values() for y in names)
+    return {x: y for x, names in candidates.items() for y in names if len(names) == 1 and counts[y] == 1}
+
+
+def _with_names(node: Any, names: Mapping[str, str]) -> Any:
+    """The tree with other names."""
+    if not names:
+        return node
+    if isinstance(node, tuple):
+        return tuple(_with_names(n, names) for n in node)
+    if not isinstance(node, t.Node):
+        return node
+    values = {f.name: _with_names(getattr(node, f.name), names) for f in fields(node) if f.name != "span"}
+    for field in _NAMES.get(type(node), ()):
+        values[field] = names.get(values[field], values[field])
+    return replace(node, **values)
+
+
+# ------------------------------------------------------------------------------------------------------------- clauses
+
+_CLAUSES: Mapping[tuple[type, str], str] = {
+    (t.Selection, "attributes"): "select", (t.Selection, "star"): "select", (t.Selection, "group_by"): "group by",
+    (t.Selection, "having"): "having", (t.Selection, "order_by"): "order by", (t.Selection, "limit"): "limit",
+    (t.Selection, "offset"): "offset", (t.Query, "rate"): "rate", (t.Query, "output"): "output",
+    (t.StateStream, "within"): "within", (t.StateStream, "kind"): "kind", (t.AbsentState, "wait"): "waiting time",
+    (t.JoinStream, "on"): "join condition", (t.JoinStream, "within"): "within", (t.JoinStream, "per"): "per",
+    (t.JoinStream, "kind"): "kind of join", (t.JoinStream, "unidirectional"): "unidirectional",
+    (t.Partition, "keys"): "partition key", (t.WindowDefinition, "window"): "window",
+    (t.TriggerDefinition, "every"): "period", (t.TriggerDefinition, "at"): "times",
+    (t.AggregationDefinition, "by"): "aggregate by", (t.AggregationDefinition, "durations"): "durations",
+}  # fmt: skip
+_HANDLERS: Mapping[type, str] = {t.Filter: "filter", t.Window: "window", t.StreamFunction: "stream function"}
+
+
+def _changes(pair: int, before: Any, after: Any) -> Iterator[Change]:
+    if before is None or after is None:
+        element = before or after
+        clause = "definition" if isinstance(element, t.Definition) else "query"
+        yield Change(pair, (), _title(element), clause, before, after)
+        return
+    by_clause: dict[tuple[Path, str], list[Path]] = {}
+    for path in _differences(before, after):
+        cut, clause = _clause_of(before, after, path)
+        leaf = _up_to_variable(_at(before, path[:cut]), path[cut:])
+        leaves = by_clause.setdefault((path[:cut], clause), [])
+        if leaf not in leaves:
+            leaves.append(leaf)
+    for (path, clause), leaves in by_clause.items():
+        title = _title(_query_at(before, path))
+        yield Change(pair, path, title, clause, _at(before, path), _at(after, path), tuple(leaves))
+
+
+def _differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
+    """The ways to the smallest parts that differ: nodes, and tuples of different lengths."""
+    if before is None or after is None or type(before) is not type(after):
+        if before != after:
+            yield path
+        return
+    is_other = False
+    for f in fields(before):
+        if not f.compare or (f.name == "annotations" and isinstance(before, t.Query | t.Partition)):
+            continue
+        a, b, step = getattr(before, f.name), getattr(after, f.name), (f.name, None)
+        if isinstance(a, t.Node) or isinstance(b, t.Node):
+            yield from _differences(a, b, (*path, step))
+        elif isinstance(a, tuple) and any(isinstance(x, t.Node) for x in (*a, *b)):
+            if len(a) != len(b):
+                yield (*path, step)
+                continue
+            for i, (x, y) in enumerate(zip(a, b, strict=True)):
+                yield from _differences(x, y, (*path, (f.name, i)))
+        elif a != b and (type(before), f.name) in _CLAUSES:
+            yield (*path, step)
+        else:
+            is_other |= a != b
+    if is_other:
+        yield path
+
+
+def _clause_of(before: Any, after: Any, path: Path) -> tuple[int, str]:
+    """The number of steps of a path to the clause that it is in, and the kind of this clause."""
+    one, other = before, after
+    for i, (field, number) in enumerate(path):
+        owner = one
+        one, other = _at(one, ((field, number),)), _at(other, ((field, number),))
+        if (clause := _CLAUSES.get((type(owner), field))) is not None:
+            return i + 1, clause
+        if field == "handlers":
+            kinds = {_HANDLERS[type(h)] for h in (one, other) if type(h) in _HANDLERS} or _unequal_kinds(one, other)
+            return i + 1, " and ".join(sorted(kinds))
+    if isinstance(one, t.CountState):
+        return len(path), "count"
+    if isinstance(before, t.Definition):
+        return len(path), "definition"
+    return len(path), "pattern" if isinstance(one, t.StateElement) else "input"
+
+
+def _up_to_variable(clause: Any, path: Path) -> Path:
+    """The path, ended at an attribute's name with all that belongs to it."""
+    for i in range(len(path)):
+        if isinstance(_at(clause, path[:i]), t.Variable):
+            return path[:i]
+    return path
+
+
+def _unequal_kinds(one: Any, other: Any) -> set[str]:
+    rest = [h for h in (*one, *other) if not (h in one and h in other)]
+    return {_HANDLERS[type(h)] for h in rest} or {"order of handlers"}
+
+
+def _query_at(element: Any, path: Path) -> Any:
+    """The query that a path leads into, of a partition; else the element itself."""
+    return _at(element, path[:1]) if path and path[0][0] == "queries" else element
+
+
+def _title(element: Any) -> str:
+    """The title of a query or definition in messages."""
+    if isinstance(element, t.Definition):
+        kind = type(element).__name__.removesuffix("Definition").lower()
+        return f"{kind} {_name_of(element)}"
+    name = _query_name(element)
+    if name is not None:
+        return f"query {name}"
+    return "partition" if isinstance(element, t.Partition) else f"the query that writes {_target(element)}"
+
+
+# --------------------------------------------------------------------------------------------------------------- nodes
+
+
+def _nodes_of(node: Any) -> Iterator[t.Node]:
+    """A node, or a tuple of them, with all nodes below."""
+    if isinstance(node, tuple):
+        for n in node:
+            yield from _nodes_of(n)
+    elif isinstance(node, t.Node):
+        yield node
+        for f in fields(node):
+            yield from _nodes_of(getattr(node, f.name))
+
+
+def _at(node: Any, path: Path) -> Any:
+    for field, number in path:
+        node = getattr(node, field) if number is None else getattr(node, field)[number]
+    return node
+
+
+def _with_part(node: Any, path: Path, part: Any) -> Any:
+    """The node with another part at the end of a path."""
+    if not path:
+        return part
+    (field, number), *rest = path
+    value = getattr(node, field)
+    if number is None:
+        return replace(node, **{field: _with_part(value, tuple(rest), part)})
+    items = [*value[:number], _with_part(value[number], tuple(rest), part), *value[number + 1 :]]
+    return replace(node, **{field: tuple(items)})
+
+
+def _without(part: Any, other: Any) -> Any:
+    """Items of a tuple that another does not have; any other part as it is."""
+    return tuple(p for p in part if p not in other) if isinstance(part, tuple) and isinstance(other, tuple) else part
+
+
+def _text(part: Any) -> str:
+    if part is None:
+        return ""
+    if isinstance(part, tuple):
+        return ("" if isinstance(next(iter(part), None), t.Handler) else ", ").join(map(_text, part))
+    if isinstance(part, t.StateElement):
+        return to_text(t.StateStream("pattern", part))
+    return to_text(part) if isinstance(part, t.Node) else str(part)

@@ -1,0 +1,192 @@
+"""Two texts of an app over the same events: outcomes and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from sparkstream_nb.app import App, RuleComparison
+from sparkstream_nb.app.results.output_matching import Alert
+from sparkstream_nb.app.results.rule_comparison import match_outputs
+from sparkstream_nb.errors import Misuse, SiddhiError
+from sparkstream_nb.lab.compared_shown import comparison_json, comparison_page
+from sparkstream_nb.lab.display import html, text
+
+TEXT = """
+define stream S (card string, amount double, shop string);
+@info(name='big') from S[amount > 300] select card, amount insert into Big;
+@info(name='twice') from every a=S -> b=S[b.card == a.card] within 1 min
+select a.card as card, b.amount as amount insert into Twice;
+@info(name='sums') from S#window.lengthBatch(2) select card, sum(amount) as total group by card insert into Sums;
+@info(name='missing') from every a=S[shop == 'x'] -> not S[shop == 'y'] for 10 sec
+select a.card as card insert into Missing;
+"""
+EVENTS = [("a", 100.0, "x"), ("a", 400.0, "z"), ("b", 600.0, "x"), ("b", 300.0, "y"), ("a", 301.0, "z")]
+"""One every 20 seconds."""
+
+
+@pytest.fixture
+def app(run: Callable[..., App]) -> App:
+    app = run(TEXT)
+    for i, event in enumerate(EVENTS):
+        app.send("S", list(event), at=1_717_236_000_000 + 20_000 * i)
+    app.tick(1_717_236_200_000)
+    return app
+
+
+def differences(comparison: RuleComparison) -> list[tuple[str, str, list[Any], str]]:
+    frame = comparison.frame
+    rows = frame[frame["outcome"] != "same"].itertuples(index=False)
+    return [(r.query, r.outcome, r.values, str(r.cause)) for r in rows]
+
+
+CASES: Mapping[str, tuple[str, str, list[tuple[str, str, list[Any], str]]]] = {
+    "nothing": ("select card, amount", "select   card, amount", []),
+    "a limit is raised": ("amount > 300", "amount > 400", [
+        ("big", "gone", ["a", 400.0], "amount 400.0 is over 300 and not over 400"),
+        ("big", "gone", ["a", 301.0], "amount 301.0 is over 300 and not over 400"),
+    ]),
+    "a limit is lowered": ("amount > 300", "amount >= 300", [
+        ("big", "new", ["b", 300.0], "amount 300.0 is at least 300 and not over 300"),
+    ]),
+    "a shorter within": ("within 1 min", "within 30 sec", [
+        ("twice", "gone", ["a", 301.0], "1 min from first to last event, within 1 min and not 30 sec"),
+    ]),
+    "other values of groups": ("sum(amount)", "max(amount)", [
+        ("sums", "other values", ["a", 500.0], "query sums: select sum(amount) as total became max(amount) as total"),
+        ("sums", "other values", ["b", 900.0], "query sums: select sum(amount) as total became max(amount) as total"),
+    ]),
+    "another time": ("for 10 sec", "for 15 sec", [
+        ("missing", "other time", ["a"], "query missing: waiting time 10 sec became 15 sec"),
+        ("missing", "other time", ["b"], "query missing: waiting time 10 sec became 15 sec"),
+    ]),
+    "a text in place of another": ("shop == 'x'", "shop == 'y'", [
+        ("missing", "gone", ["a"], "shop x is 'x' and not 'y'"),
+        ("missing", "gone", ["b"], "shop x is 'x' and not 'y'"),
+        ("missing", "new", ["b"], "shop y is 'y' and not 'x'"),
+    ]),
+    "every is left out": ("every a=S -> b", "a=S -> b", [
+        ("twice", "gone", ["b", 300.0], "query twice: pattern every a=S became a=S"),
+        ("twice", "gone", ["a", 301.0], "query twice: pattern every a=S became a=S"),
+    ]),
+    "a derived stream's name": ("Big", "Large", []),
+    "an attribute's name": ("amount", "price", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CASES.values(), ids=CASES)
+def test_outcomes_and_causes(app: App, old: str, new: str, expected: list[Any]) -> None:
+    assert old in TEXT
+    assert differences(app.compare(TEXT.replace(old, new))) == expected
+
+
+def test_each_difference_has_the_change_that_causes_it(app: App) -> None:
+    new = TEXT.replace("amount > 300", "amount > 400").replace("within 1 min", "within 30 sec")
+    comparison = app.compare(new.replace("a=S ->", "a=S[shop != 'q'] ->"))
+    assert len(comparison.changes) == 3
+    causes = {(query, cause) for query, _, _, cause in differences(comparison)}
+    assert causes == {
+        ("big", "amount 400.0 is over 300 and not over 400"),
+        ("big", "amount 301.0 is over 300 and not over 400"),
+        ("twice", "1 min from first to last event, within 1 min and not 30 sec"),
+    }
+
+
+def test_changes_that_cause_a_difference_only_together(run: Callable[..., App]) -> None:
+    old = "define stream S (v int); @info(name='q') from S[v > 5] select v having v > 5 insert into O;"
+    app = run(old)
+    app.send("S", [1], at=1)
+    assert differences(app.compare(old.replace("5", "0"))) == [
+        ("q", "new", [1], "together: v 1 is over 0 and not over 5")
+    ]
+
+
+def test_the_texts_take_a_recording_or_frames(app: App, tmp_path: Any) -> None:
+    new = TEXT.replace("amount > 300", "amount > 400")
+    file = tmp_path / "week.parquet"
+    app.recording.save(file)
+    assert differences(app.compare(new, feed=file)) == differences(app.compare(new))
+
+
+def test_on_several_nodes(app: App) -> None:
+    new = TEXT.replace("within 1 min", "within 30 sec")
+    # On two nodes the pattern sees the cards' events on different nodes: the text changes nothing there.
+    assert differences(app.compare(new, nodes=2, routing="round_robin")) == []
+    assert len(differences(app.compare(new, nodes=2, routing="hash:card"))) == 1
+
+
+def test_rows_of_aggregations(run: Callable[..., App]) -> None:
+    old = """define stream S (k string, v int);
+define aggregation A from S select k, sum(v) as s group by k aggregate every sec;"""
+    app = run(old)
+    app.send("S", ["a", 5], at=1000)
+    comparison = app.compare(old.replace("sum(v)", "max(v)"))
+    assert comparison.aggregations.values.tolist() == [["A", 1, 0]]
+    app.send("S", ["a", 6], at=1001)
+    assert app.compare(old.replace("sum(v)", "max(v)")).aggregations.values.tolist() == [["A", 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("new", "error", "words"),
+    [
+        (TEXT.replace("amount > 300", "amont > 300"), SiddhiError, "Did you mean 'amount'?"),
+        (
+            TEXT.replace("shop string", "shop int").replace("'x'", "1").replace("'y'", "2"),
+            Misuse,
+            "gives stream S other attributes",
+        ),
+        (5, Misuse, "the text is a text, not 5"),
+    ],
+)
+def test_what_cannot_be_compared(app: App, new: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        app.compare(new)
+
+
+def test_a_stream_that_the_new_text_lacks(run: Callable[..., App]) -> None:
+    rest = "define stream R (v int); @info(name='q') from S select v insert into O; from R select v insert into P;"
+    app = run(f"define stream S (v int); {rest}")
+    app.send("S", [1], at=1)
+    app.send("R", [2], at=2)
+    comparison = app.compare("define stream S (v int); @info(name='q') from S select v insert into O;")
+    assert [(q, o) for q, o, _, _ in differences(comparison)] == [("query2", "gone")]
+
+
+def test_what_it_looks_like(app: App) -> None:
+    app.send("S", ["<b>&", 400.0, "z"], at=1_717_236_300_000)
+    comparison = app.compare(TEXT.replace("amount > 300", "amount > 400"))
+    assert "query big  filter  [amount > 300]  [amount > 400]" in text(comparison)
+    assert "amount 301.0 is over 300 and not over 400" in text(comparison)
+    assert "&lt;b&gt;&amp;" in html(comparison)
+    assert "<b>&" not in comparison_page(comparison, 10)
+    data = comparison_json(comparison, 1)
+    assert data["changes"] == [
+        {"in": "query big", "clause": "filter", "old": "[amount > 300]", "new": "[amount > 400]"}
+    ]
+    assert (data["differences"], len(data["first"])) == (3, 1)
+
+
+def test_pairs_of_outputs() -> None:
+    def alert(ts: int, *values: Any, made_of: Any = None) -> Alert:
+        return Alert(ts, ts, values, None, made_of)
+
+    old = [
+        alert(1, "a", 1.0),
+        alert(2, "a", 2.0, made_of=[7]),
+        alert(3, "b", 3.0, made_of=[8]),
+        alert(4, "c", 4.0),
+        alert(5, "d", 5.0),
+    ]
+    new = [
+        alert(1, "a", 1.0),
+        alert(9, "a", 2.0, made_of=[7]),
+        alert(3, "b", 9.0, made_of=[8]),
+        alert(4, "c", 9.0),
+        alert(5, "e", 5.0),
+    ]
+    pairs = match_outputs(old, new, keys=[0])
+    assert [(p.outcome, p.alert.values[0]) for p in pairs] == [
+        ("same", "a"), ("other time", "a"), ("other values", "b"), ("other values", "c"), ("gone", "d"), ("new", "e"),
+    ]  # fmt: skip
