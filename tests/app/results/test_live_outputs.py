@@ -36,7 +36,7 @@ def test_recorded_nodes_put_out_something_and_differ_from_one_node() -> None:
     shares = [Share.from_json(json.loads(line)) for line in RECORDED]
     outputs = [[sorted(map(repr, live.items())) for live in share.answers] for share in shares]
     assert sum(len(events) for share in shares for live in share.answers for events in live.values()) > 1000
-    assert sum(one not in each for one, *each in outputs) > 40
+    assert sum(one not in each for one, *each in outputs) > 30
 
 
 @pytest.mark.thorough
