@@ -140,6 +140,8 @@ class Options(argparse.ArgumentParser):
             raise Misuse(
                 f"{self.prog}: {_list_words(words)} {'is' if len(words) == 1 else 'are'} missing. {self._usage_line()}"
             )
+        if one_of := re.fullmatch(r"one of the arguments (.*) is required", message):
+            raise Misuse(f"{self.prog}: {one_of[1].replace(' ', ' or ')} is missing. {self._usage_line()}")
         message = message.removeprefix("argument ")
         if with_value := re.fullmatch(r"(--\S+): ignored explicit argument '(.*)'", message):
             raise Misuse(f"{self.prog}: {_refuse_value(with_value[1], with_value[2])}")

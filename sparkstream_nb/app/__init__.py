@@ -15,6 +15,7 @@ from ..lazy import on_first_use
 
 if TYPE_CHECKING:
     from ..limits import Limits
+    from ..messaging import Messaging
     from ..retention import Retention
     from ..runners.spark.dataframe_operator import SiddhiFrames, siddhi
     from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
@@ -86,6 +87,7 @@ __all__ = [
     "FrameFeed",
     "Kill",
     "Limits",
+    "Messaging",
     "Pair",
     "PatternTrace",
     "Pause",
@@ -138,6 +140,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
         __name__,
         {
             "..limits": ["Limits"],
+            "..messaging": ["Messaging"],
             "..retention": ["Retention"],
             "..runners.spark.dataframe_operator": ["SiddhiFrames", "siddhi"],
             "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],

@@ -116,7 +116,7 @@ COMMANDS = (
     ),
     Command(
         "split",
-        "Split an app by @dist into apps of their own, with Kafka topics between them.",
+        "Split an app by @dist into apps of their own, with topics of Kafka or NATS between them.",
         "trades.siddhi --kafka localhost:9092 --into apps",
         texts.add_split,
     ),

@@ -16,7 +16,8 @@ from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
 from ..engine.state.node_batch import Chunks, Emitted, InputBatch, Outputs, RetrievalAnswer, StreamRows
 from ..errors import Misuse, SiddhiRuntimeError
-from ..plan.distributed.distribute import ExecutionGroup, Split, Strategy, shares
+from ..messaging import Messaging
+from ..plan.distributed.distribute import ExecutionGroup, Split, Strategy, Subscription, shares
 from ..plan.distributed.partial_apps import partial_plan
 from ..plan.nodes import Plan, Retrieval
 from ..plan.query_parts import sources
@@ -84,6 +85,11 @@ def _order_groups(groups: Sequence[ExecutionGroup]) -> list[ExecutionGroup]:
     return out
 
 
+def _message_key(stream: str, writer: str = "", node: str = "") -> str:
+    """The key of the messages of a stream that a partial app on a node has written, or clients."""
+    return "\n".join((stream, writer, node))
+
+
 class _PassedOn:
     """An engine that only passes a stream's events on, from a source of the app to a topic."""
 
@@ -138,6 +144,9 @@ class DistributedLane:
         self.now = 0
         self.happenings_done = 0
         self.turns: dict[str, int] = {}
+        """By stream, how many requests of clients several apps have shared."""
+        self.messages: dict[str, int] = {}
+        """By stream and writer, how many messages of a topic instances have taken in turn."""
         self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
         """The simulation so far: continuing it costs less than starting again."""
@@ -146,7 +155,7 @@ class DistributedLane:
     def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
         plan = partial_plan(self.plan, split, group)
-        kinds = {r.stream: KEYED if r.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED for r in group.reads}
+        kinds = {r.stream: self._kind(r) for r in group.reads}
         # A stream that the group makes for itself also takes events that are sent to it.
         inner = {s.id for q in plan.queries for s in sources(q) if s.kind == "stream" and "#" not in s.id}
         inner |= {a.input.source.id for a in plan.aggregations.values()}
@@ -158,8 +167,18 @@ class DistributedLane:
         def engine() -> Engine:
             return _PassedOn(names) if group.passes_on else self._engine(plan)
 
-        lane = InstanceLane(group.instances[number], engine, kinds, persists=persists)
+        lane = InstanceLane(group.instances[number], engine, kinds, persists=persists, from_first=self._is_nats)
         return _PartialApp(group, number, plan, lane, direct)
+
+    @property
+    def _is_nats(self) -> bool:
+        return self.app.split.messaging is Messaging.NATS
+
+    def _kind(self, subscription: Subscription) -> int:
+        """The way in which events of a topic arrive: a queue group of NATS has one position, as a consumer group."""
+        if self._is_nats:
+            return SUBSCRIBED if subscription.strategy is Strategy.ROUND_ROBIN else KEYED
+        return KEYED if subscription.strategy is Strategy.FIELD_GROUPING else SUBSCRIBED
 
     def happen(self, fault: Fault) -> None:
         """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
@@ -204,6 +223,7 @@ class DistributedLane:
             if not i.group.passes_on:
                 out += [self._once(i, p) for p in outputs]
         self._turn(batch)
+        self._count_messages(batch, topics)
         self.now = max(self.now, int(clock[-1]))
         return out
 
@@ -226,7 +246,9 @@ class DistributedLane:
         for r in i.group.reads:
             rows = batch.rows.get(r.stream)
             if rows is not None and not self._passed_on(r.stream):
-                index = self._share(i, r.stream, rows.columns, len(rows.ts))
+                requests = np.unique(rows.step, return_inverse=True)[1]
+                first = self.messages.get(_message_key(r.stream), 0)
+                index = self._share(i, r.stream, rows.columns, first + requests)
                 out[r.stream] = rows if index is None else rows.taken(index)
         for stream in i.direct:
             rows = batch.rows.get(stream)
@@ -252,15 +274,34 @@ class DistributedLane:
         order = {x.lane.name: n for n, x in enumerate(self.instances)}
         for name, node in sorted(writers, key=lambda w: (order[w[0]], w[1])):
             log = TopicLog.of(stream, writers[name, node])
-            index = self._share(i, stream, log.columns, len(log.ts))
+            first = self.messages.get(_message_key(stream, name, node), 0)
+            index = self._share(i, stream, log.columns, first + np.cumsum(log.begins()) - 1)
             out.append(log if index is None else log.select(index))
         return out
 
-    def _share(self, i: _PartialApp, stream: str, columns: Sequence[Any], count: int) -> Array | None:
-        """The positions of the instance's events of a topic; None: all. A topic without a key has one partition, which
-        Kafka gives to one instance of a group that takes turns."""
+    def _count_messages(self, batch: InputBatch, topics: Mapping[str, Mapping[tuple[str, str], list[Emitted]]]) -> None:
+        """Count the messages of topics that the instances of a queue group take in turn."""
+        if not self._is_nats:
+            return
+        for stream in {r.stream for i in self.instances for r in i.group.reads if r.strategy is Strategy.ROUND_ROBIN}:
+            counts = {
+                _message_key(stream, *writer): int(TopicLog.of(stream, parts).begins().sum())
+                for writer, parts in topics.get(stream, {}).items()
+            }
+            if stream in batch.rows:
+                counts[_message_key(stream)] = len(np.unique(batch.rows[stream].step))
+            for key, count in counts.items():
+                self.messages[key] = self.messages.get(key, 0) + count
+
+    def _share(self, i: _PartialApp, stream: str, columns: Sequence[Any], messages: Array) -> Array | None:
+        """The positions of the instance's events of a topic; None: all. `messages`: the number of each event's message
+        (int64[n]). A topic without a key has one partition, which Kafka gives to one instance of a group that takes
+        turns; the members of a queue group of NATS take one message each.
+        """
         read = next(r for r in i.group.reads if r.stream == stream)
         if read.strategy is Strategy.ROUND_ROBIN:
+            if self._is_nats:
+                return np.flatnonzero(messages % i.group.parallel == i.number)
             return None if i.number == 0 else np.empty(0, np.int64)
         if read.strategy is Strategy.ALL or read.key is None:
             return None
@@ -334,6 +375,7 @@ class DistributedLane:
             "now": self.now,
             "passed": self.happenings_done,
             "turns": dict(self.turns),
+            "messages": dict(self.messages),
             "faults": [members_of(f) for f in self.faults],
             "instances": [i.lane.state() for i in self.instances],
         }
@@ -342,6 +384,7 @@ class DistributedLane:
         """The inverse of `state`."""
         self.start, self.now, self.happenings_done = state["start"], state["now"], state["passed"]
         self.turns = dict(state["turns"])
+        self.messages = dict(state.get("messages", {}))  # states of 0.2.0 have none
         self.faults = tuple(fault_of(f) for f in state["faults"])
         self._timeline = self._run = None
         for i, instance_state in zip(self.instances, state["instances"], strict=True):

@@ -5,6 +5,10 @@ the job manager gives each partial app (siddhi-io-kafka 4.1). A source that is a
 key, begins at the restored revision's position: later events are processed once more. One that subscribes to a topic
 begins at its group's committed offset: events since the revision are missing from the state. Both find events published
 while no node ran. Events that a client sends to a source of the app are lost in that time.
+
+With NATS as messaging layer (siddhi-io-nats 1 with NATS Streaming) each source without a queue group begins at the
+revision's position, and at the first event of all without a revision: `from_first`. Of apps that never persist only
+events that wait are in memory, and they begin with these.
 """
 
 from __future__ import annotations
@@ -127,10 +131,19 @@ Event = tuple[int, Happening | Due]
 
 class InstanceLane:
     """Runs the partial app `name`. `engine` makes an engine at its start; `kinds`: how each stream comes. `persists`:
-    whether there are revisions."""
+    whether there are revisions; `from_first`: without one it begins at the first event."""
 
-    def __init__(self, name: str, engine: Callable[[], Engine], kinds: Mapping[str, int], *, persists: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        engine: Callable[[], Engine],
+        kinds: Mapping[str, int],
+        *,
+        persists: bool,
+        from_first: bool = False,
+    ) -> None:
         self.name, self.new_engine, self.kinds, self.persists = name, engine, kinds, persists
+        self.from_first = from_first
         self.runs: dict[str, _InstanceRun] = {}
         self.log: list[_TopicSteps] = []
         self.revision: _InstanceRevision | None = None
@@ -262,7 +275,8 @@ class InstanceLane:
         self.runs[placement.node] = run
         had, revision_events = self.report.taken_events.copy(), run.state_events.copy()
         for entry in self.log:
-            by_key = (not entry.in_revision) if revision is not None else (not entry.keyed_done)
+            by_revision = revision is not None or self.from_first
+            by_key = (not entry.in_revision) if by_revision else (not entry.keyed_done)
             self._replay(call, before, run, entry, by_key=by_key)
         new = run.state_events.without(revision_events)
         self.report.beginnings.append(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import Misuse
+from ..messaging import Messaging
 from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, shift_fault
 from .topology import CLIENTS, DATABASE, Coordination
 
@@ -44,7 +45,7 @@ class ResourceCluster:
     A resource node sends a heartbeat every `heartbeat` ms; the leader looks every `heartbeat` ms as well, and gives a
     node up when it finds for the (`retries` + 1)-th time that its last heartbeat is 2 × `heartbeat` old. A node that
     reaches no manager tries again every `retry` ms. Nothing is placed while there are fewer than `minimum` nodes.
-    Nodes persist the state of their apps every `persist` ms (None: never).
+    Nodes persist the state of their apps every `persist` ms (None: never). `messaging` carries the events between apps.
     """
 
     workers: tuple[ResourceNode, ...]
@@ -55,6 +56,7 @@ class ResourceCluster:
     minimum: int = 1
     retry: int = 10_000
     persist: int | None = 60_000
+    messaging: Messaging = Messaging.KAFKA
 
     def __post_init__(self) -> None:
         for figure, value in (
@@ -68,6 +70,8 @@ class ResourceCluster:
                 raise Misuse(f"{figure} must be 1 or more, not {value!r}")
         if not all(isinstance(w, ResourceNode) for w in self.workers):
             raise Misuse("workers are resource nodes, as ResourceNode('worker-1')")
+        if not isinstance(self.messaging, Messaging):
+            raise Misuse(f"messaging is Messaging.KAFKA or Messaging.NATS, not {self.messaging!r}")
         if not self.managers or not self.workers:
             raise Misuse("a fully distributed deployment has at least one manager and one resource node")
         names = [*self.managers, *self.nodes]

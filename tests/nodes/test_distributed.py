@@ -18,6 +18,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows
 from sparkstream_nb.errors import SiddhiBindError, SiddhiRuntimeError
 from sparkstream_nb.lang.parser import parse_on_demand
+from sparkstream_nb.messaging import Messaging
 from sparkstream_nb.nodes.batches import between
 from sparkstream_nb.nodes.distributed import Distributed, DistributedLane, apps_of
 from sparkstream_nb.nodes.instance import InstanceLane
@@ -59,6 +60,14 @@ insert all events into Counts;
 @dist(execGroup='sums-of-batches') from Batches#window.length(4) select sum(n) as n insert into Last;
 """
 )
+TURNS = (
+    S
+    + """
+@dist(execGroup='first') from S[v >= 0] select k, v insert into M;
+@dist(execGroup='turns', parallel='2') from M[v >= 0] select k, v insert into O;
+"""
+)
+NATS = ResourceCluster(WORKERS, messaging=Messaging.NATS)
 SECONDS = [1000 * s for s in range(300)]
 
 
@@ -75,9 +84,9 @@ def feed(times: Sequence[int], seed: int = 1) -> InputBatch:
 def lane(
     text: str, *faults: Fault, cluster: ResourceCluster | None = None, seed: int = 1, rate: float = 0.0
 ) -> DistributedLane:
-    plan = compile_app(text)
-    split = distribute(plan, "A")
-    scenario = ResourceScenario(cluster or ResourceCluster(WORKERS), apps_of(split), seed, faults, rate)
+    plan, cluster = compile_app(text), cluster or ResourceCluster(WORKERS)
+    split = distribute(plan, "A", cluster.messaging)
+    scenario = ResourceScenario(cluster, apps_of(split), seed, faults, rate)
     return DistributedLane(plan, Distributed(split, scenario), engine)
 
 
@@ -151,6 +160,55 @@ def test_what_comes_by_key_is_processed_again_from_the_revision_on() -> None:
     assert not again.missing
     assert len(again.again) == sum((found - true).values()) > 0
     assert not true - found
+
+
+def test_over_nats_every_source_begins_at_the_revision() -> None:
+    """The node dies at 1:30, 30 s after its revision: a subscription of NATS Streaming begins there, one of Kafka's
+    where its group was. Nothing is missing from the state, and what came since is put out twice."""
+    run = lane(ONE, cluster=NATS)
+    run.step(feed([0]))
+    (node,) = of(run, "all-1").runs
+    run = lane(ONE, Kill(90_000, node), cluster=NATS)
+    found, true = put_out(run.step(feed(SECONDS, seed=0))), truth(ONE, feed(SECONDS, seed=0))
+    again = of(run, "all-1").report.beginnings[1]
+    assert (again.revision, again.missing, again.again) == (60_000, Spans(), Spans((60, 90)))
+    assert found - true == Counter({row: n for row, n in true.items() if 60_000 <= row[1] < 90_000})
+    assert not true - found
+
+
+def test_over_nats_an_app_without_a_revision_begins_at_the_first_event() -> None:
+    run = lane(ONE, cluster=NATS)
+    run.step(feed([0]))
+    (node,) = of(run, "all-1").runs
+    run = lane(ONE, Kill(30_000, node), cluster=NATS)
+    run.step(feed(SECONDS, seed=0))
+    again = of(run, "all-1").report.beginnings[1]
+    assert (again.revision, again.missing, again.again) == (None, Spans(), Spans((0, 30)))
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [7, 50, 51]])
+def test_over_nats_instances_take_turns(cuts: list[int]) -> None:
+    """Each message goes to one member of the queue group; Kafka gives the only partition to the first."""
+    batch = feed(SECONDS)
+    run, found = lane(TURNS, cluster=NATS), Counter[Row]()
+    for first, end in zip([0, *cuts], [*cuts, len(SECONDS)], strict=True):
+        found += put_out(run.step(between(batch, first, end)))
+    assert found == truth(TURNS, batch)
+    assert [len(of(run, f"turns-{n}").report.taken_events) for n in (1, 2)] == [150, 150]
+    kafka = lane(TURNS)
+    assert put_out(kafka.step(batch)) == found
+    assert [len(of(kafka, f"turns-{n}").report.taken_events) for n in (1, 2)] == [300, 0]
+
+
+def test_turns_over_nats_go_on_after_a_restart() -> None:
+    batch = feed(SECONDS)
+    whole, run = lane(TURNS, cluster=NATS), lane(TURNS, cluster=NATS)
+    expected = in_order(whole.step(batch))
+    found = in_order(run.step(between(batch, 0, 101)))
+    state = run.state()
+    run = lane(TURNS, cluster=NATS)
+    run.load(state)
+    assert found + in_order(run.step(between(batch, 101, 300))) == expected
 
 
 def test_a_node_that_is_cut_off_runs_its_app_beside_the_one_that_the_manager_started() -> None:
@@ -363,8 +421,11 @@ def schedules(draw: st.DrawFn) -> tuple[Fault, ...]:
 
 TIMES = st.lists(st.integers(1, 4_000), min_size=20, max_size=80).map(lambda gaps: np.cumsum([0, *gaps]).tolist())
 CLUSTERS = st.builds(
-    lambda minimum, retry, persist: ResourceCluster(WORKERS, minimum=minimum, retry=retry, persist=persist),
+    lambda minimum, retry, persist, messaging: ResourceCluster(
+        WORKERS, minimum=minimum, retry=retry, persist=persist, messaging=messaging
+    ),
     st.sampled_from([1, 2, 3]), st.sampled_from([5_000, 10_000]), st.sampled_from([None, 7_000, 60_000]),
+    st.sampled_from(Messaging),
 )  # fmt: skip
 
 

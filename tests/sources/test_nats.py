@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import nats
@@ -16,50 +12,21 @@ import pytest
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from tests.apps.waiting import rows, until
+from tests.nats_server import NatsServer
 from tests.servers import free_port
 
 Run = Callable[..., App]
 
 
-@dataclass
-class Server:
-    """A NATS server of this machine."""
-
-    port: int
-    options: tuple[str, ...] = ()
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"nats://localhost:{self.port}"
-
-    @property
-    def allow(self) -> list[str]:
-        return [f"nats=localhost:{self.port}"]
-
-    def start(self) -> None:
-        program = shutil.which("nats-server", path=str(Path(sys.executable).parent))
-        assert program is not None
-        self.process = subprocess.Popen(
-            [program, "-a", "127.0.0.1", "-p", str(self.port), *self.options],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    found = Server(free_port(), getattr(request, "param", ()))
+def server(request: pytest.FixtureRequest) -> Iterator[NatsServer]:
+    found = NatsServer(free_port(), getattr(request, "param", ()))
     found.start()
     yield found
     found.stop()
 
 
-def publish(server: Server, subject: str, *bodies: bytes) -> None:
+def publish(server: NatsServer, subject: str, *bodies: bytes) -> None:
     async def published() -> None:
         client = await nats.connect(server.url)
         for body in bodies:
@@ -70,7 +37,7 @@ def publish(server: Server, subject: str, *bodies: bytes) -> None:
     asyncio.run(published())
 
 
-def source_app(server: Server, more: str = "") -> str:
+def source_app(server: NatsServer, more: str = "") -> str:
     return f"""
     @source(type='nats', destination='trades.*', server.urls='{server.url}', {more} @map(type='json'))
     define stream S (k string, v int);
@@ -78,7 +45,7 @@ def source_app(server: Server, more: str = "") -> str:
     """
 
 
-def sink_app(server: Server, more: str = "") -> str:
+def sink_app(server: NatsServer, more: str = "") -> str:
     return f"""
     define stream S (k string, v int);
     @sink(type='nats', destination='trades.{{{{k}}}}', server.urls='{server.url}', {more} on.error='STORE',
@@ -93,7 +60,7 @@ def reads(app: App) -> bool:
     return found.behind is not None and found.last_error is None
 
 
-def test_events_go_from_one_app_to_another(run: Run, server: Server, tmp_path: Path) -> None:
+def test_events_go_from_one_app_to_another(run: Run, server: NatsServer, tmp_path: Path) -> None:
     takes = run(source_app(server), allow=server.allow, name="takes", home=tmp_path / "a")
     until(takes, lambda: reads(takes))
     sends = run(sink_app(server), allow=server.allow, name="sends", home=tmp_path / "b")
@@ -106,7 +73,7 @@ def test_events_go_from_one_app_to_another(run: Run, server: Server, tmp_path: P
     ]
 
 
-def test_a_server_that_goes_away_and_comes_back(run: Run, server: Server, tmp_path: Path) -> None:
+def test_a_server_that_goes_away_and_comes_back(run: Run, server: NatsServer, tmp_path: Path) -> None:
     takes = run(source_app(server), allow=server.allow, name="takes", home=tmp_path / "a")
     sends = run(sink_app(server), allow=server.allow, name="sends", home=tmp_path / "b")
     until(takes, lambda: reads(takes))
@@ -126,7 +93,7 @@ def test_a_server_that_goes_away_and_comes_back(run: Run, server: Server, tmp_pa
 
 @pytest.mark.parametrize("server", [("--user", "me", "--pass", "s3cret")], indirect=True)
 def test_a_login_is_a_reference_and_is_not_shown(
-    run: Run, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, server: NatsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NATS_PASSWORD", "s3cret")
     login = "auth.type='user', username='me', password='${env:NATS_PASSWORD}',"

@@ -77,6 +77,7 @@ _DEPLOYMENT: Mapping[str, Sequence[str]] = {
         "isReceiverNode",
         "leaderRetryInterval",
         "resourceManagers",
+        "natsServerUrl",
     ),
 }
 """The keys of `deployment.config` that mean something, by its type."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import Misuse
+from ...messaging import Messaging
 from ...simulation.resources import MANAGEMENT, ResourceCluster, ResourceNode
 from ...simulation.topology import Coordination
 from .conf import DISTRIBUTED, NodeFile
@@ -22,6 +23,7 @@ _MANAGER_FIGURES = {
     ("deployment.config", "heartbeatMaxRetry"): 2,
     ("deployment.config", "minResourceCount"): 1,
 }
+_NATS = ("deployment.config", "natsServerUrl")
 _RECEIVER = ("deployment.config", "isReceiverNode")
 _RETRY = ("deployment.config", "leaderRetryInterval")
 _PERSIST = ("state.persistence", "intervalInMin")
@@ -44,6 +46,7 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
         raise Misuse(f"a fully distributed deployment has a manager, and {_list_files(files)} of resource nodes")
     _check_addresses(files)
     figures = [_require_same(managers, keys, default) for keys, default in _MANAGER_FIGURES.items()]
+    messaging = messaging_of(managers)
     names, coordination = tuple(f.shard_id for f in managers), Coordination(*figures[:3])
     beat, retries, minimum = figures[3:]
     if not workers:
@@ -51,8 +54,9 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
         plain = [ResourceNode(f"worker-{i + 1}") for i in range(count)]
         workers_with_receiver = (ResourceNode("receiver-1", receiver=True), *plain)
         return ResourceCluster(
-            workers_with_receiver, names, coordination, heartbeat=beat, retries=retries, minimum=minimum
-        )
+            workers_with_receiver, names, coordination, heartbeat=beat, retries=retries, minimum=minimum,
+            messaging=messaging,
+        )  # fmt: skip
     return ResourceCluster(
         tuple(ResourceNode(f.shard_id, at_keys(f.sections, _RECEIVER) is True) for f in workers),
         names,
@@ -62,7 +66,19 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
         minimum=minimum,
         retry=_require_same(workers, _RETRY, 10_000),
         persist=_persist(workers),
+        messaging=messaging,
     )
+
+
+def messaging_of(managers: Sequence[NodeFile]) -> Messaging:
+    """The messaging layer of managers: NATS if they have `natsServerUrl`, else Kafka. Raises `Misuse`, with file and
+    line, if only some have it."""
+    with_nats = [f for f in managers if at_keys(f.sections, _NATS) is not None]
+    for file in managers:
+        if with_nats and file not in with_nats:
+            message = f"is missing, and {with_nats[0].path} has it: managers share a messaging layer"
+            raise wrong_key(file, _NATS, message)
+    return Messaging.NATS if with_nats else Messaging.KAFKA
 
 
 def _list_files(files: Sequence[NodeFile]) -> str:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import Misuse
+from ...messaging import Messaging
 from .conf import DISTRIBUTED, NodeFile, read_node
+from .conf_distributed import is_manager, messaging_of
 from .conf_lines import line_of, wrong_key
 from .secrets import References
 
@@ -21,7 +23,8 @@ class ManagerFile:
     """A manager's HTTP interface as its file has it: `host` under which other machines would reach it, if the file
     names one.
 
-    `properties`: from `siddhi` in all files of the deployment, the first file's before the others'.
+    `properties`: from `siddhi` in all files of the deployment, the first file's before the others'. `messaging`: the
+    layer between the parts of its apps.
     """
 
     path: Path
@@ -30,6 +33,7 @@ class ManagerFile:
     user: str
     password: str = field(repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    messaging: Messaging = Messaging.KAFKA
 
 
 def deployment_files(conf: Sequence[str]) -> list[Path]:
@@ -54,7 +58,8 @@ def read_manager(paths: Sequence[Path], references: References) -> ManagerFile:
         if file.kind != DISTRIBUTED:
             raise _other_kind(file)
     properties = {key: value for file in reversed(files) for key, value in file.properties.items()}
-    return replace(_interface(files[0], references), properties=properties)
+    messaging = messaging_of([f for f in files if is_manager(f)])
+    return replace(_interface(files[0], references), properties=properties, messaging=messaging)
 
 
 def _other_kind(file: NodeFile) -> Misuse:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...limits import Limits
 from ...masking import mask_passwords
+from ...messaging import Messaging
 from ...request import DeployRequest, Recorded, parameters
 from ...retention import Retention
 from ...simulation.faults import Fault, fault_of, members_of
@@ -159,5 +160,6 @@ def _resources(stored_cluster: Mapping[str, Any]) -> ResourceCluster:
         "workers": tuple(ResourceNode(**w) for w in stored_cluster["workers"]),
         "managers": tuple(stored_cluster["managers"]),
         "coordination": Coordination(**stored_cluster["coordination"]),
+        "messaging": Messaging(stored_cluster.get("messaging", Messaging.KAFKA)),  # of 0.2.0 it has none
     }
     return ResourceCluster(**{**stored_cluster, **members})

@@ -68,7 +68,7 @@ def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Tria
                     f"mode {DISTRIBUTED} keeps tables and aggregations in the nodes' memory, and {what} '{element}' "
                     "has a @store. Leave @store out"
                 )
-    split = distribute(plan, name)
+    split = distribute(plan, name, cluster.messaging)
     apps = apps_of(split)
     cluster, faults, rate = planned_for_resources(cluster, apps, trial.faults, trial.seed)
     return Distributed(split, ResourceScenario(cluster, apps, trial.seed, faults, rate))

@@ -16,6 +16,7 @@ from ... import argument_checks
 from ...engine.scripts import refuse_scripts
 from ...errors import Misuse, SiddhiBindError, SiddhiError, SparkStreamError, nearest
 from ...lang.tree import find_annotation
+from ...messaging import Messaging
 from ...plan import compile_app
 from ...plan.connectors.outside import outside_annotations
 from ...plan.distributed.distribute import Split, distribute
@@ -146,8 +147,13 @@ class _ManagedApp:
     file: str | None
 
 
-def checked_app(text: str, name: str | None = None, properties: Mapping[str, str] | None = None) -> CheckedApp:
-    """The app of a text, called as it says itself, else `name`. `properties`: from the deployment files.
+def checked_app(
+    text: str,
+    name: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    messaging: Messaging = Messaging.KAFKA,
+) -> CheckedApp:
+    """The app of a text, called as it says itself, else `name`. `properties`, `messaging`: from the deployment files.
 
     Raises SiddhiError, with line and caret, if it is wrong, needs a declared gap, a script, a secret or a database by
     its address, or if WSO2's manager refuses its `@dist`; and `Misuse` if it has too many statements, or if its name is
@@ -166,7 +172,7 @@ def checked_app(text: str, name: str | None = None, properties: Mapping[str, str
         refuse_scripts(plan, allowed=False)
         _refuse_databases(plan)
         _refuse_sinks(plan)
-        return CheckedApp(app_name, text, distribute(plan, app_name))
+        return CheckedApp(app_name, text, distribute(plan, app_name, messaging))
     except SiddhiError as error:
         raise error.with_source(text) from None
 
@@ -211,16 +217,21 @@ def _refuse_sinks(plan: Plan) -> None:
 class Manager:
     """The apps that one manager has. May be used from several threads: apps are deployed and removed one at a time."""
 
-    def __init__(self, deployer: Deployer, properties: Mapping[str, str] | None = None) -> None:
-        """`properties`: from the deployment files, for `ref` in apps."""
-        self._deployer, self._properties = deployer, dict(properties or {})
+    def __init__(
+        self,
+        deployer: Deployer,
+        properties: Mapping[str, str] | None = None,
+        messaging: Messaging = Messaging.KAFKA,
+    ) -> None:
+        """`properties`: from the deployment files, for `ref` in apps; `messaging`: the layer between their parts."""
+        self._deployer, self._properties, self._messaging = deployer, dict(properties or {}), messaging
         self._entries: dict[str, _ManagedApp] = {}
         self._lock = threading.Lock()
         self._closed = False
 
     def check(self, text: str, name: str | None = None) -> CheckedApp:
         """The app of a text, as in `checked_app`."""
-        return checked_app(text, name, self._properties)
+        return checked_app(text, name, self._properties, self._messaging)
 
     def add(self, app: CheckedApp) -> ManagedApp:
         """Deploy an app under a name that is not in use. Raises `NameTaken`, and the deployer's errors."""

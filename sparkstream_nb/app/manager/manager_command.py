@@ -72,7 +72,7 @@ def open_manager(options: ManagerOptions, deployer: Deployer, log: Log) -> Itera
     if options.tls_cert is not None and options.tls_key is not None:
         tls = tls_context(Path(options.tls_cert), Path(options.tls_key))
     _check_exposure(file, address, is_encrypted=tls is not None)
-    manager = Manager(deployer, file.properties)
+    manager = Manager(deployer, file.properties, file.messaging)
     directory = None if options.watch is None else WatchedDirectory(Path(options.watch), manager, log)
     port = file.port if options.port is None else options.port
     place = ListeningPlace(address, port, tls)

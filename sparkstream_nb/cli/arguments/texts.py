@@ -16,8 +16,12 @@ def add_fmt(c: Options) -> None:
 def add_split(c: Options) -> None:
     """Options of `sparkstream split`."""
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
-    c.add_argument("--kafka", metavar="HOST:PORT", required=True, help="the brokers, with commas")
+    layer = c.add_mutually_exclusive_group(required=True)
+    layer.add_argument("--kafka", metavar="HOST:PORT", help="the brokers of Kafka, with commas")
+    layer.add_argument("--nats", metavar="HOST:PORT", help="the servers of NATS, with commas")
     c.add_argument("--into", metavar="DIR", help="write the text of each app into a .siddhi file of this folder")
-    c.add_argument("--make-topics", action="store_true", help="make the topics that do not exist; needs --allow")
+    c.add_argument(
+        "--make-topics", action="store_true", help="make the topics of Kafka that do not exist; needs --allow"
+    )
     add(c, "--name", "--param")
     add(c, "--allow", help="kafka=HOST:PORT: the brokers at which topics may be made")

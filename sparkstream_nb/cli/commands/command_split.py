@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...app.audit.splitting import split
+from ...messaging import Messaging
 from ...options import read_text
 from ..app_texts import many
 from ..compiling import compile_plan
@@ -17,13 +18,15 @@ def run(options: Any) -> int:
     file = Path("app" if options.app == "-" else options.app)
     text = read_text(options.app)  # once: standard input is gone then
     name = options.name or compile_plan(options, text).name or file.stem
-    parts = split(text, kafka=options.kafka, name=name, variables=dict(options.param))
+    parts = split(text, kafka=options.kafka, nats=options.nats, name=name, variables=dict(options.param))
     files = [] if options.into is None else parts.write(options.into)
     new_topics = parts.make_topics(options.allow) if options.make_topics else None
     print(parts)
     if new_topics is not None:
         print(f"{many(len(new_topics), 'topic')} made, {len(parts.topics) - len(new_topics)} there before")
-    grants = " ".join(f"--allow kafka={broker}" for broker in parts.brokers.split(","))
+    grants = " ".join(f"--allow {parts.messaging.value}={server}" for server in parts.servers.split(","))
+    if parts.messaging is Messaging.NATS:
+        files.reverse()  # NATS keeps nothing for absent subscribers: readers begin before their writers
     for path in files:
         print(f"sparkstream run {shlex.quote(str(path))} {grants}")
     return 0

@@ -4,6 +4,10 @@ The rules and refusals follow the job manager of WSO2's Stream Processor (`Siddh
 carbon-analytics). `@dist(execGroup='g', parallel='2')` on queries, partitions and aggregations names their group;
 elements without one are in a group of the app's own. Each instance of a group becomes an app, `<app>-<group>-<number>`.
 
+With Kafka as messaging layer a topic is called `<app>.<stream>`, and `<app>.<stream>.<key>` with partitions if it is
+divided by key; with NATS (`NatsSiddhiAppCreator`) a subject is `<app>_<stream>`, or one for each partition,
+`<app>_<stream>_<key>_<number>`.
+
 It differs from the manager in two things, and names both in `Split.notes` where they matter. The manager connects
 a stream only to groups that come later in the text, so that one which reads it earlier gets nothing. And an aggregation
 without `@dist` has no instance there; here it has one.
@@ -18,6 +22,7 @@ from itertools import chain
 
 from ...errors import NOWHERE, SiddhiBindError, Span
 from ...lang.tree import Annotation, find_annotation
+from ...messaging import Messaging
 from .. import nodes as n
 from ..query_parts import expressions, inputs
 from ..shard_safety.safety_rules import tables_of_aggregation
@@ -80,7 +85,8 @@ class ExecutionGroup:
 @dataclass(frozen=True)
 class Topic:
     """A stream between groups, as a topic of the messaging layer: `writers` and `readers` are groups, no writer is the
-    outside. With a `key` it has a partition for each instance of the largest reader, else one."""
+    outside. With a `key` it has a partition for each instance of the largest reader, else one; of NATS each partition
+    is a subject."""
 
     name: str
     stream: str
@@ -98,13 +104,14 @@ class Split:
     groups: tuple[ExecutionGroup, ...]
     topics: tuple[Topic, ...]
     notes: tuple[str, ...] = ()
+    messaging: Messaging = Messaging.KAFKA
 
 
-def distribute(plan: n.Plan, name: str | None = None) -> Split:
+def distribute(plan: n.Plan, name: str | None = None, messaging: Messaging = Messaging.KAFKA) -> Split:
     """The groups and topics of an app, which is called `name` (default: the app's own name). Raises SiddhiBindError,
     with the annotation's place, for anything that the manager refuses.
     """
-    return _Splitting(plan, name or plan.name or "SiddhiApp").split()
+    return _Splitting(plan, name or plan.name or "SiddhiApp", messaging).split()
 
 
 def shares(partitions: int, instances: int) -> list[list[int]]:
@@ -130,8 +137,8 @@ class _OpenGroup:
 
 
 class _Splitting:
-    def __init__(self, plan: n.Plan, app: str) -> None:
-        self.plan, self.app = plan, app
+    def __init__(self, plan: n.Plan, app: str, messaging: Messaging) -> None:
+        self.plan, self.app, self.messaging = plan, app, messaging
         self.groups: dict[str, _OpenGroup] = {}
         self.keys: dict[str, str] = {}
         """The attribute by which a stream was partitioned last."""
@@ -176,7 +183,7 @@ class _Splitting:
             for g in self.groups.values()
         )
         topics = tuple(self._topics(groups))
-        return Split(self.app, groups, topics, tuple(self.notes))
+        return Split(self.app, groups, topics, tuple(self.notes), self.messaging)
 
     # ---------------------------------------------------------------------------------------------- groups
 
@@ -433,6 +440,7 @@ class _Splitting:
                 self.notes.append(f"{before}: under WSO2's manager it gets nothing")
 
     def _topics(self, groups: Sequence[ExecutionGroup]) -> Iterator[Topic]:
+        separator = "." if self.messaging is Messaging.KAFKA else "_"
         for stream in self.plan.streams:
             self._note_early_readers(stream, groups)
             writers = tuple(g.name for g in groups if stream in g.writes)
@@ -440,13 +448,13 @@ class _Splitting:
             for key in dict.fromkeys(r.key for _, r in subscriptions):
                 key_subscriptions = [(g, r) for g, r in subscriptions if r.key == key]
                 for g, r in key_subscriptions:
-                    if r.strategy is Strategy.ROUND_ROBIN:
+                    if r.strategy is Strategy.ROUND_ROBIN and self.messaging is Messaging.KAFKA:
                         turns = f"the instances of '{g.name}' take turns with '{stream}'"
                         self.notes.append(
                             f"{turns}, whose topic has one partition: Kafka gives all of it to one of them"
                         )
                 yield Topic(
-                    f"{self.app}.{stream}" if key is None else f"{self.app}.{stream}.{key}",
+                    separator.join((self.app, stream) if key is None else (self.app, stream, key)),
                     stream,
                     key,
                     1 if key is None else max(g.parallel for g, _ in key_subscriptions),

@@ -1,15 +1,16 @@
-"""The partial apps of a fully distributed app as SiddhiQL texts, with Kafka topics between them.
+"""The partial apps of a fully distributed app as SiddhiQL texts, with topics of Kafka or NATS between them.
 
-Names, topics and sharing follow the job manager of WSO2's Stream Processor (`SPSiddhiAppCreator` and
-`ResourceManagerConstants`, carbon-analytics): an app `<app>-<group>-<number>` for each instance of a group, a topic
-`<app>.<stream>`, or `<app>.<stream>.<key>` with a partition for each instance; the consumer group is named by the
-instance if each instance reads all, else by the execution group.
+Names, topics and sharing follow the job manager of WSO2's Stream Processor (`SPSiddhiAppCreator`,
+`NatsSiddhiAppCreator` and `ResourceManagerConstants`, carbon-analytics): an app `<app>-<group>-<number>` for each
+instance of a group, a topic `<app>.<stream>`, or `<app>.<stream>.<key>` with a partition for each instance; the
+consumer group is named by the instance if each instance reads all, else by the execution group. `topic_connectors`
+has the options.
 
 Three things differ. The manager's messages are XML, which has no null, and the time of an event is lost in them: here
 they are JSON with the event's time, and two streams are between a stream and its topic, `<stream>_sent` and
 `<stream>_received`. Instances that take turns share one partition, which Kafka gives to one of them: here to the first,
-as sources are assigned partitions, and the others have no source. And a stream that clients write has a source on
-itself, since their messages may have no event times.
+as sources are assigned partitions, and the others have no source; over NATS they are a queue group. And a stream that
+clients write has a source on itself, since their messages may have no event times.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from ...lang.printer import to_text
 from ...types import Schema, Type
 from .. import nodes as n
 from ..query_parts import connector_type, sources
-from .distribute import ExecutionGroup, Split, Strategy, Subscription, Topic, shares
+from .distribute import ExecutionGroup, Split, Subscription, Topic
 from .partial_apps import partial_plan
 from .placement import connected_streams
+from .topic_connectors import TopicConnectors, connectors_of
 
 TIME = "event_time"
 """The attribute that carries an event's time (ms since 1970) through a topic; with underscores behind it where the
@@ -51,14 +53,15 @@ class PartialText:
     writes: tuple[str, ...]
 
 
-def partial_texts(app: tree.App, plan: n.Plan, split: Split, brokers: str) -> tuple[PartialText, ...]:
-    """The partial apps of `app`, whose plan and split these are, in the order of the split. `brokers` are the
-    bootstrap servers of Kafka, HOST:PORT with commas.
+def partial_texts(app: tree.App, plan: n.Plan, split: Split, servers: str) -> tuple[PartialText, ...]:
+    """The partial apps of `app`, whose plan and split these are, in the order of the split. `servers` of the messaging
+    layer: HOST:PORT, with commas.
 
     Raises SiddhiBindError, or `Misuse` if there is no single place, for streams that topics cannot carry.
     """
     _check(plan, split)
-    split_app = _SplitApp(app, plan, split, brokers, {g.name: partial_plan(plan, split, g) for g in split.groups})
+    connectors = connectors_of(split.messaging, servers)
+    split_app = _SplitApp(app, plan, split, connectors, {g.name: partial_plan(plan, split, g) for g in split.groups})
     try:
         return tuple(_GroupInstance(split_app, g, i).partial() for g in split.groups for i in range(g.parallel))
     except ValueError as error:  # a name that SiddhiQL has no quotes for
@@ -109,7 +112,7 @@ class _SplitApp:
     app: tree.App
     plan: n.Plan
     split: Split
-    brokers: str
+    connectors: TopicConnectors
     plans: Mapping[str, n.Plan]
 
     def topic(self, r: Subscription) -> Topic:
@@ -151,7 +154,7 @@ class _GroupInstance:
         receiving = []
         for r, topic in subscriptions:
             if topic.writers:
-                definitions.append(self._between(topic.stream, "received", self._source(r, topic)))
+                definitions.append(self._between(topic.stream, "received", self._topic_sources(r, topic)))
                 receiving.append(self._receive_query(topic.stream))
         sending = []
         for stream in dict.fromkeys(t.stream for t in topics_written):
@@ -226,7 +229,7 @@ class _GroupInstance:
         for r in self.group.reads:
             topic = self.split_app.topic(r)
             if r.stream == stream and not topic.writers:
-                annotations += self._source(r, topic)
+                annotations += self._topic_sources(r, topic)
         return tuple(annotations)
 
     def _sinks(self, stream: str) -> list[tree.Annotation]:
@@ -247,45 +250,29 @@ class _GroupInstance:
 
     # ------------------------------------------------------------------------------------------------- topics
 
-    def _source(self, r: Subscription, topic: Topic) -> list[tree.Annotation]:
-        """The source of a topic; none for all but the first of the instances that take turns."""
-        group, number = self.group, self.number
-        if r.strategy is Strategy.ROUND_ROBIN and number > 0:
-            return []
-        is_keyed = r.strategy is Strategy.FIELD_GROUPING
-        options = {
-            "type": "kafka",
-            "topic.list": topic.name,
-            "group.id": group.instances[number] if r.strategy is Strategy.ALL else group.name,
-            "threading.option": "partition.wise" if is_keyed else "single.thread",
-            "bootstrap.servers": self.split_app.brokers,
-        }
-        if is_keyed:
-            options["partition.no.list"] = ",".join(map(str, shares(topic.partitions, group.parallel)[number]))
+    def _topic_sources(self, r: Subscription, topic: Topic) -> list[tree.Annotation]:
+        """The sources by which the instance reads its share of a topic."""
+        event_time: dict[str, str] = {}
         mapping = _annotation("map", {"type": "json"})
         if topic.writers:
             schema = self.split_app.plan.schema(topic.stream)
-            time = options["event.time"] = _time_name(schema)
+            time = event_time["event.time"] = _time_name(schema)
             paths = {name: _path(name) for name in (*schema.names, time)}
             mapping = _annotation("map", {"type": "json"}, _annotation("attributes", paths))
-        return [_annotation("source", options, mapping)]
+        source_options = self.split_app.connectors.sources(topic, r, self.group, self.number)
+        return [_annotation("source", {**options, **event_time}, mapping) for options in source_options]
 
     def _sink(self, topic: Topic) -> tree.Annotation:
         """The sink of a topic. An event that cannot be delivered, such as a number that JSON does not have, is an error
         of the app with its values, which can be replayed.
         """
+        connectors = self.split_app.connectors
         mapping = _annotation("map", {"type": "json", "enable.null.attribute.value": "true"})
-        options = {
-            "type": "kafka",
-            "topic": topic.name,
-            "bootstrap.servers": self.split_app.brokers,
-            "on.error": "STORE",
-        }
-        if topic.key is None or topic.partitions == 1:
-            return _annotation("sink", {**options, "partition.no": "0"}, mapping)
-        places = [_annotation("destination", {"partition.no": str(i)}) for i in range(topic.partitions)]
-        by_key = _annotation("distribution", {"strategy": "partitioned", "partitionKey": topic.key}, *places)
-        return _annotation("sink", options, mapping, by_key)
+        destinations = [_annotation("destination", options) for options in connectors.destinations(topic)]
+        if topic.key is None or not destinations:
+            return _annotation("sink", connectors.sink(topic), mapping)
+        by_key = _annotation("distribution", {"strategy": "partitioned", "partitionKey": topic.key}, *destinations)
+        return _annotation("sink", connectors.sink(topic), mapping, by_key)
 
     def _between(self, stream: str, what: str, annotations: Sequence[tree.Annotation]) -> tree.StreamDefinition:
         """The definition of the stream between `stream` and its topic."""

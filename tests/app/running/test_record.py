@@ -17,6 +17,7 @@ from sparkstream_nb.app.deployment.deployment import Deployment
 from sparkstream_nb.app.deployment.owner import acquire_home
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.limits import Limits
+from sparkstream_nb.messaging import Messaging
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.request import DeployRequest, parameters
 from sparkstream_nb.retention import Retention
@@ -49,7 +50,7 @@ def test_a_record_deploys_the_same_again(tmp_path: Path, monkeypatch: pytest.Mon
         "start": 7,
         "max_ahead": None,
         "pair": Pair(("a", "b"), coordination=Coordination(1, 2, 3), persist=5),
-        "resources": ResourceCluster((ResourceNode("w", True),), ("m",), persist=None),
+        "resources": ResourceCluster((ResourceNode("w", True),), ("m",), persist=None, messaging=Messaging.NATS),
         "faults": [Kill(1, "a"), Slow(2, "a", "b", 3, 9)],
         "seed": 3,
         "retention": "recording=500MB,days=7",

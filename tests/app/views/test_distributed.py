@@ -175,6 +175,15 @@ def test_what_a_person_does_to_nodes(run: Callable[..., App]) -> None:
     assert "kept" in (again.redeployed or "")
 
 
+def managers_over_nats(folder: Path) -> None:
+    """Writes the managers' files with NATS as messaging layer, by the keys that WSO2's job manager reads."""
+    folder.mkdir()
+    for i in (1, 2):
+        text_ = (CONF / "distributed" / f"manager-{i}.yaml").read_text()
+        keys = "  natsServerUrl: nats://localhost:4222\n  clusterId: test-cluster\n"
+        (folder / f"manager-{i}.yaml").write_text(text_.replace("  bootstrapURLs:", f"{keys}  bootstrapURLs:"))
+
+
 def test_the_files_of_a_distributed_deployment(run: Callable[..., App], tmp_path: Path) -> None:
     source = "@source(type='http', receiver.url='http://0.0.0.0:8006', @map(type='json'))"
     text_ = source + ROOMS[ROOMS.index("define") :]
@@ -205,6 +214,12 @@ def test_the_files_of_a_distributed_deployment(run: Callable[..., App], tmp_path
     assert alone.cluster.nodes == ("receiver-1", "worker-1", "worker-2", "worker-3")
     assert sorted(alone.placement) == [f"Rooms-group-{g}" for g in ("1-1", "2-1", "2-2", "3-1")]
     assert all(len(nodes) == 1 for nodes in alone.placement.values())
+    managers_over_nats(tmp_path / "nats")
+    nats = run(ROOMS, conf=tmp_path / "nats", name="Rooms", fresh=True)
+    assert "Rooms_TempStream" in text(nats.cluster)
+    (tmp_path / "nats" / "manager-2.yaml").write_text((CONF / "distributed" / "manager-2.yaml").read_text())
+    with pytest.raises(Misuse, match=r"natsServerUrl is missing, and .*manager-1\.yaml has it"):
+        run(ROOMS, conf=tmp_path / "nats", name="Rooms", fresh=True)
     with pytest.raises(Misuse, match="has a manager"):
         run(text_, conf=CONF / "distributed" / "worker-1.yaml")
 
