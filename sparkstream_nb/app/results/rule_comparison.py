@@ -347,7 +347,8 @@ def _equal(one: Sequence[Alert], two: Sequence[Alert]) -> bool:
 
 def recording_of(recording: Recording, plan: Plan) -> Recording:
     """The events of the streams that a plan has. Raises `Misuse` for one with other attributes there."""
-    streams = [s for s in recording.schemas if s in plan.streams]
+    sent = {s for item in recording.recorded_events for s in item.batch.rows}
+    streams = [s for s in sent if s in plan.streams]
     for stream in streams:
         if plan.streams[stream].source.schema != recording.schemas[stream]:
             raise Misuse(f"the new text gives stream {stream} other attributes than its events have")

@@ -154,6 +154,14 @@ def test_a_stream_that_the_new_text_lacks(run: Callable[..., App]) -> None:
     assert [(q, o) for q, o, _, _ in differences(comparison)] == [("query2", "gone")]
 
 
+def test_a_derived_stream_may_have_other_attributes(run: Callable[..., App]) -> None:
+    old = "define stream S (v int); @info(name='q') from S select v as n insert into O;"
+    app = run(old)
+    app.send("S", [1], at=1)
+    assert [o for _, o, _, _ in differences(app.compare(old.replace("v as n", "v * 1.0 as n")))] == []
+    assert app.compare(old.replace("v as n", "v as n, v + 1 as m")).totals["other values"] == 1
+
+
 def test_what_it_looks_like(app: App) -> None:
     app.send("S", ["<b>&", 400.0, "z"], at=1_717_236_300_000)
     comparison = app.compare(TEXT.replace("amount > 300", "amount > 400"))
