@@ -46,6 +46,8 @@ def describe_time(ms: int) -> str:
 
 def describe_duration(ms: int) -> str:
     """A duration (ms) as the language has it, such as `1 min 5 sec`."""
+    if ms < 0:
+        return f"-{describe_duration(-ms)}"
     parts, rest = [], ms
     for unit, size in (("day", _UNITS["day"]), ("hour", _UNITS["h"]), ("min", _UNITS["min"]), ("sec", _UNITS["s"])):
         count, rest = divmod(rest, size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from decimal import Decimal
 from keyword import iskeyword
 
 from .durations import parse_duration
@@ -41,6 +42,25 @@ def new_name(text: str) -> tuple[str, str]:
     return before, after
 
 
+def values_to_try(text: str) -> tuple[str, list[str]]:
+    """`NAME=A,B` or `NAME=FROM..TO:STEP`, both ends included, for `--vary`: the name and its values."""
+    name, _, value_text = text.partition("=")
+    if not name or not value_text:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUES, such as LIMIT=100..500:50 or SPAN=1 min,5 min")
+    ends = re.fullmatch(r"(-?[\d.]+)\.\.(-?[\d.]+):([\d.]+)", value_text)
+    if ends is None:
+        return name, [value.strip() for value in value_text.split(",")]
+    try:
+        first, last, step = map(Decimal, ends.groups())
+        count = int((last - first) / step) + 1
+    except ArithmeticError:
+        count = 0
+    if not 0 < count <= MOST_VALUES:
+        raise argparse.ArgumentTypeError(f"'{value_text}' is no range of 1 to {MOST_VALUES:,} numbers, such as 100..500:50")
+    return name, [str(first + i * step) for i in range(count)]
+
+
+MOST_VALUES = 10_000
 OUTCOME_NAMES = ("gone", "new", "other-values", "other-time", "different")
 
 

@@ -199,3 +199,22 @@ def test_a_bound_that_is_none(bound: str, tmp_path: Path, capsys: pytest.Capture
     words.insert(2, words[1])
     assert cli.main([*words, "--at-most", bound]) == 2
     assert "--at-most" in capsys.readouterr().err
+
+
+def test_a_text_under_many_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, new, labels = words_of(tmp_path, "compare"), tmp_path / "new.siddhi", tmp_path / "labels.csv"
+    new.write_text(APP.replace("e2=S[v == e1.v]", "e2=S[v == ${V}]"))
+    labels.write_text("time,k\n3000,b\n")
+    words.insert(2, str(new))
+    assert cli.main([*words, "--vary", "V=1..3:1", "--labels", str(labels), "--tolerance", "1 sec", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [s["V"] for s in data["settings"]] == ["1", "2", "3"]
+    assert all({"outputs", "precision", "recall"} <= s.keys() for s in data["settings"])
+    for mistake, message in (
+        (["--vary", "V=1..0:1"], "is no range"), (["--vary", "V"], "is not NAME=VALUES"),
+        (["--labels", str(labels)], "--labels is for --vary"), (["--vary", "W=1"], "the text has no ${W}"),
+        (["--vary", "V=1", "--labels", str(tmp_path / "none.csv")], "cannot be read as CSV"),
+        (["--vary", "V=1", "--at-most", "gone=0"], "leave out --at-most"),
+    ):  # fmt: skip
+        assert cli.main([*words, *mistake]) == 2
+        assert message in capsys.readouterr().err

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .results.frontend import Displayed
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
+    from .results.rule_sweep import Labels, RuleSweep
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
@@ -86,6 +87,7 @@ __all__ = [
     "FoundApp",
     "FrameFeed",
     "Kill",
+    "Labels",
     "Limits",
     "Messaging",
     "Pair",
@@ -102,6 +104,7 @@ __all__ = [
     "Result",
     "Retention",
     "RuleComparison",
+    "RuleSweep",
     "Sent",
     "SiddhiFrames",
     "Slow",
@@ -167,6 +170,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.rule_comparison": ["RuleComparison"],
+            ".results.rule_sweep": ["Labels", "RuleSweep"],
             ".results.feed_progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
             ".results.rescheduling": ["DistributedFailover"],

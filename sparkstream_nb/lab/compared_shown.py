@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app import Divergence, Failover, RuleComparison, Study
+from ..app import Divergence, Failover, RuleComparison, RuleSweep, Study
 from ..lang.clause_changes import Change
-from .display import html
+from .display import html, text
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
 from .rules_shown import rules_html, rules_text
 
-Comparison = Divergence | Study | Failover | RuleComparison
+Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep
 
 
 def comparison_text(comparison: Comparison, limit: int) -> str:
@@ -26,6 +26,8 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
                 return count_text(comparison, limit)
             case RuleComparison():
                 return rules_text(comparison, limit)
+            case RuleSweep():
+                return text(comparison)
         return failover_text(comparison, limit)
 
 
@@ -33,6 +35,8 @@ def comparison_page(comparison: Comparison, limit: int) -> str:
     """A comparison as an HTML page that needs nothing else."""
     if isinstance(comparison, RuleComparison):
         return page_of(f"{comparison.app}: two texts", rules_html(comparison, limit))
+    if isinstance(comparison, RuleSweep):
+        return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
     body = divergence_html(comparison, None, limit) if isinstance(comparison, Divergence) else html(comparison)
     return page_of(f"{comparison.app}: several nodes and one", body)
 
@@ -55,6 +59,9 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
                 "repairs": comparison.repairs, "combinations": _records(comparison.frame),
                 "queries": _records(comparison.by_query),
             }  # fmt: skip
+        case RuleSweep():
+            rows = _records(comparison.frame.astype(object).where(comparison.frame.notna(), None))
+            return {"app": comparison.app, "events": comparison.events, "settings": rows, "best": comparison.best}
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             return {

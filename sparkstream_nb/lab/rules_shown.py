@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html as markup
 
-from ..app import RuleComparison
+from ..app import RuleComparison, RuleSweep
 from ..app.results.rule_comparison import OUTCOMES
-from ..charts.value_texts import CountCell, format_count, text_of, when
+from ..charts.value_texts import CountCell, Figure, format_count, text_of, when
+from ..durations import describe_duration
 from .display import html, limit_of, text
 from .drawings.text_tables import Grid, paragraph
 
@@ -19,6 +20,35 @@ def _(comparison: RuleComparison) -> str:
 @html.register
 def _(comparison: RuleComparison) -> str:
     return rules_html(comparison, None)
+
+
+@text.register
+def _(sweep: RuleSweep) -> str:
+    return "\n\n".join([_sweep_head(sweep), _sweep_grid(sweep).text()])
+
+
+@html.register
+def _(sweep: RuleSweep) -> str:
+    return paragraph(f"<b>{markup.escape(_sweep_head(sweep))}</b>") + _sweep_grid(sweep).html()
+
+
+def _sweep_head(sweep: RuleSweep) -> str:
+    head = f"{sweep.app}: {format_count(len(sweep.settings), 'setting')} over {format_count(sweep.events, 'event')}"
+    if sweep.best is None:
+        return head
+    return f"{head}; the best f1 has {', '.join(f'{name}={value}' for name, value in sweep.best.items())}"
+
+
+def _sweep_grid(sweep: RuleSweep) -> Grid:
+    frame = sweep.frame.head(limit_of(None)).astype(object)
+    for name in ("outputs", "same", "gone", "new"):
+        frame[name] = [CountCell(n) for n in frame[name]]
+    for name in ("precision", "recall", "f1"):
+        if name in frame:
+            frame[name] = [Figure(f"{v:.3f}") if v == v else "" for v in frame[name]]
+    if "delay" in frame:
+        frame["delay"] = [describe_duration(round(v)) if v == v else "" for v in frame["delay"]]
+    return Grid(list(frame.columns), frame.values.tolist(), total=len(sweep.settings), what="setting")
 
 
 def rules_text(comparison: RuleComparison, limit: int | None) -> str:

@@ -276,6 +276,8 @@ def _bound(comparison: t.Comparison) -> str:
 
 def _holds(comparison: t.Comparison, stream: str, values: Mapping[str, Any]) -> bool | None:
     """True if a comparison of an attribute with a constant holds for an event; None if it is no such comparison."""
+    if not any(isinstance(side, t.Variable) for side in (comparison.left, comparison.right)):
+        return None
     sides = []
     for side in (comparison.left, comparison.right):
         match side:
@@ -347,8 +349,8 @@ def _equal(one: Sequence[Alert], two: Sequence[Alert]) -> bool:
 
 def recording_of(recording: Recording, plan: Plan) -> Recording:
     """The events of the streams that a plan has. Raises `Misuse` for one with other attributes there."""
-    sent = {s for item in recording.recorded_events for s in item.batch.rows}
-    streams = [s for s in sent if s in plan.streams]
+    names = {s for item in recording.recorded_events for s in item.batch.rows}
+    streams = [s for s in names if s in plan.streams]
     for stream in streams:
         if plan.streams[stream].source.schema != recording.schemas[stream]:
             raise Misuse(f"the new text gives stream {stream} other attributes than its events have")

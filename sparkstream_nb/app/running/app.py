@@ -280,6 +280,7 @@ class App(Displayed):
 
     divergence = PartMethod("replays", Replays.divergence)
     compare = PartMethod("replays", Replays.compare)
+    sweep = PartMethod("replays", Replays.sweep)
 
     @property
     def cluster(self) -> Cluster:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.rescheduling import DistributedFailover
 from ..results.rule_comparison import RuleComparison, RuleTrial
+from ..results.rule_sweep import Labels, RuleSweep, Setting, SweepTrial, settings_of
 from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
@@ -97,24 +98,69 @@ class Replays:
         does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
         `divergence` and `feed` do.
         """
-        app = self._app
+        compile_text, tree_of = self._compilers()
         argument_checks.require_str("the text", text)
-        old_nodes = replace(self._replayed_nodes(), led=None)
+        compile_text(text, {})  # shows its errors at their places
+        texts = TextComparison.of(tree_of(self._app.deployment.request.text, {}), tree_of(text, {}), new_names)
+        trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(), lambda other: compile_text(other, {}))
+        came_in = self._material(feed, time, reading)  # its files go with it
+        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing))
+
+    def sweep(
+        self,
+        text: str,
+        values: Mapping[str, Any],
+        *,
+        feed: Mapping[str, Any] | str | Path | None = None,
+        time: str | None = None,
+        reading: Reading | None = None,
+        labels: Labels | None = None,
+        nodes: int | None = None,
+        routing: str | None = None,
+    ) -> RuleSweep:
+        """The app's outputs under a text with `${NAME}` in it, for every combination of the `values` of these names
+        (one or several by name), counted against the outputs under its own text, and scored by `labels`.
+
+        Other arguments and errors as of `compare`. Raises `Misuse` for more than 10,000 settings too.
+        """
+        argument_checks.require_str("the text", text)
+        settings = settings_of(values)
+        request = self._app.deployment.request
+        names = {name for name, _ in variables_in(text)}
+        if missing := [name for name in values if name not in names]:
+            raise Misuse(f"the text has no ${{{missing[0]}}}: write it where the value is to stand")
+        own_names = {name for name, _ in variables_in(request.text)}
+        if unknown := sorted(names - own_names - {*values, *(request.variables or {})}):
+            raise Misuse(f"no values are given for ${{{unknown[0]}}} of the text")
+        compile_text, tree_of = self._compilers()
+        own_tree = tree_of(request.text, {})
+        trial = SweepTrial(
+            self._app.name, text, self._nodes_of_texts(), own_tree,
+            lambda setting: tree_of(text, setting), lambda setting: compile_text(text, setting),
+        )  # fmt: skip
+        came_in = self._material(feed, time, reading)
+        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), settings, labels)
+
+    def _compilers(self) -> tuple[Callable[[str, Setting], Plan], Callable[[str, Setting], Tree]]:
+        """Functions that compile and parse texts as the app's own, with values for names in them."""
+        app = self._app
         request = app.deployment.request
 
-        def compile_text(other_text: str) -> Plan:
-            return plan_deployment(replace(request, text=other_text, name=app.name)).plan
+        def compile_text(text: str, setting: Setting) -> Plan:
+            variables = {**(request.variables or {}), **setting}
+            return plan_deployment(replace(request, text=text, name=app.name, variables=variables)).plan
 
-        def tree_of(one: str) -> Tree:
-            without_value = {name: f"${{{name}}}" for name, _ in variables_in(one)}  # of connections, offline
-            return parse(one, {**without_value, **(request.variables or {})})
+        def tree_of(text: str, setting: Setting) -> Tree:
+            without_value = {name: f"${{{name}}}" for name, _ in variables_in(text)}  # of connections, offline
+            return parse(text, {**without_value, **(request.variables or {}), **setting})
 
-        compile_text(text)  # shows its errors at their places
-        texts = TextComparison.of(tree_of(request.text), tree_of(text), new_names)
-        way = ONE if nodes is None and routing is None else self._way(nodes, routing)
-        trial = RuleTrial(app.name, texts, old_nodes, compile_text)
-        came_in = self._material(feed, time, reading)  # its files go with it
-        return trial.over(came_in.source.read(), way)
+        return compile_text, tree_of
+
+    def _nodes_of_texts(self) -> Nodes:
+        return replace(self._replayed_nodes(), led=None)
+
+    def _way_of_texts(self, nodes: int | None, routing: str | None) -> Way:
+        return ONE if nodes is None and routing is None else self._way(nodes, routing)
 
     @property
     def cluster(self) -> Cluster:

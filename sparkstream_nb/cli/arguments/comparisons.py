@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...option_values import counts, new_name, outcome_bound, positive, stream_and_file
+from ...option_values import counts, new_name, outcome_bound, positive, stream_and_file, values_to_try
 from ...options import Options, add, add_reading
 
 _LIMIT = 20
@@ -53,6 +53,14 @@ def add_compare(c: Options) -> None:
         help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "
         "may be given several times",
     )  # fmt: skip
+    c.add_argument(
+        "--vary", action="append", default=[], type=values_to_try, metavar="NAME=VALUES",
+        help="count the outputs for each value of ${NAME} in the new text: LIMIT=100..500:50 or SPAN=1 min,5 min; of "
+        "several names for each combination",
+    )  # fmt: skip
+    c.add_argument("--labels", metavar="FILE", help="with --vary: a .csv file of cases, for precision and recall")
+    c.add_argument("--label-time", default="time", metavar="COLUMN", help="its column of times (default: time)")
+    c.add_argument("--tolerance", default="0 sec", metavar="DURATION", help="how far off an output may be (default: 0)")
     add(c, "--limit", help=f"outputs that differ to list (default: {_LIMIT})", default=_LIMIT)
 
 

@@ -71,6 +71,11 @@ CASES: Mapping[str, tuple[str, str, list[tuple[str, str, list[Any], str]]]] = {
         ("twice", "gone", ["b", 300.0], "query twice: pattern every a=S became a=S"),
         ("twice", "gone", ["a", 301.0], "query twice: pattern every a=S became a=S"),
     ]),
+    "a comparison of constants": ("amount > 300", "amount > 300 and 1 > 2", [
+        ("big", "gone", ["a", 400.0], "query big: filter [amount > 300] became [amount > 300 and 1 > 2]"),
+        ("big", "gone", ["b", 600.0], "query big: filter [amount > 300] became [amount > 300 and 1 > 2]"),
+        ("big", "gone", ["a", 301.0], "query big: filter [amount > 300] became [amount > 300 and 1 > 2]"),
+    ]),
     "a derived stream's name": ("Big", "Large", []),
     "an attribute's name": ("amount", "price", []),
 }  # fmt: skip
