@@ -56,7 +56,7 @@ def values_to_try(text: str) -> tuple[str, list[str]]:
     except ArithmeticError:
         count = 0
     if not 0 < count <= MOST_VALUES:
-        raise argparse.ArgumentTypeError(f"'{value_text}' is no range of 1 to {MOST_VALUES:,} numbers, such as 100..500:50")
+        raise argparse.ArgumentTypeError(f"'{value_text}' is no range of up to {MOST_VALUES:,} numbers: 100..500:50")
     return name, [str(first + i * step) for i in range(count)]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from sparkstream_nb.app import App, Labels
 from sparkstream_nb.app.results.rule_sweep import settings_of
-from sparkstream_nb.errors import Misuse
+from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.lab.compared_shown import comparison_json, comparison_page
 from sparkstream_nb.lab.display import text
 
@@ -101,7 +101,7 @@ def test_values_that_are_none(app: App, values: dict[str, Any], words: str) -> N
     ],
 )
 def test_labels_that_are_none(frame: pd.DataFrame, time: str, tolerance: Any, words: str) -> None:
-    with pytest.raises(Misuse, match=words):
+    with pytest.raises(SparkStreamError, match=words):
         Labels.of(frame, time, tolerance)
 
 
