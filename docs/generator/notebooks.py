@@ -11,7 +11,7 @@ from typing import Any
 from .markdown import fence, for_site
 
 ROOT = Path(__file__).parents[2]
-_NUMBERS = {8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve"}
+_NUMBERS = {8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen"}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
