@@ -62,6 +62,7 @@ from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab import display
+from sparkstream_nb.messaging import Messaging
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
 from sparkstream_nb.plan import compile_app
@@ -266,7 +267,11 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "1: e at 0 s (<i>): still waits at the end", 'alt="query1: every e=S -&gt; f=S"',
     ),
     (AppRecording("<A>", 1234, StandIn().runtime), "<A>: 1,234 events came in.", "&lt;A&gt;"),
-    (SplitApp("<A>", "h:1", (), (), ("note",), True), "<A>: 0 partial apps, 0 topics\n  ! note", "&lt;A&gt;"),
+    (
+        SplitApp("<A>", Messaging.KAFKA, "h:1", (), (), ("note",), True),
+        "<A>: 0 partial apps, 0 topics\n  ! note",
+        "&lt;A&gt;",
+    ),
     (CHART, "App.<S>: 3 events · v from 5 to 7", "<b>App.&lt;S&gt;</b>"),
     (CHART.snapshot(), "<i>          1 ", '<img src="data:image/svg+xml;base64,'),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),
