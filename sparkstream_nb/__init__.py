@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         explain,
         generate,
         get,
+        overview,
         plot,
         siddhi,
         split,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
     "SiddhiFrames", "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain",
-    "generate", "get", "plot", "siddhi", "split", "trace",
+    "generate", "get", "overview", "plot", "siddhi", "split", "trace",
 ]  # fmt: skip
 
 

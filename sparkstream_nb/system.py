@@ -249,6 +249,15 @@ def memory_of_machine() -> int | None:
         return None
 
 
+def memory_of_process() -> int | None:
+    """The bytes of memory that this process has now; None where the system has no `/proc`."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return os.sysconf("SC_PAGE_SIZE") * pages
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
 def limit_memory(most: int) -> None:
     """Make requests for more memory than `most` bytes raise MemoryError, in this process and those that it forks. Does
     nothing if the system knows no such limit.

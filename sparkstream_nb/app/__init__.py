@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .audit.auditing import AppAudit, AuditReport
     from .audit.checking import check, explain, graph, repair
     from .audit.splitting import SplitApp, split
-    from .deploying import apps, changes, deploy, get, stop_all
+    from .deploying import apps, changes, deploy, get, overview, stop_all
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
     from .generating import generate
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .results.failover_study import FailoverStudy
     from .results.feed_progress import FeedProgress, ProgressLine
     from .results.frontend import Displayed
+    from .results.overview import Overview
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
     from .results.rule_sweep import Labels, RuleSweep
@@ -90,6 +91,7 @@ __all__ = [
     "Labels",
     "Limits",
     "Messaging",
+    "Overview",
     "Pair",
     "PatternTrace",
     "Pause",
@@ -129,6 +131,7 @@ __all__ = [
     "generate",
     "get",
     "graph",
+    "overview",
     "plot",
     "remove_app",
     "repair",
@@ -151,6 +154,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             "..simulation.topology": ["Coordination", "Pair"],
             "..sources.disorder": ["Disorder"],
             ".results.answers": ["Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
+            ".results.overview": ["Overview"],
             ".running.app": ["App", "check_feed"],
             ".running.apps": ["Apps"],
             ".attaching": ["Attachable", "FoundApp", "attach", "attachable"],
@@ -159,7 +163,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".audit.checking": ["check", "explain", "graph", "repair"],
             ".views.cluster_view": ["ClusterSnapshot"],
             ".views.controls": ["Cluster"],
-            ".deploying": ["apps", "changes", "deploy", "get", "stop_all"],
+            ".deploying": ["apps", "changes", "deploy", "get", "overview", "stop_all"],
             ".deployment.deployment": ["Deployment"],
             ".generating": ["generate"],
             ".results.divergence": ["Divergence"],

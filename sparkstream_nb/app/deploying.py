@@ -38,8 +38,10 @@ from .deployment.deployment import Deployment
 from .deployment.owner import acquire_home, same_folder
 from .planning import Compiler, PlannedDeployment, plan_deployment
 from .results.first_use import prepare
+from .results.overview import Overview
 from .running.app import App
 from .running.apps import Apps
+from .running.overviews import overview_of
 from .running.runtime import AppRuntime
 
 _apps: dict[str, App] = {}
@@ -284,6 +286,13 @@ def _session(master: str | None) -> Session:
 def apps() -> Apps:
     """The apps of this process by name, stopped ones too."""
     return Apps(dict(_apps))
+
+
+def overview() -> Overview:
+    """All apps of this process at a glance: their states, nodes, rates, errors and memory, as of the last committed
+    micro-batches. In a notebook its display refreshes itself."""
+    apps_overview = overview_of([app for app in list(_apps.values()) if not app.closed])
+    return replace(apps_overview, read=overview)
 
 
 @explain_arguments

@@ -331,8 +331,12 @@ def line_options() -> dict[str, Options]:
     add(p, "--decimal", "--missing", "--limit")
     _add_out(p, "store them as a data frame in this variable")
 
-    p = command("stats", "Shows the speed of an app, how far it is behind, and the state of its nodes and queries.")
-    p.add_argument("app", metavar="NAME")
+    p = command(
+        "stats",
+        "Shows the speed of an app, how far it is behind, and the state of its nodes and queries; without a name, all "
+        "apps at a glance.",
+    )
+    p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--prometheus", action="store_true", help="print the figures as Prometheus reads them")
 
     command("tb", "Shows the whole traceback of the last error.")

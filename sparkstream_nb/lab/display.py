@@ -17,7 +17,16 @@ from ..errors import escape_controls
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
-_FORMS = "plans_shown", "results_shown", "attachable", "rescheduled_shown", "rules_shown", "tests_shown", "traces_shown"
+_FORMS = (
+    "plans_shown",
+    "results_shown",
+    "attachable",
+    "overview_shown",
+    "rescheduled_shown",
+    "rules_shown",
+    "tests_shown",
+    "traces_shown",
+)
 """The modules that register forms, the light ones first."""
 
 

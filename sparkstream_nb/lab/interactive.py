@@ -17,6 +17,7 @@ from ..app import (
     Failover,
     FailoverStudy,
     Feed,
+    Overview,
     PatternTrace,
     Stats,
     Study,
@@ -48,6 +49,7 @@ def register_interactive(shell: Any) -> None:
     formatter.for_type(Divergence, _show_timeline)
     formatter.for_type(Cluster, lambda cluster: _show(cluster, "cluster_widget", "ClusterView"))
     formatter.for_type(Stats, _show_stats)
+    formatter.for_type(Overview, _show_overview)
     formatter.for_type(Tail, lambda tail: _show(tail, "tail", "TailView"))
     formatter.for_type(Chart, lambda chart: _show(chart, "chart", "ChartView"))
     for kind in _PICTURES:
@@ -75,6 +77,14 @@ def _show_stats(stats: Stats) -> None:
         _show_static(stats)
     else:
         view(stats, stats.live).display()
+
+
+def _show_overview(overview: Overview) -> None:
+    view = None if overview.read is None else _widget("overview_widget", "OverviewView")
+    if view is None:
+        _show_static(overview)
+    else:
+        view(overview, overview.read).display()
 
 
 def _show_result(result: Displayed) -> None:

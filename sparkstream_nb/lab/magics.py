@@ -409,6 +409,10 @@ class SiddhiMagic(Magics):
 
     def _do_stats(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
+        if o.app is None:
+            if o.prometheus:
+                raise Misuse("--prometheus is of one app: %siddhi stats NAME --prometheus")
+            return api.overview()
         stats = api.get(o.app).stats()
         if not o.prometheus:
             return stats

@@ -105,6 +105,7 @@ class StandInRuntime(AppRuntime):
         self.calls: list[tuple[Any, ...]] = []
         self.waits = StandInWaits(self)
         self.connections: Any = SimpleNamespace(sinks=None, intakes=None, away=[])
+        self.stream: Any = SimpleNamespace(failure=lambda: None)
 
     @property
     def state(self) -> str:

@@ -54,6 +54,7 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.app.results.stream_tail import TailShape
@@ -150,6 +151,9 @@ class Ends:
         return StreamEnd(pd.DataFrame({"k": ["<i>", "b"], "v": [5, 7]}), 3)
 
 
+OVERVIEW = Overview(
+    (AppOverview("<A>", "failed", "ha", nodes=(NodeOverview("<n>", "down", events=3),), problems=("<gone>",)),)
+)
 CHART = Chart("App", "<S>", ChartShape(("v",), by="k", x="v"), Ends(), lambda callback: lambda: None)
 TAIL = Tail("App", "<S>", TailShape(), Ends(), lambda callback: lambda: None)
 
@@ -272,6 +276,8 @@ SHOWN: list[tuple[Displayed, str, str]] = [
         "<A>: 0 partial apps, 0 topics\n  ! note",
         "&lt;A&gt;",
     ),
+    (OVERVIEW, "<A>: failed, ha\ninput –", "&lt;A&gt;"),
+    (OVERVIEW, "! <gone>\nnode  role", "⚠ &lt;gone&gt;"),
     (CHART, "App.<S>: 3 events · v from 5 to 7", "<b>App.&lt;S&gt;</b>"),
     (CHART.snapshot(), "<i>          1 ", '<img src="data:image/svg+xml;base64,'),
     (TAIL, "App.<S>: the last 2 of 3 events · the newest first", "<b>App.&lt;S&gt;</b>"),

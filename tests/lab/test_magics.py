@@ -389,6 +389,19 @@ def test_errors_are_sent_once_more(
     assert capsys.readouterr().out == "2 of the errors of Trades sent again\n"
 
 
+def test_stats_without_a_name_are_of_all_apps(shell: Any, app: StandIn) -> None:
+    shown = line(shell, "stats")
+    lines = repr(shown).splitlines()
+    assert lines[0].startswith("1 app: 1 running · 0 errors")
+    assert lines[2] == "Trades: running, active-active"
+    assert "outputs 1,200" in lines[3]
+    assert lines[-1].split()[:4] == ["node-1", "12,345", "1,234,568", "1.2"]
+    data, _ = shell.display_formatter.format(shown)
+    assert data["text/html"].startswith("<style>.sparkstream-overview {")
+    with pytest.raises(Misuse, match="--prometheus is of one app: %siddhi stats NAME --prometheus"):
+        line(shell, "stats --prometheus")
+
+
 def test_the_other_commands(shell: Any, app: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     assert "  stream TradeStream (symbol string, " in repr(line(shell, "explain Trades"))
     assert "Trades  running      2  active-active  node-1, node-2" in repr(line(shell, "list"))

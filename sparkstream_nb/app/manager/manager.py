@@ -24,10 +24,14 @@ from ...plan.distributed.partial_apps import without_sources
 from ...plan.gaps import refuse
 from ...plan.nodes import Plan
 from ...plan.query_parts import connector_type
+from ...system import memory_of_process
+from ..config.conf import DISTRIBUTED
 from ..deploying import apps, close_app, get
 from ..results.answers import Stats
+from ..results.overview import AppOverview, Overview
 from ..results.prometheus_text import prometheus_text
 from ..running.app import App
+from ..running.overviews import app_overview
 
 MOST_BYTES = 1_000_000
 """The most bytes of an app's text, as UTF-8."""
@@ -90,6 +94,10 @@ class Deployer(Protocol):
         """The figures of the app of this name. Raises `Misuse` if there is none."""
         ...
 
+    def overview(self, name: str) -> AppOverview:
+        """The app of this name at a glance. Raises `Misuse` if there is none."""
+        ...
+
     def remove(self, name: str) -> None:
         """Stop an app and release its name. Raises `Misuse` if there is none."""
         ...
@@ -113,6 +121,9 @@ class ClusterDeployer:
 
     def stats(self, name: str) -> Stats:
         return get(name).stats()
+
+    def overview(self, name: str) -> AppOverview:
+        return app_overview(get(name))
 
     def remove(self, name: str) -> None:
         close_app(name)
@@ -279,6 +290,16 @@ class Manager:
             with contextlib.suppress(Misuse):
                 app_stats.append(self._deployer.stats(name))
         return prometheus_text(app_stats)
+
+    def overview(self) -> Overview:
+        """All apps at a glance; one that was stopped by hand has no figures."""
+        app_overviews = []
+        for name in sorted(self._entries):
+            try:
+                app_overviews.append(self._deployer.overview(name))
+            except Misuse:
+                app_overviews.append(AppOverview(name, "stopped", DISTRIBUTED))
+        return Overview(tuple(app_overviews), memory_of_process())
 
     def close(self) -> None:
         """Stops all apps, after the one that is being deployed. Later requests are refused with `ManagerClosed`."""

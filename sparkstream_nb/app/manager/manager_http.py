@@ -24,11 +24,15 @@ from ...logins import Logins
 from ...masking import mask_passwords
 from ...prometheus_format import CONTENT_TYPE
 from ...serving import Answer, Listener, Request, ServerLimits
+from ..results.overview_html import overview_html
+from .dashboard_page import PAGE_POLICY, dashboard_page
 from .manager import MOST_BYTES, STATISTICS, ManagedApp, Manager, ManagerClosed, NameTaken, NoSuchApp
 
 APPS = "siddhi-apps"
 METRICS = "metrics"
+DASHBOARD = "dashboard"
 _JSON = "application/json; charset=utf-8"
+_HTML = "text/html; charset=utf-8"
 SECONDS = 10.0
 """For a request to come in, and for an answer to go out."""
 MOST_CONNECTIONS = 32
@@ -241,6 +245,9 @@ class _Asked:
                 HTTPStatus.BAD_REQUEST, "bad request", "the path of the request cannot be read"
             ) from None
         match words:
+            case [root] if root in ("", DASHBOARD):
+                self._allow("GET", "HEAD")
+                return self._dashboard(parameters)
             case [root] if root == APPS:
                 return self._all(parameters)
             case [root] if root == METRICS:
@@ -256,8 +263,15 @@ class _Asked:
                 return self._ok({"status": _status(self.manager.get(name))})
         raise _RequestRefused(
             HTTPStatus.NOT_FOUND, "not found", f"there is no such path. Known: /{APPS}, /{APPS}/NAME, "
-            f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}",
+            f"/{APPS}/NAME/status, /{APPS}/{STATISTICS}, /{METRICS}, /{DASHBOARD}",
         )  # fmt: skip
+
+    def _dashboard(self, parameters: Mapping[str, list[str]]) -> _ManagerAnswer:
+        """The page of all apps, or what of it changes (`part=apps`)."""
+        apps_html = overview_html(self.manager.overview())
+        is_part = parameters.get("part") == ["apps"]
+        text = apps_html if is_part else dashboard_page(apps_html)
+        return _ManagerAnswer(HTTPStatus.OK, text, {"Content-Security-Policy": PAGE_POLICY}, _HTML)
 
     def _all(self, parameters: Mapping[str, list[str]]) -> _ManagerAnswer:
         self._allow("GET", "POST", "PUT")

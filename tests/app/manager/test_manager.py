@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -24,6 +26,7 @@ from sparkstream_nb import app as cluster
 from sparkstream_nb import cli
 from sparkstream_nb.app.config.manager_conf import read_manager
 from sparkstream_nb.app.config.secrets import References
+from sparkstream_nb.app.manager.dashboard_page import PAGE_POLICY, dashboard_page
 from sparkstream_nb.app.manager.manager import (
     MOST_BYTES,
     MOST_STATEMENTS,
@@ -36,6 +39,7 @@ from sparkstream_nb.app.manager.manager import (
 from sparkstream_nb.app.manager.manager_command import ManagerOptions, open_manager
 from sparkstream_nb.app.manager.manager_http import Credentials, ListeningPlace, ManagerServer, address_of
 from sparkstream_nb.app.results.answers import Stats
+from sparkstream_nb.app.results.overview import AppOverview, NodeOverview
 from sparkstream_nb.errors import Misuse, SparkStreamError, StoreError
 from tests.app.results.test_prometheus import samples
 from tests.app.results.test_prometheus import stats as figures
@@ -83,6 +87,12 @@ class StandIn:
         if name not in self.texts:
             raise Misuse(f"no app {name}")
         return figures(name)
+
+    def overview(self, name: str) -> AppOverview:
+        if name not in self.texts:
+            raise Misuse(f"no app {name}")
+        nodes = (NodeOverview("wso2-sp-worker-1", "active", (f"{name}-<sum>-1",), 20),)
+        return AppOverview(name, self.states.get(name, "running"), "distributed", events=20, nodes=nodes)
 
     def remove(self, name: str) -> None:
         del self.texts[name]
@@ -203,6 +213,41 @@ def test_metrics_of_all_apps(client: Client) -> None:
     del client.apps.texts["A"]  # by hand
     left = samples(client.ask("GET", "/metrics").body)
     assert [s.labels["app"] for s in left["sparkstream_running"]] == ["B"]
+
+
+def test_the_dashboard(client: Client) -> None:
+    """The page is whole, shows each app, and takes nothing from elsewhere; it needs the login of the other paths."""
+    for name in ("A", "B"):
+        assert client.ask("POST", body=APP.replace("Rooms", name)).status == 201
+    client.apps.states["B"] = "failed"
+    for path in ("/", "/dashboard"):
+        page = client.ask("GET", path)
+        assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert "2 apps: 1 failed, 1 running" in page.body
+        assert "A-&lt;sum&gt;-1" in page.body
+    assert not re.search(r"(src|href)=(?!\"data:)|https?://|@import|url\(", page.body)
+    policy = page.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    part = client.ask("GET", "/dashboard?part=apps")
+    assert part.body.startswith('<div class="sparkstream-overview">')
+    assert part.body in page.body
+    del client.apps.texts["A"]  # by hand
+    assert "1 failed, 1 stopped" in client.ask("GET", "/dashboard?part=apps").body
+    for path in ("/", "/dashboard", "/dashboard?part=apps"):
+        refused = client.ask("GET", path, Authorization=basic("admin", "admin"))
+        assert (refused.status, refused.body["type"]) == (401, "unauthorized")
+        assert client.ask("GET", path, Origin="https://elsewhere.example").status == 403
+        assert client.ask("POST", path, body="x").status == 405
+
+
+def test_the_style_and_the_script_of_the_dashboard_are_the_ones_that_are_named() -> None:
+    """The browser refuses a style or script with another hash."""
+    page = dashboard_page("")
+    for tag, word in (("style", "style-src"), ("script", "script-src")):
+        (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{word} 'sha256-{digest}'" in PAGE_POLICY
 
 
 def test_an_app_is_answered_with_its_groups_and_topics(client: Client) -> None:
@@ -371,7 +416,7 @@ def test_web_pages_are_refused(client: Client) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
-        ("GET", "/", {}, 404),
+        ("GET", "/nothing", {}, 404),
         ("GET", "/siddhi-apps/Rooms/more", {}, 404),
         ("POST", "/siddhi-app", {}, 404),
         ("GET", "%ff", {}, 400),
