@@ -145,7 +145,9 @@ def test_without_the_login_there_is_nothing(chromium: Any, manager: Managed) -> 
     page = context.new_page()
     with pytest.raises(Exception, match="ERR_INVALID_AUTH_CREDENTIALS"):  # a person would be asked for the login
         page.goto(manager.url)
-    assert "Rooms" not in page.content()
+    answer = context.request.get(f"{manager.url}dashboard?part=apps")
+    assert answer.status == 401
+    assert "Rooms" not in answer.text()
     context.close()
 
 
