@@ -321,7 +321,7 @@ class RuleTrial:
                     plan = self.compile(to_text(self.texts.with_changes([change])))
                 except SiddhiError:
                     continue  # it needs another change
-                alone[change] = self._run(plan, recording, way)
+                alone[change] = self._run(plan, recording, way, is_traced=False)
         pairs = {}
         for stream in dict.fromkeys([*before.alerts, *after.alerts]):
             plan = self.nodes.plan if stream in self.nodes.plan.streams else new_plan
@@ -332,19 +332,24 @@ class RuleTrial:
             self.app, way, self.texts, self.nodes.plan, recording, pairs, checks, (before, after), alone
         )  # fmt: skip
 
-    def _run(self, plan: Plan, recording: Recording, way: Way) -> Run:
-        nodes = replace(self.nodes, plan=plan)
-        traced_nodes = nodes.with_tracing()
-        fitting = recording_of(recording, plan)
-        plain, with_lineage = (replay_nodes(fitting, way, n) for n in (nodes, traced_nodes))
-        alerts, traced_alerts = alerts_of(plain, plan, way), alerts_of(with_lineage, traced_nodes.plan, way)
-        # Outputs that tracing changes (a window that counts equal events) have no events.
-        by_stream = {s: traced_alerts[s] if _equal(alerts[s], traced_alerts.get(s, [])) else alerts[s] for s in alerts}
-        return Run(by_stream, {a: merged_rows(plain, d, nodes) for a, d in plan.aggregations.items()})
+    def _run(self, plan: Plan, recording: Recording, way: Way, *, is_traced: bool = True) -> Run:
+        nodes, recording = replace(self.nodes, plan=plan), recording_of(recording, plan)
+        plain = replay_nodes(recording, way, nodes)
+        alerts = alerts_of(plain, plan, way)
+        if is_traced:
+            traced_nodes = nodes.with_tracing()
+            with_events = alerts_of(replay_nodes(recording, way, traced_nodes), traced_nodes.plan, way)
+            # Outputs that tracing changes (a window that counts equal events) have no events.
+            alerts = {s: with_events[s] if _are_equal(alerts[s], with_events.get(s, [])) else alerts[s] for s in alerts}
+        return Run(alerts, {a: merged_rows(plain, d, nodes) for a, d in plan.aggregations.items()})
 
 
-def _equal(one: Sequence[Alert], two: Sequence[Alert]) -> bool:
-    return [(a.times, a.identity, a.node) for a in one] == [(a.times, a.identity, a.node) for a in two]
+def _are_equal(ones: Sequence[Alert], others: Sequence[Alert]) -> bool:
+    """True if two lists have the same outputs in the same order."""
+    return len(ones) == len(others) and all(
+        (a.ts, a.clock, a.node) == (b.ts, b.clock, b.node) and (a.values == b.values or a.identity == b.identity)
+        for a, b in zip(ones, others, strict=True)
+    )
 
 
 def recording_of(recording: Recording, plan: Plan) -> Recording:
