@@ -203,6 +203,14 @@ def _ends_in_plus(x: _QueryPlace) -> bool:
     return isinstance(last, n.CountState) and (last.least, last.most) == (1, UNBOUNDED)
 
 
+def _held_while_open(x: _QueryPlace) -> bool:
+    i, rate = x.query.input, x.query.rate
+    if not isinstance(i, n.StateInput) or rate is None or rate.kind != "all":
+        return False
+    last = _end(i.state)
+    return isinstance(last, n.CountState) and last.least == 0
+
+
 def _counts_two(x: _QueryPlace) -> bool:
     i = x.query.input
     return isinstance(i, n.StateInput) and i.kind == "sequence" and any(c.least >= 2 for c in _counts(i.state))
@@ -354,6 +362,11 @@ FAULTS: tuple[KnownFault, ...] = (
     ),
     KnownFault(
         "A sequence may end with one or more", "never match a sequence whose last state is `+`", _where(_ends_in_plus)
+    ),
+    KnownFault(
+        "A match that a rate limit holds keeps its time",
+        "give a match that the rate limit holds the time of a later event, as its last state may be absent",
+        _where(_held_while_open),
     ),
     KnownFault(
         "A count of at least two in a sequence", "never match a sequence with a count of two or more",
