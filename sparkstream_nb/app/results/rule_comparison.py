@@ -148,7 +148,9 @@ class RuleComparison(Displayed):
         for stream, pairs in self.pairs.items():
             for p in pairs:
                 tallies[p.alert.query, stream][p.outcome] += 1
-        rows = [[*key, *(tally[o] for o in OUTCOMES)] for key, tally in tallies.items()]
+        order = {q.name: i for i, q in enumerate(self.plan.queries)}
+        keys = sorted(tallies, key=lambda key: order.get(key[0], len(order)))
+        rows = [[*key, *(tallies[key][o] for o in OUTCOMES)] for key in keys]
         return pd.DataFrame(rows, columns=["query", "stream", *OUTCOMES])
 
     @property
@@ -323,7 +325,9 @@ class RuleTrial:
                     continue  # it needs another change
                 alone[change] = self._run(plan, recording, way, is_traced=False)
         pairs = {}
-        for stream in dict.fromkeys([*before.alerts, *after.alerts]):
+        for stream in dict.fromkeys([*self.nodes.plan.streams, *new_plan.streams]):
+            if stream not in before.alerts and stream not in after.alerts:
+                continue
             plan = self.nodes.plan if stream in self.nodes.plan.streams else new_plan
             pairs[stream] = _match_by_query(before.alerts.get(stream, []), after.alerts.get(stream, []), plan, stream)
         one, other = before.rows_by_aggregation, after.rows_by_aggregation
@@ -371,7 +375,8 @@ def recording_of(recording: Recording, plan: Plan) -> Recording:
 def _match_by_query(before: Sequence[Alert], after: Sequence[Alert], plan: Plan, stream: str) -> list[OutputPair]:
     """`match_outputs` for each query, where the same ones write the stream under both texts; else for all together."""
     writers = {a.query for a in before}, {a.query for a in after}
-    names = writers[0] | writers[1] if all(writers) and (writers[0] <= writers[1] or writers[1] <= writers[0]) else None
+    is_split = all(writers) and (writers[0] <= writers[1] or writers[1] <= writers[0])
+    names = sorted(writers[0] | writers[1]) if is_split else None
     keys_by_query = {q.name: _keys(q) for q in plan.queries if q.output.target.id == stream}
     if names is None or len(names) == 1:
         return match_outputs(before, after, next(iter(keys_by_query.values()), ()))
