@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 import sys
@@ -38,6 +39,8 @@ from sparkstream_nb.app import (
     ResourceCluster,
     ResourceNode,
     Result,
+    RuleComparison,
+    RuleSweep,
     Sent,
     SplitApp,
     Study,
@@ -55,6 +58,7 @@ from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
+from sparkstream_nb.app.results.rule_comparison import RuleTrial
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.app.results.stream_tail import TailShape
@@ -63,6 +67,8 @@ from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.lab import display
+from sparkstream_nb.lang.clause_changes import TextComparison
+from sparkstream_nb.lang.parser import parse
 from sparkstream_nb.messaging import Messaging
 from sparkstream_nb.nodes.distributed import Distributed, apps_of
 from sparkstream_nb.nodes.tallies import Tally
@@ -71,7 +77,7 @@ from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.app_graph import Graph, GraphNode
 from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
 from sparkstream_nb.replay.failover_tasks import FailoverCounts
-from sparkstream_nb.replay.replay import Nodes, Way
+from sparkstream_nb.replay.replay import ONE, Nodes, Way
 from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
 from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
@@ -97,6 +103,18 @@ def diverging(folder: Path) -> Divergence:
     inbox.close()
     source = Input(str(folder), {s: d.source.schema for s, d in plan.streams.items()}, 2, 1)
     return Truth("App", source, Nodes(plan), ["node-1", "node-2"]).against(Way(2))
+
+
+def changed_rule(folder: Path) -> RuleComparison:
+    """Two events of which one passes a filter, and another one under the other text."""
+    old = "define stream S (k string, v int); @info(name='<q>') from S[v > 5] select k, v insert into O;"
+    plan, at = compile_app(old), np.array([HOUR, HOUR + 1000])
+    inbox = Inbox(folder)
+    inbox.append([inbox.batch(InputBatch(at, {"S": StreamRows(np.arange(2), at, [["<i>"] * 2, [1, 7]])}), "hash:v")])
+    inbox.close()
+    source = Input(str(folder), {s: d.source.schema for s, d in plan.streams.items()}, 1, 1)
+    texts = TextComparison.of(parse(old), parse(old.replace("v > 5", "v < 5")))
+    return RuleTrial("<App>", texts, Nodes(plan), compile_app).over(source.read(), ONE)
 
 
 def failing() -> Failover:
@@ -131,7 +149,15 @@ RUNS = runs_of(Pair(), Wanted(2, "kill", {"queue": [10, 20]}), 300_000)
 COSTS = FailoverStudy("<App>", *RUNS, [FailoverCounts(1, 30_000, 30 + i, 5, i, 0, 1000 * i, 99) for i in range(4)])
 CLUSTER = fed(NodeGroups((Scenario(Pair(), 1, (Kill(90_000, "node-1"),)),)), 200, app="<App>").cluster
 FOLDER = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # as long as this process
+RULE_FOLDER = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)  # as long as this process
 DIVERGENCE = diverging(Path(FOLDER.name))
+NAN = math.nan
+CHANGED_RULE = changed_rule(Path(RULE_FOLDER.name))
+SWEEP = RuleSweep(
+    "<App>", "${N}", 3, ({"N": "<1>"}, {"N": "2"}),
+    ({"outputs": 4, "same": 3, "gone": 0, "new": 1, "precision": 0.25, "recall": 1.0, "f1": 0.4, "delay": 61_000.0},
+     {"outputs": 0, "same": 0, "gone": 3, "new": 0, "precision": NAN, "recall": 0.0, "f1": 0.0, "delay": NAN}),
+)  # fmt: skip
 STUDIED = Study("App", [RoutingOutcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
 FEED = unbegun_feed()
@@ -228,6 +254,9 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     ),
     (DIVERGENCE, "split over 2 nodes: S['<i>', 1] on node-2, ", "split over 2 nodes"),
     (DIVERGENCE, "A                      2          0", "<th style=\"text-align:right\">differing</th>"),
+    (CHANGED_RULE, "v 7 is over 5 and not under 5", "<th style=\"text-align:left\">cause</th>"),
+    (CHANGED_RULE, "query <q>  filter  [v > 5]  [v < 5]", "&lt;i&gt;, 7"),
+    (SWEEP, "2 settings over 3 events; the best f1 has N=<1>", "1 min 1 sec"),
     (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (FAILOVER, "<q>    O        270    30         0          30", "&lt;q&gt;"),
