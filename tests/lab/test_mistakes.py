@@ -184,7 +184,6 @@ OF_AN_APP = [
     ("%siddhi trace Trades.rise good_frame --limit 9999", "limit is a number of events from 1 to 2,000, not 9999"),
     ("%siddhi trace Trades.rise good_frame --from TradeStream=good_frame", "one word too many beside --from"),
     ("%siddhi trace Trades.rise --from TradeStrem=good_frame", "no stream 'TradeStrem'. Did you mean 'TradeStream'?"),
-    ("%siddhi stats", "NAME is missing. Write %siddhi stats NAME"),
     ("%siddhi stop Trads", "Did you mean 'Trades'?"),
 ]
 

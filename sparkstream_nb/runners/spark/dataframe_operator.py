@@ -68,12 +68,14 @@ class SiddhiFrames:
     `frame` has the columns `_output` (the name of the row's output), `_timestamp`, `_node`, and a struct for each
     output, null in the rows of others. `frames["Alerts"]` has the rows of one output with its own columns,
     `frames.late` the late rows and `frames.errors` the rows that failed. Each of these is a query of its own once it is
-    started: to write several outputs of one query, start `frame` with `foreachBatch`.
+    started: to write several outputs of one query, start `frame` with `foreachBatch`. `metrics` is the name of their
+    counts among the `observedMetrics` of a query.
     """
 
-    def __init__(self, spec: OperatorSpec, messages: DataFrame, outputs: Sequence[str]) -> None:
+    def __init__(self, spec: OperatorSpec, messages: DataFrame, outputs: Sequence[str], metrics: str) -> None:
         self._spec, self._messages = spec, messages
         self.outputs = tuple(outputs)
+        self.metrics = metrics
 
     @property
     def frame(self) -> DataFrame:
@@ -199,8 +201,9 @@ def siddhi(
     messages = _messages_of(spec, list(frames_by_stream.values()), session, delay)
     messages = messages.observe(metrics, *(_count(output).alias(output) for output in counted_outputs))
     if plain:
-        return SiddhiFrames(spec, messages, names)[names[0]]
-    return SiddhiFrames(spec, messages, [*names, *([LATE] if late else []), *([ERRORS] if errors else [])])
+        return SiddhiFrames(spec, messages, names, metrics)[names[0]]
+    outputs = [*names, *([LATE] if late else []), *([ERRORS] if errors else [])]
+    return SiddhiFrames(spec, messages, outputs, metrics)
 
 
 def _tell_of_compilation(session: SparkSession) -> None:
