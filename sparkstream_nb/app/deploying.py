@@ -25,6 +25,8 @@ from ..runners.spark.handover import left
 from ..simulation.faults import Fault
 from ..simulation.resources import ResourceCluster
 from ..simulation.topology import Pair
+from ..stores.patience import Patience
+from .connectors.stores import check_stores
 from .deployment.app_folder import (
     check_connected_before,
     default_home,
@@ -38,6 +40,7 @@ from .deployment.deployment import Deployment
 from .deployment.owner import acquire_home, same_folder
 from .planning import Compiler, PlannedDeployment, plan_deployment
 from .results.first_use import prepare
+from .results.frontend import current
 from .results.overview import Overview
 from .running.app import App
 from .running.apps import Apps
@@ -213,6 +216,9 @@ def _start(deployment_plan: PlannedDeployment) -> App:
             previous_app.close()
             del _apps[deployment.name]
         try:
+            # Before anything of the former app is dropped, which would be lost if its stores refuse the new one.
+            databases, patience = deployment.connections.databases, Patience(tell=current().notice)
+            check_stores(deployment.request.store, databases, plans[0].aggregations, patience)
             app_run, message = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
             # Only virtual clocks have a start that is given; one that has begun is the state's.
             app = App(AppRuntime(replace(deployment, start=app_run.start), plans, app_run, where, message))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -108,6 +109,26 @@ def open_store(
             store.close()
         raise
     return StoreSet(base, {name: database_stores[d] for name, d in databases.items()}) if database_stores else base
+
+
+def check_stores(
+    file: Path | str | None,
+    databases: Mapping[str, Database],
+    aggregations: Mapping[str, AggregationDef],
+    patience: Patience,
+) -> None:
+    """Makes the tables of aggregations that are missing, in databases and in a DuckDB file outside the app's folder
+    (None: there is none). Raises StoreError if a store cannot be opened, or has other tables of these names."""
+    by_database: dict[Database, list[AggregationDef]] = {}
+    for name, database in databases.items():
+        by_database.setdefault(database, []).append(aggregations[name])
+    for database, definitions in by_database.items():
+        with closing(_open_store(database, patience)) as store:
+            store.prepare(definitions)
+    rest = [definition for name, definition in aggregations.items() if name not in databases]
+    if file is not None and rest:
+        with closing(DuckDBStore(file)) as store:
+            store.prepare(rest)
 
 
 def _open_store(database: Database, patience: Patience) -> Store:

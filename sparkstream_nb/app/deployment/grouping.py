@@ -156,9 +156,10 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
 def check_stateless(plan: Plan, trial: Trial) -> None:
     """Raises `Misuse` if the nodes of an app that is scaled out with no layer would have to keep something."""
     trial.refuse("groups of nodes; this app has no partitioning layer: give routing='hash:ATTRIBUTE'")
-    stateful_parts = [f"query '{q.name}' {q.safety.reason}" for q in plan.queries if q.safety.level != "stateless"]
-    stateful_parts += [f"aggregation '{a}' keeps what it adds up" for a in plan.aggregations]
-    stateful_parts += [f"table '{t}' keeps its rows" for t in plan.tables]
+    queries = [q for q in plan.queries if q.safety.level != "stateless"]
+    stateful_parts = [f"query '{q.name}' does ({q.safety.reason})" for q in queries]
+    stateful_parts += [f"aggregation '{a}' does" for a in plan.aggregations]
+    stateful_parts += [f"table '{t}' does" for t in plan.tables]
     if stateful_parts:
         raise Misuse(
             f"nodes without a partitioning layer keep nothing, and {stateful_parts[0]}: give "

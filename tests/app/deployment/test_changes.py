@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.app import App, stop_all
-from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.errors import SparkStreamError, StoreError
 from tests.apps.programs import killed, ran
 from tests.masters import masters
 from tests.profiles import one_of
@@ -273,3 +273,23 @@ define stream Kept (k string, total long);
     assert app.drain(30) == 0
     written = (out / "kept.csv").read_text().split()
     assert written == [f"a,{v}" for v in range(150)] + [str(v) for v in range(150, 200)]
+
+
+def test_a_store_that_refuses_the_new_app_leaves_the_old_one_its_state(run: Callable[..., App], tmp_path: Path) -> None:
+    streams = "define stream S (k string, v int, ts long);\n"
+    aggregation = "define aggregation A from S select k, sum({0}) as {1} group by k aggregate by ts every sec;\n"
+    other = run(streams + aggregation.format("v", "total"), name="other", home=tmp_path / "b", store=tmp_path / "s.db")
+    other.stop()
+    other.close()
+    old = streams + "@info(name='q') from S#window.length(9) select sum(v) as s insert into O;"
+    app = run(old)
+    app.send("S", ["a", 5, 1], at=1)
+    app.flush()
+    new = streams + aggregation.format("v, k", "t").replace("sum(v, k)", "max(v)") + "from S select v insert into O;"
+    with pytest.raises(StoreError):
+        run(new, store=tmp_path / "s.db")
+    app = run(old)
+    assert app.redeployed == "The state was kept: no change affects it."
+    app.send("S", ["a", 7, 2], at=2)
+    app.flush()
+    assert app.output("O").frame["s"].tolist() == [5, 12]
