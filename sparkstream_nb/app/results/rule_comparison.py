@@ -11,7 +11,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any, Literal
 
 import pandas as pd
@@ -177,8 +176,8 @@ class RuleComparison(Displayed):
         return self._rows((s, p) for s, pairs in self.pairs.items() for p in pairs)
 
     def first_differences(self, most: int) -> pd.DataFrame:
-        """The first rows of `frame` that are not the same."""
-        return self._rows(islice(self._differences(), most))
+        """Rows of `frame` that are not the same, the first ones of all streams by time."""
+        return self._rows(sorted(self._differences(), key=lambda difference: place_of(difference[1].alert))[:most])
 
     def cause(self, stream: str, pair: OutputPair) -> RuleCause:
         """The changes that cause an outcome, each by itself; several if it takes all of them."""

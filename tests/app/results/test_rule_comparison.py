@@ -115,6 +115,11 @@ def test_the_texts_take_a_recording_or_frames(app: App, tmp_path: Any) -> None:
     assert differences(app.compare(new, feed=file)) == differences(app.compare(new))
 
 
+def test_the_first_differences_are_the_first_of_all_streams(app: App) -> None:
+    comparison = app.compare(TEXT.replace("amount > 300", "amount > 400").replace("every a=S -> b", "a=S -> b"))
+    assert comparison.first_differences(3)["query"].tolist() == ["big", "twice", "big"]
+
+
 def test_on_several_nodes(app: App) -> None:
     new = TEXT.replace("within 1 min", "within 30 sec")
     # On two nodes the pattern sees the cards' events on different nodes: the text changes nothing there.
