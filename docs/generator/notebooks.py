@@ -11,7 +11,6 @@ from typing import Any
 from .markdown import fence, for_site
 
 ROOT = Path(__file__).parents[2]
-_NUMBERS = {8: "eight", 9: "nine", 10: "ten", 11: "eleven", 12: "twelve", 13: "thirteen"}
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -23,7 +22,7 @@ def books() -> list[Path]:
 def overview() -> str:
     """The page that lists the notebooks."""
     out = [
-        f"# Learn: {_NUMBERS[len(books())]} notebooks",
+        f"# Learn: {len(books())} notebooks",
         "",
         "Each page is a notebook of the project with the outputs that it was saved with: tables, diagrams and "
         "messages. Nothing was run to make these pages. In JupyterLab the same cells can be changed and run, views "
