@@ -217,8 +217,9 @@ def _start(deployment_plan: PlannedDeployment) -> App:
             del _apps[deployment.name]
         try:
             # Before anything of the former app is dropped, which would be lost if its stores refuse the new one.
-            databases, patience = deployment.connections.databases, Patience(tell=current().notice)
-            check_stores(deployment.request.store, databases, plans[0].aggregations, patience)
+            if has_app(deployment.home):
+                databases, patience = deployment.connections.databases, Patience(tell=current().notice)
+                check_stores(deployment.request.store, databases, plans[0].aggregations, patience)
             app_run, message = open_folder(deployment, plans[0], min(where.places, deployment.nodes))
             # Only virtual clocks have a start that is given; one that has begun is the state's.
             app = App(AppRuntime(replace(deployment, start=app_run.start), plans, app_run, where, message))

@@ -14,7 +14,6 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from ..errors import NOWHERE, Span
 from . import tree as t
 from .printer import to_text
 
@@ -48,18 +47,6 @@ class Change:
     def text_after(self) -> str:
         """The clause in the new text; "" if it has none."""
         return _text(_without(self.after, self.before))
-
-    @property
-    def span_after(self) -> Span:
-        """The place of the clause in the new text; `NOWHERE` if it has none."""
-        return next((n.span for n in _nodes_of(self.after) if n.span != NOWHERE), NOWHERE)
-
-    @property
-    def parts(self) -> list[tuple[Any, Any]]:
-        """The smallest parts that differ, as they stand in the old and in the new text."""
-        if not self.leaves or self.before is None or self.after is None:
-            return [(self.before, self.after)]
-        return [(_at(self.before, leaf), _at(self.after, leaf)) for leaf in self.leaves]
 
     @property
     def comparisons(self) -> Iterator[tuple[t.Comparison, t.Comparison]]:
@@ -133,14 +120,14 @@ def _pair_by_keys(before: Sequence[Any], after: Sequence[Any], keys: Sequence[An
     one without a partner comes after the one before it."""
     partner: dict[int, int] = {}
     for key in keys:
-        left = [j for j in range(len(after)) if j not in partner.values()]
+        free = [j for j in range(len(after)) if j not in partner.values()]
         for i, element in enumerate(before):
             if i in partner or key(element) is None:
                 continue
-            match = next((j for j in left if key(after[j]) == key(element)), None)
+            match = next((j for j in free if key(after[j]) == key(element)), None)
             if match is not None:
                 partner[i] = match
-                left.remove(match)
+                free.remove(match)
     pairs: list[tuple[Any, Any]] = [(e, after[partner[i]] if i in partner else None) for i, e in enumerate(before)]
     for j, element in enumerate(after):
         if j not in partner.values():
@@ -159,8 +146,8 @@ def _definition_form(d: t.Definition) -> Any:
 
 
 def _query_name(e: t.Query | t.Partition) -> Any:
-    infos = (a for a in e.annotations if a.name.lower() == "info")
-    return next((x.value for a in infos for x in a.elements if x.key == "name"), None)
+    info = t.find_annotation(e.annotations, "info")
+    return next((x.value for x in info.elements if x.key == "name"), None) if info is not None else None
 
 
 def _query_ends(e: t.Query | t.Partition) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,14 +69,27 @@ def pair_outputs(
     waiting: dict[Any, list[Alert]] = defaultdict(list)
     for a in sorted(ones, key=place_of, reverse=True):
         waiting[key(a)].append(a)
-    pairs, left = [], []
+    pairs, rest = [], []
     for a in sorted(others, key=place_of):
         candidates = waiting.get(key(a))
         if candidates:
             pairs.append((candidates.pop(), a))
         else:
-            left.append(a)
-    return pairs, [a for candidates in waiting.values() for a in candidates], left
+            rest.append(a)
+    return pairs, [a for candidates in waiting.values() for a in candidates], rest
+
+
+def are_equal(ones: Sequence[Alert], others: Sequence[Alert]) -> bool:
+    """True if two lists have the same outputs in the same order, whatever their lineage."""
+    return len(ones) == len(others) and all(
+        (a.times, a.node, a.query) == (b.times, b.node, b.query) and (a.values == b.values or a.identity == b.identity)
+        for a, b in zip(ones, others, strict=True)
+    )
+
+
+def count_equal(alerts: Mapping[str, Sequence[Alert]]) -> Counter[tuple[str, int, Any]]:
+    """The number of equal outputs at one time, by stream, time and values."""
+    return Counter((stream, a.ts, a.identity) for stream, outputs in alerts.items() for a in outputs)
 
 
 def place_of(alert: Alert) -> tuple[int, int, int]:

@@ -26,7 +26,7 @@ from ...replay.replay import Nodes, Recorded, Recording, Way, merged_rows, repla
 from ...types import Type
 from .divergence import MergedCheck
 from .frontend import Displayed
-from .output_matching import Alert, alerts_of, pair_outputs, place_of
+from .output_matching import Alert, alerts_of, are_equal, count_equal, pair_outputs, place_of
 
 Outcome = Literal["same", "gone", "new", "other values", "other time"]
 OUTCOMES: tuple[Outcome, ...] = ("same", "gone", "new", "other values", "other time")
@@ -56,8 +56,8 @@ class OutputPair:
 
 
 def match_outputs(before: Sequence[Alert], after: Sequence[Alert], keys: Sequence[int]) -> list[OutputPair]:
-    """Pairs each output of the old text with one of the new text; `keys` are the places of the values that name what an
-    output is about.
+    """Pairs each output of the old text with one of the new text; `keys` are the places of the values that
+    identify its subject.
 
     `same`: equal values at one time. `other time`: equal values, from the same events if these are known. `other
     values`: from the same events, or of one key at one time. The rest is `gone` or `new`.
@@ -97,8 +97,8 @@ class Run:
 
     @cached_property
     def counts(self) -> Counter[Any]:
-        """The number of equal outputs at one time, by stream, time and values."""
-        return Counter((s, a.ts, a.identity) for s, alerts in self.alerts.items() for a in alerts)
+        """`count_equal` of the outputs."""
+        return count_equal(self.alerts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ class RuleCause:
 class RuleComparison(Displayed):
     """The outputs of an app under its own text (old) and under another one (new), over the same events.
 
-    `texts` is the comparison of the two; `pairs` are by derived stream of the old text, in the order of time. `alone`
-    holds the run of the old text with one change alone, for the changes with which it compiles.
+    `texts` is the comparison of the two; `pairs` are by derived stream of the old text, in the order of time. `before`
+    is the run of the old text, and `alone` has a run with one change alone, for the changes with which it compiles.
     """
 
     app: str
@@ -127,7 +127,7 @@ class RuleComparison(Displayed):
     recording: Recording
     pairs: Mapping[str, Sequence[OutputPair]]
     checks: Mapping[str, MergedCheck]
-    runs: tuple[Run, Run]
+    before: Run
     alone: Mapping[Change, Run] = field(default_factory=dict)
 
     @property
@@ -215,11 +215,10 @@ class RuleComparison(Displayed):
         run = self.alone.get(change)
         if run is None:
             return False
-        before, _ = self.runs
         for alert, is_old in ((pair.before, True), (pair.after, False)):
             if alert is not None:
                 key = (stream, alert.ts, alert.identity)
-                fewer, more = run.counts[key] < before.counts[key], run.counts[key] > before.counts[key]
+                fewer, more = run.counts[key] < self.before.counts[key], run.counts[key] > self.before.counts[key]
                 if fewer if is_old else more:
                     return True
         return False
@@ -332,7 +331,7 @@ class RuleTrial:
         one, other = before.rows_by_aggregation, after.rows_by_aggregation
         checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
         return RuleComparison(
-            self.app, way, self.texts, self.nodes.plan, recording, pairs, checks, (before, after), alone
+            self.app, way, self.texts, self.nodes.plan, recording, pairs, checks, before, alone
         )  # fmt: skip
 
     def _run(self, plan: Plan, recording: Recording, way: Way, *, is_traced: bool = True) -> Run:
@@ -343,16 +342,8 @@ class RuleTrial:
             traced_nodes = nodes.with_tracing()
             with_events = alerts_of(replay_nodes(recording, way, traced_nodes), traced_nodes.plan, way)
             # Outputs that tracing changes (a window that counts equal events) have no events.
-            alerts = {s: with_events[s] if _are_equal(alerts[s], with_events.get(s, [])) else alerts[s] for s in alerts}
+            alerts = {s: with_events[s] if are_equal(alerts[s], with_events.get(s, [])) else alerts[s] for s in alerts}
         return Run(alerts, {a: merged_rows(plain, d, nodes) for a, d in plan.aggregations.items()})
-
-
-def _are_equal(ones: Sequence[Alert], others: Sequence[Alert]) -> bool:
-    """True if two lists have the same outputs in the same order."""
-    return len(ones) == len(others) and all(
-        (a.ts, a.clock, a.node) == (b.ts, b.clock, b.node) and (a.values == b.values or a.identity == b.identity)
-        for a, b in zip(ones, others, strict=True)
-    )
 
 
 def recording_of(recording: Recording, plan: Plan) -> Recording:
@@ -387,7 +378,7 @@ def _match_by_query(before: Sequence[Alert], after: Sequence[Alert], plan: Plan,
 
 
 def _keys(query: Query) -> tuple[int, ...]:
-    """The places of a query's attributes that name what an output is about: no aggregates, no fractions."""
+    """The places of a query's attributes that identify its subject: no aggregates, no fractions."""
     items = enumerate(query.select.items)
     return tuple(
         i for i, item in items

@@ -5,7 +5,7 @@ against the outputs of the app's own text, and with labels its precision and rec
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,7 +22,7 @@ from ...lang.clause_changes import TextComparison
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, Way, replay_nodes
 from .frontend import Displayed
-from .output_matching import Alert, alerts_of
+from .output_matching import Alert, alerts_of, count_equal
 from .rule_comparison import recording_of
 
 MOST_SETTINGS = 10_000
@@ -165,16 +165,14 @@ class SweepTrial:
         self, recording: Recording, way: Way, settings: Sequence[Setting], labels: Labels | None = None
     ) -> RuleSweep:
         """Runs each setting over a recording. Raises as `RuleTrial.over` does."""
-        before = _bag(self._outputs(self.nodes.plan, recording, way))
-        names: Mapping[str, str] = {}
+        before = count_equal(self._outputs(self.nodes.plan, recording, way))
+        new_names = TextComparison.of(self.own_tree, self.tree(settings[0])).new_names
+        own_names = {new_name: name for name, new_name in new_names.items()}
         rows = []
-        for number, setting in enumerate(settings):
-            if number == 0:
-                texts = TextComparison.of(self.own_tree, self.tree(setting))
-                names = {after: name for name, after in texts.new_names.items()}
+        for setting in settings:
             plan = self.compile(setting)
             alerts = self._outputs(plan, recording, way)
-            after = _bag({names.get(stream, stream): a for stream, a in alerts.items()})
+            after = count_equal({own_names.get(stream, stream): a for stream, a in alerts.items()})
             same = (before & after).total()
             row = {"outputs": after.total(), "same": same, "gone": before.total() - same, "new": after.total() - same}
             score = {} if labels is None else _score_row(labels.score(alerts, plan))
@@ -188,7 +186,3 @@ class SweepTrial:
 
 def _score_row(score: Score) -> dict[str, float]:
     return {"precision": score.precision, "recall": score.recall, "f1": score.f1, "delay": score.delay}
-
-
-def _bag(alerts: Mapping[str, Sequence[Alert]]) -> Counter[Any]:
-    return Counter((stream, a.ts, a.identity) for stream, of_stream in alerts.items() for a in of_stream)
