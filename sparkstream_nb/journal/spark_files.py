@@ -25,6 +25,13 @@ def list_damaged(folder: Path) -> Iterator[tuple[Path, str]]:
             yield file, reason
 
 
+def list_unchecked(folder: Path) -> list[Path]:
+    """The files of a checkpoint without a checksum beside them, if others have one: Hadoop writes them on disks."""
+    files = [f for f in sorted(folder.rglob("[!.]*")) if f.is_file()]
+    lone_files = [f for f in files if not f.with_name(f".{f.name}.crc").exists()]
+    return lone_files if len(lone_files) < len(files) else []
+
+
 def count_checked(folder: Path) -> int:
     """The number of a checkpoint's files that have a checksum beside them."""
     return sum(sums.with_name(sums.name[1 : -len(".crc")]).exists() for sums in folder.rglob(".*.crc"))
@@ -53,6 +60,13 @@ def is_log_entry(text: bytes) -> bool:
         return version.startswith("v") and version[1:].isdigit() and all(_is_json(line) for line in lines)
     except (ValueError, RecursionError):
         return False
+
+
+def has_log_head(text: bytes) -> bool:
+    """True for a version and a line of JSON, with which each entry of the logs of micro-batches begins; the lines after
+    it are a source's own, and none of them is empty."""
+    lines = text.split(b"\n")
+    return all(lines) and len(lines) > 1 and is_log_entry(b"\n".join(lines[:2]))
 
 
 def is_query_id(text: bytes) -> bool:

@@ -107,7 +107,7 @@ _UNUSABLE = (
 )
 """DuckDB's errors if its file is damaged or cannot be written."""
 _KIND = re.compile(r"^([A-Za-z][A-Za-z ]* Error: )+")
-"""What DuckDB's messages begin with."""
+"""The beginnings of DuckDB's messages."""
 
 
 def _make_log(path: Path) -> None:

@@ -16,6 +16,7 @@ from ...errors import Misuse, SparkStreamError
 from ...journal.checkpoints import CheckpointProgress, SparkCheckpoint
 from ...journal.inbox import InboxPosition
 from ...journal.journal import entries_from, segments
+from ...journal.query_checkpoint import QueryCheckpoint
 from ...journal.segments import check_files
 from ...journal.spark_files import count_checked, list_damaged
 from ...outputs.output_files import OutputFiles
@@ -53,6 +54,24 @@ def verify_recording(path: Path) -> Verification:
     except SparkStreamError as error:
         return Verification({}, (str(error),))
     return Verification({"recording": 1}, ())
+
+
+def verify_checkpoint(folder: Path) -> Verification:
+    """Read the checkpoint of a streaming query of Spark's, such as one over `siddhi()`."""
+    checkpoint = QueryCheckpoint(folder)
+    damage = tuple(dict.fromkeys(checkpoint.list_damage()))
+    notes = []
+    if damage:
+        notes.append("Put the checkpoint back from a copy, or start the query with a new checkpointLocation.")
+    if not checkpoint.has_state():
+        notes.append("There is no state: right for a query that keeps nothing, and else it is gone.")
+    batch = checkpoint.unfinished_batch()
+    if batch is not None:
+        notes.append(
+            f"Micro-batch {batch} has no commit: the next start does it, with the same rows. If it was done before, a "
+            "sink that does not know its number gets its outputs twice."
+        )
+    return Verification({"files of a checkpoint": count_checked(folder)}, damage, tuple(notes))
 
 
 def verify_folder(home: Path) -> Verification:

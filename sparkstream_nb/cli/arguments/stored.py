@@ -12,7 +12,8 @@ _UPKEEP = {
     "delete": "SHARD, delete its rows",
     "add-shard-id": "SHARD, add SHARD_ID to tables that lack it",
     "drop": "drop the tables",
-    "verify": "APP is a text, a name, a folder or a recording: hold all that was written against its checksums",
+    "verify": "APP is a text, a name, a folder, a recording or the checkpoint of a streaming query: hold all that was "
+    "written against its checksums",
     "repair": "make damaged outputs of an app (a text, a name or a folder) again from its journal",
     "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }

@@ -11,8 +11,9 @@ from ...app.deployment.app_folder import default_home
 from ...app.stored.maintenance import StoredApp, StoreMaintenance, open_maintenance
 from ...app.stored.rebuild_stored import EventFile
 from ...app.stored.repair_outputs import repair_folder
-from ...app.stored.verify_folder import verify_folder, verify_recording
+from ...app.stored.verify_folder import verify_checkpoint, verify_folder, verify_recording
 from ...errors import Misuse
+from ...journal.query_checkpoint import QueryCheckpoint
 from ...lab import connect
 from ...options import read_text
 from ..app_texts import many
@@ -85,7 +86,12 @@ def _verify(options: Any) -> int:
     if options.shards:
         raise Misuse("sparkstream store verify takes an app, and no shard id")
     is_recording = path.suffix == ".parquet" or (path.suffix != ".siddhi" and path.is_file())
-    result = verify_recording(path) if is_recording else verify_folder(_folder_of(options))
+    if is_recording:
+        result = verify_recording(path)
+    elif not (path / "app.json").exists() and QueryCheckpoint(path).is_there():
+        result = verify_checkpoint(path)
+    else:
+        result = verify_folder(_folder_of(options))
     print(result)
     return 1 if result.damage else 0
 

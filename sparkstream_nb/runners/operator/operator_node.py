@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ...checksums import from_json, to_json
 from ...engine.aggregation.bucket_calendar import EARLIEST, FIXED
 from ...engine.columnar.blocks import digest_of
 from ...engine.node import NodeEngine
@@ -26,7 +27,7 @@ from ...journal.segments import StepsOfNode
 from ...plan.state_units import aggregations_read
 from ..node_host import HostedNode
 from ..node_spec import NodeState, PieceStore
-from ..node_state import read_piece
+from ..node_state import damaged_state, read_piece
 from .operator_spec import OperatorSpec
 from .output_rows import LateRow, OutputRows, unpack_errors
 from .packing import CLOCK, NO_TIME, REJECTED, PackedRows, pack_again, unpack_rows
@@ -232,18 +233,23 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
             "given": self.bucket_ends,
             "timer": self.timer,
         }
-        return json.dumps(note)
+        return to_json(note)
 
     def read_note(self, note: str, state: NodeState) -> PieceStore:
-        data = json.loads(note)
-        _check_layout(self.spec, data["layout"])
-        self.bucket_ends, self.timer = data["given"], data["timer"]
-        self.last_times, self.complete = data["reached"], data["complete"]
-        self.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in data["bundles"].items()}
-        digests = digests_of(self.bundles)
-        self.pieces = [digests[i] for i in data["pieces"]]
+        try:
+            data = from_json(note)
+            layout, waiting = data["layout"], data["waiting"]
+            self.bucket_ends, self.timer = data["given"], data["timer"]
+            self.last_times, self.complete = data["reached"], data["complete"]
+            self.bundles = {key: [(digest, size) for digest, size in pieces] for key, pieces in data["bundles"].items()}
+            digests = digests_of(self.bundles)
+            self.pieces = [digests[i] for i in data["pieces"]]
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            reason = error if isinstance(error, ValueError) else "not what was written"
+            raise damaged_state(f"the list of its pieces: {reason}") from None
+        _check_layout(self.spec, layout)
         store = PieceBundles(state, self.bundles)
-        for stream, digest, start in data["waiting"]:
+        for stream, digest, start in waiting:
             place = self._place(stream)
             rows = unpack_rows(self.spec, place, read_piece(store, digest))
             _check_columns(self.spec, place, rows)

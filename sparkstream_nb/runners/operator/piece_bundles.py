@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..node_spec import PieceStore
+from ..node_state import damaged_state
 
 BUNDLE_BYTES = 1 << 22
 """The least number of bytes with which a bundle is full."""
@@ -41,7 +42,8 @@ class PieceBundles:
         """The pieces of a bundle, by their digests. The one that was read last is kept."""
         if self._read[0] != key:
             data = self._state.piece(key)
-            assert data is not None, f"bundle {key} of a node's state is missing"
+            if data is None:
+                raise damaged_state(f"bundle {key} is missing")
             pieces, begin = {}, 0
             for digest, size in self._bundles[key]:
                 pieces[digest] = data[begin : begin + size]
