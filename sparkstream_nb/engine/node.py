@@ -11,7 +11,7 @@ rows (see `rows`) and the event paths of the app (see `operator_graph`) give Sid
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from .state.node_batch import (
     Chunks,
     Emitted,
     InputBatch,
+    LazyObjects,
     OutputOptions,
     Outputs,
     RetrievalAnswer,
@@ -93,6 +94,7 @@ class NodeEngine:
         require(plan.plugins)
         keep_freed_memory()
         self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, outputs.trace, outputs.chunks
+        self._object_values: Callable[[Column, StringPool], Any] = LazyObjects if outputs.lazy else Column.to_list
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
         self.services = Services(StringPool(), context, watching=outputs.watching)
@@ -480,7 +482,9 @@ class NodeEngine:
     def _collect_outputs(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
         strings = self.services.strings
         joined_columns = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
-        columns = [c.to_list(strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in joined_columns]
+        columns = [
+            self._object_values(c, strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in joined_columns
+        ]
         ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
         chunks = chunks_of(parts) if self.tells_chunks else None
         return Emitted(names, steps_of([p.order_key for p in parts], self.steps), ts, columns, chunks)

@@ -79,7 +79,7 @@ def _grids(comparison: RuleComparison, limit: int | None) -> list[Grid]:
     """The changes, counts by query, the first outputs that differ, and the aggregations."""
     rows = [[c.element, c.clause, c.text_before, c.text_after] for c in comparison.changes]
     grids = [Grid(["in", "clause", "old", "new"], rows, what="change")] if rows else []
-    if any(comparison.pairs.values()):
+    if len(comparison.counts):
         counts = comparison.counts.astype(object)
         for outcome in OUTCOMES:
             counts[outcome] = [CountCell(n) for n in counts[outcome]]

@@ -6,9 +6,10 @@ the order in which they came; with lineage (`plan.reports.lineage`), outputs nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from ..engine.aggregation import from_table, merge_stored, view
 from ..engine.columnar.column_data import Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import Emitted, InputBatch, OutputOptions, StreamRows
+from ..engine.state.node_batch import Emitted, InputBatch, OutputOptions, Outputs, StreamRows
 from ..engine.state.services import Services
 from ..errors import SparkStreamError
-from ..journal.entries import Ask, EventsEntry, FaultEntry
+from ..journal.entries import Ask, EventsEntry, FaultEntry, MergedEntry, RowsEntry
 from ..journal.journal import entries_of, lines
 from ..journal.leading import only
 from ..journal.routing import Route, assign
@@ -47,13 +48,42 @@ NOT_KEPT = (
 )
 
 
+MOST_KEPT_STEPS = 10_000_000
+"""Steps of a recording whose batches stay in memory; others are read again when they are needed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Events that came in together: how they were routed, and the number of the first of them by stream."""
+    """Events that came in together: how they were routed, the number of the first of them by stream, and how many there
+    are. `read` returns their batch."""
 
     entry: EventsEntry
-    batch: InputBatch
     first: Mapping[str, int]
+    counts: Mapping[str, int]
+    read: Callable[[], InputBatch]
+
+    @staticmethod
+    def of_batch(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
+        """A batch in memory; its events are numbered from `number` on."""
+        return Recorded.numbered(entry, {s: len(r.ts) for s, r in batch.rows.items()}, number, lambda: batch)
+
+    @staticmethod
+    def numbered(
+        entry: EventsEntry, counts: Mapping[str, int], number: int, read: Callable[[], InputBatch]
+    ) -> Recorded:
+        """Events that are numbered from `number` on, stream by stream."""
+        first = dict(zip(counts, accumulate(counts.values(), initial=number), strict=False))
+        return Recorded(entry, first, counts, read)
+
+    @property
+    def batch(self) -> InputBatch:
+        """The events. Raises SparkStreamError if their file is gone by now, and DamagedFile."""
+        return self.read()
+
+    @property
+    def events(self) -> int:
+        """Number of events."""
+        return sum(self.counts.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +100,17 @@ class Recording:
     @property
     def events(self) -> int:
         """Number of events."""
-        return sum(len(r.ts) for x in self.recorded_events for r in x.batch.rows.values())
+        return sum(x.events for x in self.recorded_events)
 
     @property
     def steps(self) -> int:
         """Number of steps of a node that takes all."""
-        return sum(len(x.batch.clock) for x in self.recorded_events)
+        return sum(x.entry.steps for x in self.recorded_events)
+
+    @property
+    def start(self) -> int:
+        """Time of the first event (ms)."""
+        return int(self.recorded_events[0].batch.clock[0])
 
     @cached_property
     def recorded_events(self) -> list[Recorded]:
@@ -86,12 +121,39 @@ class Recording:
         """(stream, timestamp in ms, values) of an event."""
         for x in self.recorded_events:
             for stream, first in x.first.items():
-                rows = x.batch.rows[stream]
-                if first <= number < first + len(rows.ts):
-                    i = number - first
+                if first <= number < first + x.counts[stream]:
+                    i, rows = number - first, x.batch.rows[stream]
                     values = [c[i] if isinstance(c, list) else c[i].as_py() for c in rows.columns]
                     return stream, int(rows.ts[i]), values
         raise KeyError(number)
+
+
+class _BatchMemory:
+    """Batches of a recording's files: those that are read first stay in memory, up to `MOST_KEPT_STEPS`, and of the
+    others the last one."""
+
+    def __init__(self, folder: Path, schemas: Mapping[str, Schema]) -> None:
+        self._folder, self._schemas = folder, schemas
+        self._batches: dict[int, InputBatch] = {}
+        self._room = MOST_KEPT_STEPS
+        self._last: tuple[int, InputBatch] | None = None
+
+    def read(self, entry: EventsEntry) -> InputBatch:
+        """The batch of an entry. Raises SparkStreamError if its file is gone."""
+        if entry.seq in self._batches:
+            return self._batches[entry.seq]
+        if self._last is not None and self._last[0] == entry.seq:
+            return self._last[1]
+        try:
+            batch = load(self._folder, entry, self._schemas)
+        except FileNotFoundError:
+            raise SparkStreamError(NOT_KEPT) from None
+        if entry.steps <= self._room:
+            self._room -= entry.steps
+            self._batches[entry.seq] = batch
+        else:
+            self._last = entry.seq, batch
+        return batch
 
 
 def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, last: int | None = None) -> Recording:
@@ -103,6 +165,7 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
         )
     items: list[Recorded | str] = []
     faults: list[tuple[int, Fault]] = []
+    memory = _BatchMemory(folder, schemas)
     number = 0
     try:
         for at, line in lines(folder, 0):
@@ -110,8 +173,8 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
                 if last is not None and entry.seq > last:
                     break
                 if isinstance(entry, EventsEntry):
-                    item = _number_event(entry, load(folder, entry, schemas), number)
-                    number += sum(len(r.ts) for r in item.batch.rows.values())
+                    item = _recorded(folder, entry, memory, number)
+                    number += item.events
                     items.append(item)
                 elif isinstance(entry, Ask):
                     items.append(entry.text)
@@ -120,6 +183,15 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
     except FileNotFoundError:
         raise SparkStreamError(NOT_KEPT) from None
     return Recording(items, schemas, began, faults)
+
+
+def _recorded(folder: Path, entry: EventsEntry, memory: _BatchMemory, number: int) -> Recorded:
+    """The events of an entry, numbered from `number` on; those of a feed are not read yet. Raises FileNotFoundError."""
+    if isinstance(entry, RowsEntry | MergedEntry):
+        for file in entry.files:
+            (folder / file).stat()
+        return Recorded.numbered(entry, entry.events_by_stream, number, partial(memory.read, entry))
+    return Recorded.of_batch(entry, memory.read(entry), number)
 
 
 def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | None, list[Fault]]:
@@ -135,14 +207,6 @@ def planned_faults(folder: Path, schemas: Mapping[str, Schema]) -> tuple[int | N
             elif isinstance(entry, FaultEntry):
                 faults.append(fault_of(entry.fault))
     return first, faults
-
-
-def _number_event(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
-    first = {}
-    for stream, rows in batch.rows.items():
-        first[stream] = number
-        number += len(rows.ts)
-    return Recorded(entry, batch, first)
 
 
 @dataclass(frozen=True)
@@ -179,6 +243,20 @@ class NodeReplay:
     streams: dict[str, list[tuple[Emitted, Array]]] = field(default_factory=dict)
     partials: dict[str, list[pa.Table]] = field(default_factory=dict)
 
+    def add(self, outputs: Outputs, clock: Array) -> None:
+        """Adds the outputs of a batch whose steps have a `clock`."""
+        for stream, events in outputs.streams.items():
+            self.streams.setdefault(stream, []).append((events, clock))
+        for aggregation, table in outputs.partials.items():
+            self.partials.setdefault(aggregation, []).append(table)
+
+    def extend(self, later: NodeReplay) -> None:
+        """Adds later outputs of the node."""
+        for stream, parts in later.streams.items():
+            self.streams.setdefault(stream, []).extend(parts)
+        for aggregation, tables in later.partials.items():
+            self.partials.setdefault(aggregation, []).extend(tables)
+
     def rows(self, stream: str) -> Iterator[tuple[int, int, list[Any]]]:
         """(clock when it was emitted, timestamp, values) of a stream's events; both times in ms."""
         for events, clock in self.streams.get(stream, []):
@@ -190,7 +268,7 @@ class NodeReplay:
 class Nodes:
     """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
     one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `plain_plan` is the
-    app's own.
+    app's own. `lazy`: as in `OutputOptions`.
     """
 
     plan: Plan
@@ -199,18 +277,20 @@ class Nodes:
     led: tuple[str, ...] | None = None
     plain_plan: Plan | None = None
     limits: Limits = field(default_factory=Limits)
+    lazy: bool = False
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
         """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
-        outputs = OutputOptions(labels=label_shared(self.plan) if by_query else {})
+        outputs = OutputOptions(labels=label_shared(self.plan) if by_query else {}, lazy=self.lazy)
         engine = NodeEngine(
             plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, outputs=outputs
         )
         return current_progress().follow(engine)
 
-    def with_tracing(self, *, every: bool = False) -> Nodes:
-        """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`."""
-        return replace(self, plan=with_lineage(self.plan, every=every), plain_plan=self.plan)
+    def with_tracing(self, *, every: bool = False, lazy: bool = False) -> Nodes:
+        """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`; `lazy`: as in
+        `OutputOptions`."""
+        return replace(self, plan=with_lineage(self.plan, every=every), plain_plan=self.plan, lazy=lazy)
 
     def split_plans(self, way: Way) -> LeaderSplit | None:
         """The plans of nodes and leader; None without a leader."""
@@ -222,16 +302,39 @@ class Nodes:
 
 def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeReplay]:
     """Every node's outputs. Raises the engine's errors for an app that it cannot run."""
-    places = [None if isinstance(x, str) or way == ONE else way.places(recording, x) for x in recording.items]
+    out: list[NodeReplay] = []
+    for step_outputs in replay_steps(recording, way, nodes):
+        for i, outputs in enumerate(step_outputs):
+            if i == len(out):
+                out.append(NodeReplay(outputs.node))
+            out[i].extend(outputs)
+    return out or [NodeReplay(node) for node in range(way.nodes)]
+
+
+def replay_steps(recording: Recording, way: Way, nodes: Nodes) -> Iterator[list[NodeReplay]]:
+    """Every node's outputs of each of the `recorded_events`, in order. Raises as `replay_nodes`."""
     parts = nodes.split_plans(way)
     leader = None if parts is None else recording.began if way.route is None else way.nodes
-    located_items = list(zip(recording.items, places, strict=True))
-    out = []
+    engines, shares = [], []
     for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
         duty = parts.duty if parts is not None and node == leader else None
         plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
-        out.append(_replay_node(node, nodes.engine(plan, f"node-{node + 1}"), located_items, nodes, _Share(way, duty)))
-    return out
+        engines.append(nodes.engine(plan, f"node-{node + 1}"))
+        shares.append(_Share(way, duty))
+    for item in recording.items:
+        if isinstance(item, str):
+            for engine in engines:
+                _change(engine, item, nodes)
+            continue
+        places = None if way == ONE else way.places(recording, item)
+        batch = _with_numbers(item, nodes.plan)
+        step_outputs = []
+        for node, (engine, share) in enumerate(zip(engines, shares, strict=True)):
+            out = NodeReplay(node)
+            if share.takes(item.entry, node):
+                out.add(share.step(engine, batch, places, node), item.batch.clock)
+            step_outputs.append(out)
+        yield step_outputs
 
 
 @dataclass(frozen=True)
@@ -245,32 +348,11 @@ class _Share:
         """True if the node gets an entry."""
         return self.duty is not None or self.way.route is not None or not entry.over or node in entry.over
 
-
-def _replay_node(
-    node: int,
-    engine: NodeEngine,
-    located_items: Sequence[tuple[Recorded | str, Mapping[str, Array] | None]],
-    nodes: Nodes,
-    share: _Share,
-) -> NodeReplay:
-    """The outputs of a node of this number for items of a recording, each with the nodes of its events."""
-    out = NodeReplay(node)
-    for item, place in located_items:
-        if isinstance(item, str):
-            _change(engine, item, nodes)
-            continue
-        if not share.takes(item.entry, node):
-            continue
-        batch = _with_numbers(item, nodes.plan)
-        if share.duty is None:
-            outputs = engine.step(batch if place is None else part(batch, place, node))
-        else:
-            outputs = only(engine.step(batch), share.duty)
-        for stream, events in outputs.streams.items():
-            out.streams.setdefault(stream, []).append((events, item.batch.clock))
-        for aggregation, table in outputs.partials.items():
-            out.partials.setdefault(aggregation, []).append(table)
-    return out
+    def step(self, engine: NodeEngine, batch: InputBatch, places: Mapping[str, Array] | None, node: int) -> Outputs:
+        """The outputs of a node for a batch whose events go to `places` (None: all to this one)."""
+        if self.duty is not None:
+            return only(engine.step(batch), self.duty)
+        return engine.step(batch if places is None else part(batch, places, node))
 
 
 Merged = dict[tuple[str, int, tuple[Any, ...]], list[Any]]
@@ -304,9 +386,11 @@ def _change(engine: NodeEngine, text: str, nodes: Nodes) -> None:
 
 
 def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:
-    """The batch, with the events' numbers where the plan has lineage."""
+    """The batch of a plan's streams, with the events' numbers where the plan has lineage."""
     rows = {}
     for stream, r in item.batch.rows.items():
+        if stream not in plan.streams:
+            continue
         place = plan.streams[stream].source.schema.find(LINEAGE)
         if place is not None:
             numbers = np.arange(item.first[stream], item.first[stream] + len(r.ts))

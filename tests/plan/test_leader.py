@@ -45,13 +45,9 @@ Bags = dict[str, Counter[str]]
 
 def recorded(plan: Plan, batch: InputBatch) -> Recording:
     """The batch as what came in to an app of so many nodes."""
-    first, number = {}, 0
-    for stream, rows in batch.rows.items():
-        first[stream] = number
-        number += len(rows.ts)
     entry = StepsEntry(seq=0, step=0, request=0, steps=len(batch.clock), clock=0, route="round_robin")
     schemas = {s: d.source.schema for s, d in plan.streams.items()}
-    return Recording([Recorded(entry, batch, first)], schemas, NODES)
+    return Recording([Recorded.of_batch(entry, batch, 0)], schemas, NODES)
 
 
 def bags(replays: Sequence[NodeReplay]) -> Bags:

@@ -320,7 +320,7 @@ class Origins:
     def _node(self, number: int) -> int:
         for i, item in enumerate(self.recording.recorded_events):
             for stream, first in item.first.items():
-                if first <= number < first + len(item.batch.rows[stream].ts):
+                if first <= number < first + item.counts[stream]:
                     if i not in self._nodes:
                         self._nodes[i] = self.way.places(self.recording, item)
                     return int(self._nodes[i][stream][number - first])

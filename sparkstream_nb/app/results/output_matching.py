@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,12 +38,12 @@ class Alert:
     @cached_property
     def identity(self) -> tuple[Any, ...]:
         """The values, such that equal ones are equal: a NaN too, and lists."""
-        return tuple(map(_frozen, self.values))
+        return tuple(map(frozen, self.values))
 
     @cached_property
     def origin(self) -> Any:
         """The events that it was made from, for comparison; None if unknown."""
-        return None if self.made_of is None else _frozen(self.made_of)
+        return None if self.made_of is None else frozen(self.made_of)
 
 
 def alerts_of(replays: Iterable[NodeReplay], plan: Plan, way: Way) -> Alerts:
@@ -66,6 +66,8 @@ def pair_outputs(
     ones: Sequence[Alert], others: Sequence[Alert], key: Callable[[Alert], Any]
 ) -> tuple[list[tuple[Alert, Alert]], list[Alert], list[Alert]]:
     """Pairs outputs with equal keys, in order of time; returns the pairs, and the unpaired ones of both."""
+    if not ones or not others:
+        return [], list(ones), list(others)
     waiting: dict[Any, list[Alert]] = defaultdict(list)
     for a in sorted(ones, key=place_of, reverse=True):
         waiting[key(a)].append(a)
@@ -87,21 +89,16 @@ def are_equal(ones: Sequence[Alert], others: Sequence[Alert]) -> bool:
     )
 
 
-def count_equal(alerts: Mapping[str, Sequence[Alert]]) -> Counter[tuple[str, int, Any]]:
-    """The number of equal outputs at one time, by stream, time and values."""
-    return Counter((stream, a.ts, a.identity) for stream, outputs in alerts.items() for a in outputs)
-
-
 def place_of(alert: Alert) -> tuple[int, int, int]:
     """The order of outputs: by their times, then by node."""
     return *alert.times, -1 if alert.node is None else alert.node
 
 
-def _frozen(value: Any) -> Any:
+def frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return tuple(map(_frozen, value))
+        return tuple(map(frozen, value))
     if isinstance(value, Mapping):
-        return tuple(sorted((str(k), _frozen(v)) for k, v in value.items()))
+        return tuple(sorted((str(k), frozen(v)) for k, v in value.items()))
     if isinstance(value, float) and value != value:
         return "NaN"
     return value if isinstance(value, str | int | float | bool | None) else repr(value)

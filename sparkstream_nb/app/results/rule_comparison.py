@@ -9,31 +9,31 @@ from __future__ import annotations
 import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import pandas as pd
 
 from ...durations import describe_duration
-from ...errors import Misuse, SiddhiError
 from ...lang import tree as t
 from ...lang.clause_changes import Change, TextComparison
 from ...lang.printer import to_text
-from ...plan.nodes import Agg, Plan, Query, walk
+from ...plan.nodes import Plan
 from ...plan.reports.lineage import events_of
-from ...replay.replay import Nodes, Recorded, Recording, Way, merged_rows, replay_nodes
-from ...types import Type
+from ...replay.replay import Recording, Way
 from .divergence import MergedCheck
 from .frontend import Displayed
-from .output_matching import Alert, alerts_of, are_equal, count_equal, pair_outputs, place_of
+from .output_blocks import OutputBlock
+from .output_matching import Alert, pair_outputs, place_of
 
 Outcome = Literal["same", "gone", "new", "other values", "other time"]
 OUTCOMES: tuple[Outcome, ...] = ("same", "gone", "new", "other values", "other time")
-MOST_TRIED = 24
-"""Changes of a text up to which each is tried alone; of more, all of a query's are named."""
-_KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
-"""The types of attributes that can tell outputs apart."""
+NOT_JUDGED = "not judged"
+MOST_SAME = MOST_DIFFERENCES = 1_000_000
+"""So many equal outputs of a stream are kept and not only counted; after so many different ones none is judged."""
+OutputKey = tuple[str, int, tuple[Any, ...]]
+"""Stream, time (ms) and values of an output, such that equal ones are equal."""
 _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -89,16 +89,22 @@ def match_outputs(before: Sequence[Alert], after: Sequence[Alert], keys: Sequenc
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """The outputs of nodes under a text, by derived stream, and the rows of aggregations, merged over the nodes."""
+class ComparedStream:
+    """The outputs of a stream under both texts: `pairs` have all that differ, in the order of time. Others are counted
+    by query in `same`; the first `MOST_SAME` of them are in `same_blocks`. Outputs in `not_judged`, by query too, came
+    within the time of warming up, or after `MOST_DIFFERENCES` that differ.
+    """
 
-    alerts: Mapping[str, Sequence[Alert]]
-    rows_by_aggregation: Mapping[str, Any]
+    pairs: Sequence[OutputPair]
+    same: Mapping[str, int]
+    same_blocks: Sequence[OutputBlock]
+    not_judged: Mapping[str, int]
 
     @cached_property
-    def counts(self) -> Counter[Any]:
-        """`count_equal` of the outputs."""
-        return count_equal(self.alerts)
+    def all_pairs(self) -> list[OutputPair]:
+        """All pairs, in the order of time."""
+        same = (OutputPair("same", a, a) for block in self.same_blocks for a in block.alerts())
+        return sorted([*self.pairs, *same], key=lambda p: place_of(p.alert))
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +122,8 @@ class RuleCause:
 class RuleComparison(Displayed):
     """The outputs of an app under its own text (old) and under another one (new), over the same events.
 
-    `texts` is the comparison of the two; `pairs` are by derived stream of the old text, in the order of time. `before`
-    is the run of the old text, and `alone` has a run with one change alone, for the changes with which it compiles.
+    `texts` is the comparison of the two. `alone` has, for each change with which the old text compiles, the equal
+    outputs (stream, time in ms, identity) that come more often, or less, with this change alone.
     """
 
     app: str
@@ -125,10 +131,9 @@ class RuleComparison(Displayed):
     texts: TextComparison
     plan: Plan
     recording: Recording
-    pairs: Mapping[str, Sequence[OutputPair]]
+    streams: Mapping[str, ComparedStream]
     checks: Mapping[str, MergedCheck]
-    before: Run
-    alone: Mapping[Change, Run] = field(default_factory=dict)
+    alone: Mapping[Change, Mapping[OutputKey, int]] = field(default_factory=dict)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -140,28 +145,36 @@ class RuleComparison(Displayed):
         """The number of events that came in."""
         return self.recording.events
 
-    @property
+    @cached_property
+    def pairs(self) -> dict[str, list[OutputPair]]:
+        """The outputs of both texts by derived stream of the old one, in the order of time."""
+        return {stream: compared.all_pairs for stream, compared in self.streams.items()}
+
+    @cached_property
     def counts(self) -> pd.DataFrame:
-        """The number of outputs of each outcome, by query and stream."""
+        """The number of outputs of each outcome, by query and stream; those that are not judged too, if any."""
         tallies: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for stream, pairs in self.pairs.items():
-            for p in pairs:
+        for stream, compared in self.streams.items():
+            for p in compared.pairs:
                 tallies[p.alert.query, stream][p.outcome] += 1
+            for outcome, counts in (("same", compared.same), (NOT_JUDGED, compared.not_judged)):
+                for query, count in counts.items():
+                    tallies[query, stream][outcome] += count
         order = {q.name: i for i, q in enumerate(self.plan.queries)}
         keys = sorted(tallies, key=lambda key: order.get(key[0], len(order)))
-        rows = [[*key, *(tallies[key][o] for o in OUTCOMES)] for key in keys]
-        return pd.DataFrame(rows, columns=["query", "stream", *OUTCOMES])
+        outcomes = [*OUTCOMES, *([NOT_JUDGED] if any(t[NOT_JUDGED] for t in tallies.values()) else [])]
+        rows = [[*key, *(tallies[key][o] for o in outcomes)] for key in keys]
+        return pd.DataFrame(rows, columns=["query", "stream", *outcomes])
 
     @property
-    def totals(self) -> dict[Outcome, int]:
-        """The number of outputs of each outcome."""
-        tally = Counter(p.outcome for pairs in self.pairs.values() for p in pairs)
-        return {outcome: tally[outcome] for outcome in OUTCOMES}
+    def totals(self) -> dict[str, int]:
+        """The number of outputs of each outcome, and of those that are not judged, if any."""
+        return {str(o): int(self.counts[o].sum()) for o in self.counts.columns[2:]}
 
     @property
     def differences(self) -> int:
         """The number of outputs that are not the same."""
-        return sum(p.outcome != "same" for pairs in self.pairs.values() for p in pairs)
+        return sum(1 for _ in self._differences())
 
     @property
     def aggregations(self) -> pd.DataFrame:
@@ -193,7 +206,7 @@ class RuleComparison(Displayed):
     # ------------------------------------------------------------------------------------------------------ internals
 
     def _differences(self) -> Iterator[tuple[str, OutputPair]]:
-        return ((s, p) for s, pairs in self.pairs.items() for p in pairs if p.outcome != "same")
+        return ((s, p) for s, c in self.streams.items() for p in c.pairs if p.outcome != "same")
 
     def _rows(self, pairs: Iterable[tuple[str, OutputPair]]) -> pd.DataFrame:
         rows = []
@@ -212,16 +225,12 @@ class RuleComparison(Displayed):
         """True if the change alone takes the old output away, or brings the new one."""
         if len(self.changes) == 1:
             return True
-        run = self.alone.get(change)
-        if run is None:
-            return False
-        for alert, is_old in ((pair.before, True), (pair.after, False)):
-            if alert is not None:
-                key = (stream, alert.ts, alert.identity)
-                fewer, more = run.counts[key] < self.before.counts[key], run.counts[key] > self.before.counts[key]
-                if fewer if is_old else more:
-                    return True
-        return False
+        surplus = self.alone.get(change, {})
+        return any(
+            alert is not None and (surplus.get((stream, alert.ts, alert.identity), 0) < 0 if is_old
+                                   else surplus.get((stream, alert.ts, alert.identity), 0) > 0)
+            for alert, is_old in ((pair.before, True), (pair.after, False))
+        )  # fmt: skip
 
     def _changes_of_query(self, pair: OutputPair) -> tuple[Change, ...]:
         """The changes of the query that wrote the output; all of them if it has none."""
@@ -292,95 +301,3 @@ def _holds(comparison: t.Comparison, stream: str, values: Mapping[str, Any]) -> 
     if None in sides or isinstance(sides[0], str) != isinstance(sides[1], str):
         return None
     return bool(_SIGNS[comparison.op](*sides))
-
-
-# ------------------------------------------------------------------------------------------------------------- running
-
-
-@dataclass(frozen=True)
-class RuleTrial:
-    """Two texts of an app and how to run them: `nodes` have the old text's plan; `compile` makes a plan of a text, and
-    raises SiddhiError."""
-
-    app: str
-    texts: TextComparison
-    nodes: Nodes
-    compile: Callable[[str], Plan]
-
-    def over(self, recording: Recording, way: Way) -> RuleComparison:
-        """Compares the outputs over a recording, on one node or several. Raises `Misuse` where the new text reads a
-        stream of the recording with other attributes."""
-        changes = self.texts.changes
-        before = self._run(self.nodes.plan, recording, way)
-        new_plan = self.compile(to_text(self.texts.with_changes(changes)))
-        after = self._run(new_plan, recording, way) if changes else before
-        alone = {}
-        if 1 < len(changes) <= MOST_TRIED:
-            for change in changes:
-                try:
-                    plan = self.compile(to_text(self.texts.with_changes([change])))
-                except SiddhiError:
-                    continue  # it needs another change
-                alone[change] = self._run(plan, recording, way, is_traced=False)
-        pairs = {}
-        for stream in dict.fromkeys([*self.nodes.plan.streams, *new_plan.streams]):
-            if stream not in before.alerts and stream not in after.alerts:
-                continue
-            plan = self.nodes.plan if stream in self.nodes.plan.streams else new_plan
-            pairs[stream] = _match_by_query(before.alerts.get(stream, []), after.alerts.get(stream, []), plan, stream)
-        one, other = before.rows_by_aggregation, after.rows_by_aggregation
-        checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
-        return RuleComparison(
-            self.app, way, self.texts, self.nodes.plan, recording, pairs, checks, before, alone
-        )  # fmt: skip
-
-    def _run(self, plan: Plan, recording: Recording, way: Way, *, is_traced: bool = True) -> Run:
-        nodes, recording = replace(self.nodes, plan=plan), recording_of(recording, plan)
-        plain = replay_nodes(recording, way, nodes)
-        alerts = alerts_of(plain, plan, way)
-        if is_traced:
-            traced_nodes = nodes.with_tracing()
-            with_events = alerts_of(replay_nodes(recording, way, traced_nodes), traced_nodes.plan, way)
-            # Outputs that tracing changes (a window that counts equal events) have no events.
-            alerts = {s: with_events[s] if are_equal(alerts[s], with_events.get(s, [])) else alerts[s] for s in alerts}
-        return Run(alerts, {a: merged_rows(plain, d, nodes) for a, d in plan.aggregations.items()})
-
-
-def recording_of(recording: Recording, plan: Plan) -> Recording:
-    """The events of the streams that a plan has. Raises `Misuse` for one with other attributes there."""
-    names = {s for item in recording.recorded_events for s in item.batch.rows}
-    streams = [s for s in names if s in plan.streams]
-    for stream in streams:
-        if plan.streams[stream].source.schema != recording.schemas[stream]:
-            raise Misuse(f"the new text gives stream {stream} other attributes than its events have")
-
-    def fit(item: Recorded | str) -> Recorded | str:
-        if isinstance(item, str):
-            return item
-        return replace(item, batch=replace(item.batch, rows={s: r for s, r in item.batch.rows.items() if s in streams}))
-
-    return replace(recording, items=[fit(item) for item in recording.items])
-
-
-def _match_by_query(before: Sequence[Alert], after: Sequence[Alert], plan: Plan, stream: str) -> list[OutputPair]:
-    """`match_outputs` for each query, where the same ones write the stream under both texts; else for all together."""
-    writers = {a.query for a in before}, {a.query for a in after}
-    is_split = all(writers) and (writers[0] <= writers[1] or writers[1] <= writers[0])
-    names = sorted(writers[0] | writers[1]) if is_split else None
-    keys_by_query = {q.name: _keys(q) for q in plan.queries if q.output.target.id == stream}
-    if names is None or len(names) == 1:
-        return match_outputs(before, after, next(iter(keys_by_query.values()), ()))
-    parts = [
-        match_outputs([a for a in before if a.query == n], [a for a in after if a.query == n], keys_by_query.get(n, ()))
-        for n in names
-    ]
-    return sorted((p for part in parts for p in part), key=lambda p: place_of(p.alert))
-
-
-def _keys(query: Query) -> tuple[int, ...]:
-    """The places of a query's attributes that identify its subject: no aggregates, no fractions."""
-    items = enumerate(query.select.items)
-    return tuple(
-        i for i, item in items
-        if item.expr.type in _KEYS and not any(isinstance(e, Agg) for e in walk(item.expr))
-    )  # fmt: skip

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ...durations import parse_duration
 from ...errors import Misuse, nearest, shown
@@ -20,12 +22,14 @@ from ...ingest.ingest import time_of
 from ...lang import tree as t
 from ...lang.clause_changes import TextComparison
 from ...plan.nodes import Plan
-from ...replay.replay import Nodes, Recording, Way, replay_nodes
+from ...replay.replay import Nodes, Recording, Way
 from .frontend import Displayed
-from .output_matching import Alert, alerts_of, count_equal
-from .rule_comparison import recording_of
+from .output_blocks import NO_HASHES, Blocks, Hashes, OutputBlock, SameCount, all_hashes, value_hashes
+from .rule_trial import TextReplay, require_schemas
 
 MOST_SETTINGS = 10_000
+MOST_AT_ONCE = 32
+"""Settings that take the events side by side."""
 Setting = Mapping[str, str]
 """A value for each name."""
 
@@ -67,15 +71,11 @@ class Labels:
         rows = frame[[time, *attributes]].itertuples(index=False)
         return Labels(attributes, tuple((time_of(at), tuple(values)) for at, *values in rows), ms)
 
-    def score(self, alerts: Mapping[str, Sequence[Alert]], plan: Plan) -> Score:
-        """The score of outputs by stream of a plan. Each case is detected by its first output, and an output may detect
-        one case."""
+    def score(self, outputs: Outputs) -> Score:
+        """The score of outputs. Each case is detected by its first output, and an output may detect one case."""
         times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for stream, stream_alerts in alerts.items():
-            places = [plan.schema(stream).find(a) for a in self.attributes]
-            if None not in places:
-                for alert in stream_alerts:
-                    times[tuple(alert.values[p] for p in places if p is not None)].append(alert.ts)
+        for key, ts in outputs.labelled:
+            times[key].append(ts)
         for candidates in times.values():
             candidates.sort()
         delays = []
@@ -84,8 +84,21 @@ class Labels:
             place = bisect_left(candidates, at - self.tolerance)
             if place < len(candidates) and candidates[place] <= at + self.tolerance:
                 delays.append(candidates.pop(place) - at)
-        outputs = sum(map(len, alerts.values()))
-        return Score(len(delays), outputs, len(self.cases), sum(delays) / len(delays) if delays else float("nan"))
+        mean = sum(delays) / len(delays) if delays else float("nan")
+        return Score(len(delays), outputs.total, len(self.cases), mean)
+
+    @cached_property
+    def _hashes(self) -> Hashes:
+        """The hashes of the cases' values."""
+        columns = [list(values) for values in zip(*(values for _, values in self.cases), strict=True)]
+        return value_hashes([pa.array(c) for c in columns], len(self.cases))
+
+    def keys_of(self, block: OutputBlock, places: Sequence[int]) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """The values and the time of each output of a block that has the values of a case, in `places`."""
+        columns = [block.columns[p] for p in places]
+        hits = np.flatnonzero(np.isin(value_hashes(columns, len(block))[:, 0], self._hashes[:, 0]))
+        for alert in block.taken(hits).alerts():
+            yield tuple(alert.values[p] for p in places), alert.ts
 
 
 @dataclass(frozen=True)
@@ -164,24 +177,57 @@ class SweepTrial:
     def over(
         self, recording: Recording, way: Way, settings: Sequence[Setting], labels: Labels | None = None
     ) -> RuleSweep:
-        """Runs each setting over a recording. Raises as `RuleTrial.over` does."""
-        before = count_equal(self._outputs(self.nodes.plan, recording, way))
+        """Runs the settings over a recording, many at a time. Raises as `RuleTrial.over` does."""
         new_names = TextComparison.of(self.own_tree, self.tree(settings[0])).new_names
         own_names = {new_name: name for name, new_name in new_names.items()}
-        rows = []
-        for setting in settings:
-            plan = self.compile(setting)
-            alerts = self._outputs(plan, recording, way)
-            after = count_equal({own_names.get(stream, stream): a for stream, a in alerts.items()})
-            same = (before & after).total()
-            row = {"outputs": after.total(), "same": same, "gone": before.total() - same, "new": after.total() - same}
-            score = {} if labels is None else _score_row(labels.score(alerts, plan))
-            rows.append({**row, **score})
+        rows: list[dict[str, Any]] = []
+        for first in range(0, len(settings), MOST_AT_ONCE):
+            plans = [self.compile(setting) for setting in settings[first : first + MOST_AT_ONCE]]
+            for plan in plans:
+                require_schemas(recording, plan)
+            replays = [TextReplay(replace(self.nodes, plan=plan), recording, way) for plan in plans]
+            all_outputs = [Outputs(plan, own_names, labels) for plan in plans]
+            own, own_total = TextReplay(self.nodes, recording, way), 0
+            for _ in recording.recorded_events:
+                own_hashes = {stream: all_hashes(blocks) for stream, blocks in own.next_blocks().items()}
+                own_total += sum(map(len, own_hashes.values()))
+                for replay, outputs in zip(replays, all_outputs, strict=True):
+                    outputs.add(replay.next_blocks(), own_hashes)
+            for outputs in all_outputs:
+                total, same = outputs.total, outputs.same
+                row = {"outputs": total, "same": same, "gone": own_total - same, "new": total - same}
+                rows.append({**row, **({} if labels is None else _score_row(labels.score(outputs)))})
         return RuleSweep(self.app, self.text, recording.events, tuple(settings), tuple(rows))
 
-    def _outputs(self, plan: Plan, recording: Recording, way: Way) -> dict[str, list[Alert]]:
-        nodes = replace(self.nodes, plan=plan)
-        return alerts_of(replay_nodes(recording_of(recording, plan), way, nodes), plan, way)
+
+class Outputs:
+    """The outputs of a plan, counted against those of the app's own text. `own_names` has the own name of streams that
+    are called otherwise in the plan; `labelled` are the outputs that have the values of a labelled case."""
+
+    def __init__(self, plan: Plan, own_names: Mapping[str, str], labels: Labels | None) -> None:
+        self.total = 0
+        self.labelled: list[tuple[tuple[Any, ...], int]] = []
+        self._plan, self._own_names, self._labels = plan, own_names, labels
+        self._same: dict[str, SameCount] = defaultdict(SameCount)
+
+    def add(self, all_blocks: Blocks, own_hashes: Mapping[str, Hashes]) -> None:
+        """The outputs of an item, and hashes of those of the app's own text, by stream."""
+        hashes = {self._own_names.get(s, s): all_hashes(blocks) for s, blocks in all_blocks.items()}
+        for stream in dict.fromkeys([*hashes, *own_hashes]):
+            self._same[stream].add(own_hashes.get(stream, NO_HASHES), hashes.get(stream, NO_HASHES))
+        for stream, blocks in all_blocks.items():
+            self.total += sum(map(len, blocks))
+            if self._labels is None:
+                continue
+            places = [self._plan.schema(stream).find(a) for a in self._labels.attributes]
+            if None not in places:
+                for block in blocks:
+                    self.labelled += self._labels.keys_of(block, [p for p in places if p is not None])
+
+    @property
+    def same(self) -> int:
+        """The number of outputs that the app's own text has as well."""
+        return sum(count.total() for count in self._same.values())
 
 
 def _score_row(score: Score) -> dict[str, float]:

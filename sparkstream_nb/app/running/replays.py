@@ -38,8 +38,9 @@ from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.rescheduling import DistributedFailover
-from ..results.rule_comparison import RuleComparison, RuleTrial
+from ..results.rule_comparison import RuleComparison
 from ..results.rule_sweep import Labels, RuleSweep, Setting, SweepTrial, settings_of
+from ..results.rule_trial import RuleTrial
 from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter

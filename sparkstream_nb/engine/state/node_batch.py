@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..columnar.column_data import Array, StringPool
+from ..columnar.column_data import Array, Column, StringPool
 from .snapshot import pack, unpack
 from .watching import Watching
 
@@ -73,6 +73,20 @@ class StreamRows:
     def whole(self) -> bool:
         """True if no column is left out."""
         return not any(isinstance(c, UnreadAttribute) for c in self.columns)
+
+
+class LazyObjects:
+    """The values of an attribute of type object, which are created when they are taken."""
+
+    def __init__(self, column: Column, strings: StringPool) -> None:
+        self._column, self._strings = column, strings
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def taken(self, index: Array) -> list[Any]:
+        """The values at some positions."""
+        return self._column.take(index).to_list(self._strings)
 
 
 def taken(column: Any, index: Array) -> Any:
@@ -186,7 +200,7 @@ class OutputOptions:
     `stored`: a store takes `Outputs.partials` and answers retrievals, so the node keeps no buckets. `publishes`:
     outputs of streams that a sink publishes outside include the events that come in. `labels`: by query, the label of
     its outputs in place of their stream (`plan.output_labels`). `watching`: the query or named window whose contents a
-    trace reads; such a node has no snapshots.
+    trace reads; such a node has no snapshots. `lazy`: values of type object are `LazyObjects` in place of lists.
     """
 
     trace: bool = False
@@ -195,6 +209,7 @@ class OutputOptions:
     publishes: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     watching: Watching | None = None
+    lazy: bool = False
 
 
 PLAIN_OUTPUTS = OutputOptions()

@@ -13,7 +13,8 @@ import pytest
 
 from fuzz.oracle import Oracle, missing
 from sparkstream_nb.app.results.output_matching import Alert
-from sparkstream_nb.app.results.rule_comparison import RuleComparison, RuleTrial
+from sparkstream_nb.app.results.rule_comparison import RuleComparison
+from sparkstream_nb.app.results.rule_trial import RuleTrial
 from sparkstream_nb.errors import SparkStreamError
 from sparkstream_nb.lang import tree as t
 from sparkstream_nb.lang.clause_changes import TextComparison

@@ -1,0 +1,296 @@
+"""Replays of two texts of an app over the same events, side by side, and of each change alone.
+
+Outputs are compared in columns (`output_blocks`), an item of the recording at a time, so that a long recording needs
+no more memory than a short one. Only those that differ become Python objects; the events that they come from are then
+read from a second replay, which carries lineage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...engine.state.node_batch import taken
+from ...errors import Misuse, SiddhiError
+from ...lang.clause_changes import Change, TextComparison
+from ...lang.printer import to_text
+from ...plan.nodes import Agg, Plan, Query, walk
+from ...plan.reports.lineage import LINEAGE
+from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
+from ...types import Type
+from .divergence import MergedCheck
+from .output_blocks import Blocks, EqualRows, OutputBlock, all_hashes, blocks_of, row_hashes, split_blocks
+from .output_matching import Alert, place_of
+from .rule_comparison import (
+    MOST_DIFFERENCES,
+    MOST_SAME,
+    ComparedStream,
+    OutputKey,
+    OutputPair,
+    RuleComparison,
+    match_outputs,
+)
+
+MOST_TRIED = 24
+"""Changes of a text up to which each is tried alone; of more, all of a query's are named."""
+_KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
+"""The types of attributes that can tell outputs apart."""
+
+
+@dataclass(frozen=True)
+class RuleTrial:
+    """Two texts of an app and how to run them: `nodes` have the old text's plan; `compile` makes a plan of a text, and
+    raises SiddhiError."""
+
+    app: str
+    texts: TextComparison
+    nodes: Nodes
+    compile: Callable[[str], Plan]
+
+    def over(self, recording: Recording, way: Way, warm_up: int = 0) -> RuleComparison:
+        """Compares the outputs over a recording, on one node or several; those of its first `warm_up` ms are not
+        judged. Raises `Misuse` where the new text reads a stream of the recording with other attributes."""
+        new_plan = self.compile(to_text(self.texts.with_changes(self.texts.changes)))
+        require_schemas(recording, new_plan)
+        old, new = TextReplay(self.nodes, recording, way), TextReplay(self._nodes_of(new_plan), recording, way)
+        alone = {c: _Surplus(TextReplay(self._nodes_of(plan), recording, way)) for c, plan in self._plans_alone()}
+        judged_from = recording.start + warm_up if warm_up and recording.events else None
+        streams: dict[str, _StreamTrial] = {}
+        for _ in recording.recorded_events:
+            blocks = old.next_blocks()
+            new_blocks = new.next_blocks() if self.texts.changes else blocks
+            for stream in dict.fromkeys([*blocks, *new_blocks]):
+                if stream not in streams:
+                    streams[stream] = _StreamTrial((self.nodes.plan, new_plan), stream, judged_from)
+                streams[stream].add(blocks.get(stream, []), new_blocks.get(stream, []))
+            for surplus in alone.values():
+                surplus.add(blocks)
+        differing = {stream: trial.differing() for stream, trial in streams.items()}
+        lineages = [
+            replay.lineages(block for sides in differing.values() for block in sides[side])
+            for side, replay in enumerate((old, new))
+        ]
+        compared = {}
+        for stream in sorted(streams, key=[*self.nodes.plan.streams, *new_plan.streams].index):
+            before, after = (
+                [a for block in blocks for a in block.alerts(known.get(block))]
+                for blocks, known in zip(differing[stream], lineages, strict=True)
+            )
+            compared[stream] = streams[stream].compared(before, after)
+        one, other = old.aggregations(), (new if self.texts.changes else old).aggregations()
+        checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
+        surpluses = {change: surplus.counts() for change, surplus in alone.items()}
+        return RuleComparison(self.app, way, self.texts, self.nodes.plan, recording, compared, checks, surpluses)
+
+    def _nodes_of(self, plan: Plan) -> Nodes:
+        return replace(self.nodes, plan=plan)
+
+    def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
+        """The old text's plans with one change alone, where there are several and it does not need another one."""
+        changes = self.texts.changes
+        for change in changes if 1 < len(changes) <= MOST_TRIED else ():
+            try:
+                yield change, self.compile(to_text(self.texts.with_changes([change])))
+            except SiddhiError:
+                continue
+
+
+def require_schemas(recording: Recording, plan: Plan) -> None:
+    """Raise `Misuse` where a plan gives a stream of the recording other attributes than its events have."""
+    for stream in dict.fromkeys(s for item in recording.recorded_events for s in item.first):
+        if stream in plan.streams and plan.streams[stream].source.schema != recording.schemas[stream]:
+            raise Misuse(f"the new text gives stream {stream} other attributes than its events have")
+
+
+class TextReplay:
+    """A text's replay, an item of the recording at a time."""
+
+    def __init__(self, nodes: Nodes, recording: Recording, way: Way) -> None:
+        self.nodes, self.recording, self.way = nodes, recording, way
+        self._steps = replay_steps(recording, way, nodes)
+        self._items = 0
+        self._partials: list[NodeReplay] = []
+
+    def next_blocks(self) -> Blocks:
+        """The outputs of the next item."""
+        replays = next(self._steps)
+        if any(r.partials for r in replays):
+            self._partials += [NodeReplay(r.node, partials=r.partials) for r in replays]
+        self._items += 1
+        return blocks_of(replays, self.nodes.plan, self.way, self._items - 1)
+
+    def aggregations(self) -> dict[str, Any]:
+        """The rows of aggregations, merged over the nodes."""
+        return {a: merged_rows(self._partials, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
+
+    def lineages(self, blocks: Iterable[OutputBlock]) -> dict[OutputBlock, list[Any]]:
+        """The lineage of each output of the blocks. Outputs that tracing changes (a window that counts equal events)
+        have none."""
+        by_item: dict[int, list[OutputBlock]] = defaultdict(list)
+        for block in blocks:
+            by_item[block.place.item].append(block)
+        out: dict[OutputBlock, list[Any]] = {}
+        if not by_item:
+            return out
+        traced = self.nodes.with_tracing(lazy=True)
+        for item, replays in enumerate(replay_steps(self.recording, self.way, traced)):
+            for block in by_item.pop(item, ()):
+                parts = replays[block.place.node].streams.get(block.place.label, [])
+                if sum(len(emitted) for emitted, _ in parts) != block.size:
+                    continue
+                ((emitted, clock),) = parts
+                at = emitted.names.index(LINEAGE)
+                values = [taken(c, block.index) for c in (*emitted.columns[:at], *emitted.columns[at + 1 :])]
+                with_values = replace(
+                    block, clock=clock[emitted.step][block.index], ts=emitted.ts[block.index], columns=values
+                )
+                if (row_hashes(with_values, clock=True) == row_hashes(block, clock=True)).all():
+                    out[block] = emitted.columns[at].taken(block.index)
+            if not by_item:
+                break
+        return out
+
+
+class _Surplus:
+    """The outputs of a text, those of the old one taken away."""
+
+    def __init__(self, replay: TextReplay) -> None:
+        self._replay = replay
+        self._sides: dict[str, _Sides] = defaultdict(_Sides)
+
+    def add(self, old: Blocks) -> None:
+        """Replays the next item, for which the old text has these outputs."""
+        blocks = self._replay.next_blocks()
+        for stream in dict.fromkeys([*old, *blocks]):
+            sides = self._sides[stream]
+            if not sides.is_full:
+                sides.add(old.get(stream, []), blocks.get(stream, []))
+
+    def counts(self) -> dict[OutputKey, int]:
+        """How many more equal outputs there are than under the old text; fewer are below 0."""
+        out: Counter[OutputKey] = Counter()
+        for stream, sides in self._sides.items():
+            for blocks, sign in zip(sides.settle().rest, (-1, 1), strict=True):
+                for block in blocks:
+                    for a in block.alerts():
+                        out[stream, a.ts, a.identity] += sign
+        return {key: n for key, n in out.items() if n}
+
+
+@dataclass(frozen=True)
+class _Split:
+    """Outputs of two texts: those of the first that have an equal one on the other side, and what is left of both."""
+
+    equal: list[OutputBlock]
+    rest: tuple[list[OutputBlock], list[OutputBlock]]
+
+
+class _Sides:
+    """Outputs of two texts for one stream that have no equal ones on the other side; `parts` as in `row_hashes`."""
+
+    def __init__(self, **parts: bool) -> None:
+        self._parts = parts
+        self._rest: tuple[list[OutputBlock], list[OutputBlock]] = ([], [])
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True once so many outputs differ that further ones are not looked at."""
+        return self._size > MOST_DIFFERENCES
+
+    def add(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> list[OutputBlock]:
+        """Takes outputs of both texts; returns those of the first that have an equal one. The rest is kept."""
+        split = self._split(ones, others)
+        for rest, more in zip(self._rest, split.rest, strict=True):
+            rest += more
+            self._size += sum(map(len, more))
+        return split.equal
+
+    def settle(self) -> _Split:
+        """What was kept, now that outputs of different items are compared as well."""
+        return self._split(*self._rest)
+
+    def _split(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> _Split:
+        masks = EqualRows.of(all_hashes(ones, **self._parts), all_hashes(others, **self._parts)).is_even()
+        equal, rest = split_blocks(ones, masks[0])
+        return _Split(equal, (rest, split_blocks(others, masks[1])[1]))
+
+
+class _StreamTrial:
+    """The outputs of a stream under both texts, an item of the recording at a time."""
+
+    def __init__(self, plans: tuple[Plan, Plan], stream: str, judged_from: int | None) -> None:
+        writers = [{q.name: q for q in plan.queries if q.output.target.id == stream} for plan in plans]
+        self._queries = {**writers[1], **writers[0]}
+        self._judged_from = judged_from
+        self._is_split = writers[0].keys() <= writers[1].keys() or writers[1].keys() <= writers[0].keys()
+        """True if outputs are compared query by query: the same ones write the stream."""
+        self._sides = _Sides(clock=True, query=self._is_split)
+        self._same: Counter[str] = Counter()
+        self._same_blocks: list[OutputBlock] = []
+        self._not_judged: Counter[str] = Counter()
+
+    def add(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> None:
+        """The outputs of the next item."""
+        if self._judged_from is not None:
+            (ones, early), (others, other_early) = map(self._judged, (ones, others))
+            self._leave_out(early, other_early)
+        if self._sides.is_full:
+            self._leave_out(ones, others)
+        else:
+            self._add_same(self._sides.add(ones, others))
+
+    def _judged(self, blocks: Sequence[OutputBlock]) -> tuple[list[OutputBlock], list[OutputBlock]]:
+        clocks = np.concatenate([np.zeros(0, np.int64), *(b.clock for b in blocks)])
+        return split_blocks(blocks, clocks >= self._judged_from)
+
+    def _leave_out(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> None:
+        self._not_judged += _count(ones) | _count(others)
+
+    def _add_same(self, blocks: Iterable[OutputBlock]) -> None:
+        for block in blocks:
+            if self._same.total() < MOST_SAME:
+                self._same_blocks.append(block)
+            self._same[block.query] += len(block)
+
+    def differing(self) -> tuple[list[OutputBlock], list[OutputBlock]]:
+        """The outputs of both texts that have no equal one, after the last item."""
+        split = self._sides.settle()
+        self._add_same(split.equal)
+        return split.rest
+
+    def compared(self, before: Sequence[Alert], after: Sequence[Alert]) -> ComparedStream:
+        """The stream, with its differing outputs."""
+        pairs = self._pairs(before, after)
+        return ComparedStream(pairs, self._same, self._same_blocks, self._not_judged)
+
+    def _pairs(self, before: Sequence[Alert], after: Sequence[Alert]) -> list[OutputPair]:
+        """`match_outputs`, for each query where the same ones write the stream."""
+        if not self._is_split or len(self._queries) < 2:
+            return match_outputs(before, after, next(map(_keys, self._queries.values()), ()))
+        of_query = [
+            match_outputs([a for a in before if a.query == name], [a for a in after if a.query == name], _keys(query))
+            for name, query in sorted(self._queries.items())
+        ]
+        return sorted((p for pairs in of_query for p in pairs), key=lambda p: place_of(p.alert))
+
+
+def _count(blocks: Iterable[OutputBlock]) -> Counter[str]:
+    """The number of outputs by query."""
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        counts[block.query] += len(block)
+    return counts
+
+
+def _keys(query: Query) -> tuple[int, ...]:
+    """The places of a query's attributes that identify its subject: no aggregates, no fractions."""
+    items = enumerate(query.select.items)
+    return tuple(
+        i for i, item in items
+        if item.expr.type in _KEYS and not any(isinstance(e, Agg) for e in walk(item.expr))
+    )  # fmt: skip
