@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .durations import parse_duration
 from .errors import Misuse, escape_controls, has_surrogate, shown
 
 Check = Callable[[str, Any], None]
@@ -41,6 +42,14 @@ def check_name(what: str, value: Any) -> None:
         raise Misuse(f"{what} has characters that cannot be printed: {escape_controls(shown(value))}")
     if value is not None and not 0 < len(value.encode()) <= _LONGEST_NAME - 20:
         raise Misuse(f"{what} has 1 to {_LONGEST_NAME - 20} characters, not {len(value):,}")
+
+
+def duration_of(name: str, value: Any) -> int:
+    """The ms of a duration such as '1 min', or of a number of ms."""
+    ms = parse_duration(value) if isinstance(value, str) else value
+    if not isinstance(ms, int) or isinstance(ms, bool) or ms < 0:
+        raise Misuse(f"{name} is a duration such as '1 min', not {shown(value)}")
+    return ms
 
 
 def optional_str_list(name: str, value: Any) -> None:

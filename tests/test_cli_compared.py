@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -150,13 +151,16 @@ def test_progress_is_told_and_an_interrupt_ends_all(command: str, tmp_path: Path
 
 def test_the_share_of_replays_grows_to_the_whole(tmp_path: Path) -> None:
     """Each step of a node is expected, and counted once."""
-    app = deploy(APP.replace("${BROKER}", "b:1"), offline=True, master="inline", home=tmp_path / "home", mode=None)
+    text = APP.replace("${BROKER}", "b:1")
+    app = deploy(text, offline=True, master="inline", home=tmp_path / "home", mode=None)
     try:
         app.feed("S", pd.DataFrame({"k": list("abab") * 50, "v": range(200), "at": range(200)}), time="at")
         for replay in (
             lambda: app.divergence(nodes=3, routing="hash:k"),
             lambda: app.divergence(nodes=2, routing="hash:v"),  # the truth is known
             lambda: app.study(nodes=[2, 5], routings=["hash:k", "hash:v"]),
+            lambda: app.compare(text.replace("e2.v as v", "e1.v as v"), nodes=2, routing="hash:v"),
+            lambda: app.sweep(text.replace("e2.v as v", "e2.v + ${N} as v"), {"N": [0, 1, 2]}),
         ):
             with follow_replays() as progress:
                 assert progress.share is None
@@ -191,6 +195,37 @@ def test_two_texts_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert cli.main([*words, "--json", "--limit", "1"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (len(data["changes"]), len(data["first"]), data["events"]) == (1, 1, 4)
+
+
+def test_reports_of_two_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, new = words_of(tmp_path, "compare"), tmp_path / "new.siddhi"
+    junit, sarif = tmp_path / "junit.xml", tmp_path / "new.sarif"
+    new.write_text(APP.replace("e2=S[v == e1.v]", "\ne2=S[v != e1.v]"))
+    words.insert(2, str(new))
+    reports = ["--junit", str(junit), "--sarif", str(sarif)]
+    assert cli.main([*words, *reports, "--at-most", "different=0", "--at-most", "new=500%"]) == 1
+    capsys.readouterr()
+    suites = ElementTree.fromstring(junit.read_text(encoding="utf-8"))
+    assert (suites.get("tests"), suites.get("failures")) == ("2", "1")
+    assert [c.get("name") for c in suites.iter("testcase") if c.find("failure") is not None] == [
+        "at most 0 different"
+    ]
+    (result,) = json.loads(sarif.read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]
+    line = 1 + new.read_text()[: new.read_text().index("e2=S[v !=")].count("\n")
+    assert (result["level"], place["region"], place["artifactLocation"]["uri"]) == (
+        "error", {"startLine": line}, new.as_uri()
+    )  # fmt: skip
+    assert re.search(r"pattern|filter .* became .*: \d+ (gone|new)", result["message"]["text"])
+    assert cli.main([*words, "--at-most", "different=1000", "--sarif", str(sarif), "--warm-up", "1 day"]) == 0
+    assert json.loads(sarif.read_text())["runs"][0]["results"][0]["level"] == "note"
+    assert "not judged" in capsys.readouterr().out
+    for mistake, message in (
+        (["--junit", str(junit)], "--junit has a test for each --at-most"),
+        (["--ignore", "none"], "no output has an attribute 'none'"), (["--warm-up", "soon"], "warm_up is a duration"),
+    ):  # fmt: skip
+        assert cli.main([*words, *mistake]) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bound", ["gone", "gone=", "gone=-1", "went=0", "new=x%", "gone=nan"])

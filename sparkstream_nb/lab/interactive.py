@@ -19,6 +19,7 @@ from ..app import (
     Feed,
     Overview,
     PatternTrace,
+    RuleSweep,
     Stats,
     Study,
     Tail,
@@ -26,6 +27,7 @@ from ..app import (
 )
 from ..app.pictures.costs_picture import costs_picture
 from ..app.pictures.study_picture import study_picture
+from ..app.pictures.sweep_picture import sweep_picture
 from ..charts.picture import Picture
 from . import display as looks
 from .progress_bar import show_live
@@ -36,6 +38,7 @@ _PICTURES: Mapping[type, Callable[[Any], list[Picture]]] = {
     Failover: lambda failover: [failover.picture()],
     FailoverStudy: lambda study: [costs_picture(study)],
     PatternTrace: lambda trace: [trace_picture(trace)],
+    RuleSweep: lambda sweep: [sweep_picture(sweep)],
     Study: lambda study: [study_picture(study)],
     WindowTrace: lambda trace: [trace_picture(trace)],
 }

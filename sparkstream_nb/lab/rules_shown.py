@@ -5,10 +5,12 @@ from __future__ import annotations
 import html as markup
 
 from ..app import RuleComparison, RuleSweep
+from ..app.pictures.sweep_picture import sweep_picture
 from ..app.results.rule_comparison import OUTCOMES
 from ..charts.value_texts import CountCell, Figure, format_count, text_of, when
 from ..durations import describe_duration
 from .display import html, limit_of, text
+from .drawings.image import image
 from .drawings.text_tables import Grid, paragraph
 
 
@@ -29,7 +31,8 @@ def _(sweep: RuleSweep) -> str:
 
 @html.register
 def _(sweep: RuleSweep) -> str:
-    return paragraph(f"<b>{markup.escape(_sweep_head(sweep))}</b>") + _sweep_grid(sweep).html()
+    head = paragraph(f"<b>{markup.escape(_sweep_head(sweep))}</b>")
+    return head + image(sweep_picture(sweep)) + _sweep_grid(sweep).html()
 
 
 def _sweep_head(sweep: RuleSweep) -> str:
@@ -53,13 +56,14 @@ def _sweep_grid(sweep: RuleSweep) -> Grid:
 
 def rules_text(comparison: RuleComparison, limit: int | None) -> str:
     """The comparison as text with the first `limit` outputs that differ (None: as many as tables show)."""
-    return "\n\n".join([_head(comparison), *(g.text() for g in _grids(comparison, limit))])
+    return "\n\n".join([_head(comparison), *comparison.notes, *(g.text() for g in _grids(comparison, limit))])
 
 
 def rules_html(comparison: RuleComparison, limit: int | None) -> str:
     """The comparison as HTML; `limit` as in `rules_text`."""
     head = paragraph(f"<b>{markup.escape(_head(comparison))}</b>")
-    return head + "".join(g.html() for g in _grids(comparison, limit))
+    notes = "".join(paragraph(markup.escape(note)) for note in comparison.notes)
+    return head + notes + "".join(g.html() for g in _grids(comparison, limit))
 
 
 def _head(comparison: RuleComparison) -> str:
@@ -75,13 +79,21 @@ def _head(comparison: RuleComparison) -> str:
     return head
 
 
+def _changes_grid(comparison: RuleComparison) -> Grid:
+    """The clauses that differ, each with the kinds of outcome that it causes."""
+    by_change = comparison.by_change
+    outcomes = [o for o in OUTCOMES[1:] if by_change[o].any()]
+    columns = ["in", "clause", "before", "after", *outcomes]
+    rows = [[*r[:4], *map(CountCell, r[4:])] for r in by_change[columns].values.tolist()]
+    return Grid(["in", "clause", "old text", "new text", *outcomes], rows, what="change")
+
+
 def _grids(comparison: RuleComparison, limit: int | None) -> list[Grid]:
     """The changes, counts by query, the first outputs that differ, and the aggregations."""
-    rows = [[c.element, c.clause, c.text_before, c.text_after] for c in comparison.changes]
-    grids = [Grid(["in", "clause", "old", "new"], rows, what="change")] if rows else []
+    grids = [_changes_grid(comparison)] if comparison.changes else []
     if len(comparison.counts):
         counts = comparison.counts.astype(object)
-        for outcome in OUTCOMES:
+        for outcome in comparison.totals:
             counts[outcome] = [CountCell(n) for n in counts[outcome]]
         grids.append(Grid.of_frame(counts, what="stream"))
     if comparison.differences:

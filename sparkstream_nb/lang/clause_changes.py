@@ -92,6 +92,12 @@ class TextComparison:
         """The clauses that differ, in the order of the old text; added elements where the new text has them."""
         return tuple(c for number, pair in enumerate(self.pairs) for c in _changes(number, *pair))
 
+    def new_line(self, change: Change) -> int:
+        """The line of a change in the new text, from 1; of what it left out, the line of what that was in, or 1."""
+        nodes = change.after if isinstance(change.after, tuple) else (change.after,)
+        spans = [n.span for n in (*nodes, self.pairs[change.pair][1]) if isinstance(n, t.Node)]
+        return max(1, next((s.line for s in spans), 1))
+
     def with_changes(self, changes: Collection[Change]) -> t.App:
         """The old tree with some of the changes. It need not compile: a change may need another."""
         definitions: list[Any] = []

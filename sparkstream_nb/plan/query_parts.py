@@ -138,6 +138,17 @@ def unrepeatable_functions(plan: n.Plan) -> list[str]:
     return sorted({_name(e) for top in tops for e in n.walk(top) if not _repeats(plan, e)})
 
 
+def unrepeatable_attributes(plan: n.Plan) -> dict[tuple[str, str], list[str]]:
+    """By stream and attribute, the functions that give it other values when the plan is run again over the same
+    input."""
+    out: dict[tuple[str, str], list[str]] = {}
+    for q in plan.queries:
+        for item in q.select.items:
+            if functions := sorted({_name(e) for e in n.walk(item.expr) if not _repeats(plan, e)}):
+                out[q.output.target.id, item.name] = functions
+    return out
+
+
 def _repeats(plan: n.Plan, e: n.Expr) -> bool:
     match e:
         case n.Call(function="time:timestampInMilliseconds", args=args) if len(args) < 2:

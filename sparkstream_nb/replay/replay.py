@@ -65,10 +65,10 @@ class Recorded:
     @staticmethod
     def of_batch(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
         """A batch in memory; its events are numbered from `number` on."""
-        return Recorded.numbered(entry, {s: len(r.ts) for s, r in batch.rows.items()}, number, lambda: batch)
+        return Recorded.with_numbers(entry, {s: len(r.ts) for s, r in batch.rows.items()}, number, lambda: batch)
 
     @staticmethod
-    def numbered(
+    def with_numbers(
         entry: EventsEntry, counts: Mapping[str, int], number: int, read: Callable[[], InputBatch]
     ) -> Recorded:
         """Events that are numbered from `number` on, stream by stream."""
@@ -129,8 +129,7 @@ class Recording:
 
 
 class _BatchMemory:
-    """Batches of a recording's files: those that are read first stay in memory, up to `MOST_KEPT_STEPS`, and of the
-    others the last one."""
+    """Batches of a recording's files: the first ones stay in memory, up to `MOST_KEPT_STEPS`, and the last one."""
 
     def __init__(self, folder: Path, schemas: Mapping[str, Schema]) -> None:
         self._folder, self._schemas = folder, schemas
@@ -173,7 +172,7 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
                 if last is not None and entry.seq > last:
                     break
                 if isinstance(entry, EventsEntry):
-                    item = _recorded(folder, entry, memory, number)
+                    item = _recorded_item(folder, entry, memory, number)
                     number += item.events
                     items.append(item)
                 elif isinstance(entry, Ask):
@@ -185,12 +184,12 @@ def read_recording(folder: Path, schemas: Mapping[str, Schema], began: int, *, l
     return Recording(items, schemas, began, faults)
 
 
-def _recorded(folder: Path, entry: EventsEntry, memory: _BatchMemory, number: int) -> Recorded:
-    """The events of an entry, numbered from `number` on; those of a feed are not read yet. Raises FileNotFoundError."""
+def _recorded_item(folder: Path, entry: EventsEntry, memory: _BatchMemory, number: int) -> Recorded:
+    """The events of an entry, numbered from `number` on; a feed's are not read yet. Raises FileNotFoundError."""
     if isinstance(entry, RowsEntry | MergedEntry):
         for file in entry.files:
             (folder / file).stat()
-        return Recorded.numbered(entry, entry.events_by_stream, number, partial(memory.read, entry))
+        return Recorded.with_numbers(entry, entry.events_by_stream, number, partial(memory.read, entry))
     return Recorded.of_batch(entry, memory.read(entry), number)
 
 

@@ -233,21 +233,22 @@ def to_junit(report: AppTestReport) -> str:
     for file in dict.fromkeys([*(r.file for r in report.results), *(f.file for f in report.wrong_files)]):
         file_results = [r for r in report.results if r.file == file]
         wrong = [f for f in report.wrong_files if f.file == file]
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(str(file)), **_counts(file_results, wrong)})
+        suite = ElementTree.SubElement(root, "testsuite", {"name": xml_text(str(file)), **_counts(file_results, wrong)})
         for r in file_results:
-            place = {"classname": _xml(str(file)), "name": _xml(r.name), "time": f"{r.seconds:.3f}"}
-            case = ElementTree.SubElement(suite, "testcase", {**place, "file": _xml(str(file)), "line": str(r.line)})
+            name = xml_text(str(file))
+            place = {"classname": name, "name": xml_text(r.name), "time": f"{r.seconds:.3f}"}
+            case = ElementTree.SubElement(suite, "testcase", {**place, "file": name, "line": str(r.line)})
             if not r.has_passed:
                 details = r.details()
                 kind = "failure" if r.error is None else "error"
-                element = ElementTree.SubElement(case, kind, {"message": _xml(details[0]), "type": kind})
-                element.text = _xml("\n".join(details))
+                element = ElementTree.SubElement(case, kind, {"message": xml_text(details[0]), "type": kind})
+                element.text = xml_text("\n".join(details))
         for f in wrong:
             case = ElementTree.SubElement(
-                suite, "testcase", {"classname": _xml(str(file)), "name": "file", "time": "0.000"}
+                suite, "testcase", {"classname": xml_text(str(file)), "name": "file", "time": "0.000"}
             )
             details = describe_test_error(f.error, file, 1)
-            ElementTree.SubElement(case, "error", {"message": _xml(details[0]), "type": "error"}).text = _xml(
+            ElementTree.SubElement(case, "error", {"message": xml_text(details[0]), "type": "error"}).text = xml_text(
                 "\n".join(details)
             )
     ElementTree.indent(root)
@@ -263,5 +264,6 @@ def _counts(results: Sequence[AppTestResult], wrong: Sequence[FileError]) -> dic
     }
 
 
-def _xml(text: str) -> str:
+def xml_text(text: str) -> str:
+    """A text without the characters that XML cannot have."""
     return _NOT_IN_XML.sub("�", text)

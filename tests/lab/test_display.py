@@ -58,7 +58,7 @@ from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
-from sparkstream_nb.app.results.rule_comparison import RuleTrial
+from sparkstream_nb.app.results.rule_trial import RuleTrial
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.app.results.stream_tail import TailShape
@@ -255,7 +255,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (DIVERGENCE, "split over 2 nodes: S['<i>', 1] on node-2, ", "split over 2 nodes"),
     (DIVERGENCE, "A                      2          0", "<th style=\"text-align:right\">differing</th>"),
     (CHANGED_RULE, "v 7 is over 5 and not under 5", "<th style=\"text-align:left\">cause</th>"),
-    (CHANGED_RULE, "query <q>  filter  [v > 5]  [v < 5]", "&lt;i&gt;, 7"),
+    (CHANGED_RULE, "query <q>  filter  [v > 5]   [v < 5]", "&lt;i&gt;, 7"),
     (SWEEP, "2 settings over 3 events; the best f1 has N=<1>", "1 min 1 sec"),
     (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),

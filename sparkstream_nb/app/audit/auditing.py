@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from ...errors import SiddhiError, SparkStreamError
 from ...plan import compile_app
@@ -16,13 +14,13 @@ from ...plan.open_names import with_placeholders
 from ...plan.remarks import notes
 from ...plan.reports.audit import Finding, audit
 from ...plan.reports.query_routing import RoutedPart, routed_parts
+from ...sarif import sarif_log, sarif_result, sarif_uri
 from ..config.conf import DISTRIBUTED, HA, NodeFile
 from ..results.frontend import Displayed
 from .audit_answers import FeedFiles, Measurement
 from .checking import Surroundings
 
 _LEVELS = {"safe": "none", "keyed": "note", "node-dependent": "warning"}
-SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 @dataclass(frozen=True, repr=False)
@@ -164,37 +162,25 @@ def as_sarif(report: AuditReport) -> str:
     rules.append({"id": "known-fault", "shortDescription": {"text": "What WSO2's servers answer otherwise"}})
     results = []
     for a in report.apps:
-        path = Path(a.path)
-        uri = path.as_uri() if path.is_absolute() else quote(path.as_posix())
+        uri = sarif_uri(a.path)
         if a.error is not None:
             message = str(a.error).splitlines()[0]
-            results.append(_result("scale-out/error", "error", message, uri, _line(a.error)))
+            results.append(sarif_result("scale-out/error", "error", message, uri, _line(a.error)))
         for f in a.findings:
             if f.level == "safe":
                 continue
             if f.level == "known-fault":
                 message = f"{f.kind} {f.name}: {f.effect}. It is {f.cause}."
-                results.append(_result("known-fault", "note", message, uri, f.line))
+                results.append(sarif_result("known-fault", "note", message, uri, f.line))
                 continue
             level = "note" if f.accepted is not None else _LEVELS[f.level]
             message = f"{f.kind} {f.name} {f.effect}: {f.cause}. Repair: {f.repair}."
-            result = _result(f"scale-out/{f.kind}", level, message, uri, f.line)
+            result = sarif_result(f"scale-out/{f.kind}", level, message, uri, f.line)
             if f.accepted is not None:
                 result["suppressions"] = [{"kind": "inSource", "justification": f.accepted}]
             results.append(result)
-    tool = {"driver": {"name": "sparkstream audit", "rules": rules}}
-    return json.dumps({"$schema": SARIF, "version": "2.1.0", "runs": [{"tool": tool, "results": results}]}, indent=2)
+    return sarif_log("sparkstream audit", rules, results)
 
 
 def _line(error: SparkStreamError) -> int:
     return error.span.line if isinstance(error, SiddhiError) else 1
-
-
-def _result(rule: str, level: str, message: str, uri: str, line: int) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": max(1, line)}}
-    return {
-        "ruleId": rule,
-        "level": level,
-        "message": {"text": message},
-        "locations": [{"physicalLocation": place}],
-    }

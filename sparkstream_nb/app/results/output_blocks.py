@@ -6,8 +6,8 @@ different types (1 and 1.0) as in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,11 @@ class OutputBlock:
             self.query, self.node, self.place, self.size, self.index[index], self.clock[index], self.ts[index], columns
         )
 
+    def without(self, places: Collection[int]) -> OutputBlock:
+        """The outputs with null in place of the values in some places."""
+        columns = [pa.nulls(len(self)) if i in places else c for i, c in enumerate(self.columns)]
+        return replace(self, columns=columns) if places else self
+
     def alerts(self, lineages: Sequence[Any] | None = None) -> Iterator[Alert]:
         """The outputs one by one, with the lineage of each if there is one."""
         names = tuple(map(str, range(len(self.columns))))
@@ -89,12 +94,11 @@ def blocks_of(replays: Iterable[NodeReplay], plan: Plan, way: Way, item: int) ->
         for label, parts in replay.streams.items():
             if is_inner(label):
                 continue
-            for emitted, clock in parts:
-                if n := len(emitted):
+            for rows, clock in parts:
+                if n := len(rows):
                     place, node = Place(item, replay.node, label), None if way == ONE else replay.node
                     block = OutputBlock(
-                        query_of(label, plan), node, place, n, np.arange(n), clock[emitted.step], emitted.ts,
-                        emitted.columns,
+                        query_of(label, plan), node, place, n, np.arange(n), clock[rows.step], rows.ts, rows.columns,
                     )  # fmt: skip
                     out.setdefault(stream_of(label), []).append(block)
     return out
@@ -120,10 +124,12 @@ def _column_hashes(column: Any) -> Hashes:
         return _column_hashes(pa.array(frozen_texts, pa.large_string()))
     if isinstance(column, np.ndarray):
         return _number_hashes(column)
+    if column.null_count == len(column):
+        return np.full((len(column), 2), _NULL, np.uint64)
     if pa.types.is_dictionary(column.type):
         hashes = _column_hashes(column.dictionary)
         places = column.indices.fill_null(0).to_numpy(zero_copy_only=False)
-        hashes = hashes[places] if len(hashes) else np.zeros((len(column), 2), np.uint64)
+        hashes = hashes[places]
     elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         hashes = _text_hashes(column.fill_null("").to_numpy(zero_copy_only=False))
     else:
@@ -140,7 +146,7 @@ def _text_hashes(texts: npt.NDArray[np.object_]) -> Hashes:
 
 
 def _number_hashes(numbers: npt.NDArray[Any]) -> Hashes:
-    """Of whole numbers, and fractions with the value of one, the number itself; of others, their bits."""
+    """The number itself where it is whole, as 1.0 is too; else the bits of the fraction."""
     if numbers.dtype.kind == "f":
         doubles = numbers.astype(np.float64)
         with np.errstate(invalid="ignore"):
@@ -159,11 +165,11 @@ _STEPS = np.array([0x632BE59BD9B4E019, 0xE2D0D5A1F7C3A9B5], np.uint64)
 
 
 def _mix(state: Hashes, hashes: Hashes) -> Hashes:
-    """Adds the hashes of a column to those of the columns before it; the two columns of hashes are independent."""
+    """Adds the hashes of a column to the hashes of the columns before it; the two columns of hashes are independent."""
     with np.errstate(over="ignore"):
-        mixed: Hashes = (state * _FACTORS + _STEPS) ^ hashes
-        mixed = (mixed ^ (mixed >> np.uint64(31))) * _FACTORS[::-1]
-        return mixed ^ (mixed >> np.uint64(29))
+        sums: Hashes = (state * _FACTORS + _STEPS) ^ hashes
+        sums = (sums ^ (sums >> np.uint64(31))) * _FACTORS[::-1]
+        return sums ^ (sums >> np.uint64(29))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +226,15 @@ def all_hashes(blocks: Sequence[OutputBlock], **parts: bool) -> Hashes:
 
 def split_blocks(blocks: Sequence[OutputBlock], mask: Mask) -> tuple[list[OutputBlock], list[OutputBlock]]:
     """The rows of blocks for which a mask over all of them is true, and the others; no block is without rows."""
-    chosen, rest, at = [], [], 0
+    hits, rest, at = [], [], 0
     for block in blocks:
         part = mask[at : at + len(block)]
         at += len(block)
         if part.all():
-            chosen.append(block)
+            hits.append(block)
         elif not part.any():
             rest.append(block)
         else:
-            chosen.append(block.taken(np.flatnonzero(part)))
+            hits.append(block.taken(np.flatnonzero(part)))
             rest.append(block.taken(np.flatnonzero(~part)))
-    return chosen, rest
+    return hits, rest

@@ -31,7 +31,7 @@ Outcome = Literal["same", "gone", "new", "other values", "other time"]
 OUTCOMES: tuple[Outcome, ...] = ("same", "gone", "new", "other values", "other time")
 NOT_JUDGED = "not judged"
 MOST_SAME = MOST_DIFFERENCES = 1_000_000
-"""So many equal outputs of a stream are kept and not only counted; after so many different ones none is judged."""
+"""The number of equal outputs of a stream that are kept and not only counted, and of different ones that are judged."""
 OutputKey = tuple[str, int, tuple[Any, ...]]
 """Stream, time (ms) and values of an output, such that equal ones are equal."""
 _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -122,8 +122,8 @@ class RuleCause:
 class RuleComparison(Displayed):
     """The outputs of an app under its own text (old) and under another one (new), over the same events.
 
-    `texts` is the comparison of the two. `alone` has, for each change with which the old text compiles, the equal
-    outputs (stream, time in ms, identity) that come more often, or less, with this change alone.
+    `texts` is the comparison of the two, `notes` say what the comparison cannot tell. `alone` has, for each change with
+    which the old text compiles, the equal outputs that come more often, or less, with this change alone.
     """
 
     app: str
@@ -133,6 +133,7 @@ class RuleComparison(Displayed):
     recording: Recording
     streams: Mapping[str, ComparedStream]
     checks: Mapping[str, MergedCheck]
+    notes: tuple[str, ...] = ()
     alone: Mapping[Change, Mapping[OutputKey, int]] = field(default_factory=dict)
 
     @property
@@ -148,16 +149,16 @@ class RuleComparison(Displayed):
     @cached_property
     def pairs(self) -> dict[str, list[OutputPair]]:
         """The outputs of both texts by derived stream of the old one, in the order of time."""
-        return {stream: compared.all_pairs for stream, compared in self.streams.items()}
+        return {stream: outputs.all_pairs for stream, outputs in self.streams.items()}
 
     @cached_property
     def counts(self) -> pd.DataFrame:
         """The number of outputs of each outcome, by query and stream; those that are not judged too, if any."""
         tallies: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-        for stream, compared in self.streams.items():
-            for p in compared.pairs:
+        for stream, outputs in self.streams.items():
+            for p in outputs.pairs:
                 tallies[p.alert.query, stream][p.outcome] += 1
-            for outcome, counts in (("same", compared.same), (NOT_JUDGED, compared.not_judged)):
+            for outcome, counts in (("same", outputs.same), (NOT_JUDGED, outputs.not_judged)):
                 for query, count in counts.items():
                     tallies[query, stream][outcome] += count
         order = {q.name: i for i, q in enumerate(self.plan.queries)}
@@ -168,13 +169,24 @@ class RuleComparison(Displayed):
 
     @property
     def totals(self) -> dict[str, int]:
-        """The number of outputs of each outcome, and of those that are not judged, if any."""
+        """The number of outputs of each outcome, and of the outputs that are not judged, if any."""
         return {str(o): int(self.counts[o].sum()) for o in self.counts.columns[2:]}
 
     @property
     def differences(self) -> int:
         """The number of outputs that are not the same."""
         return sum(1 for _ in self._differences())
+
+    @cached_property
+    def by_change(self) -> pd.DataFrame:
+        """A row for each change: in, clause, before, after, and the number of outputs of each outcome but `same`
+        that it causes. Where several are needed, each counts."""
+        tally = Counter((c, p.outcome) for s, p in self._differences() for c in self._causes(s, p)[0])
+        rows = [
+            [c.element, c.clause, c.text_before, c.text_after, *(tally[c, o] for o in OUTCOMES[1:])]
+            for c in self.changes
+        ]
+        return pd.DataFrame(rows, columns=["in", "clause", "before", "after", *OUTCOMES[1:]])
 
     @property
     def aggregations(self) -> pd.DataFrame:
@@ -194,9 +206,7 @@ class RuleComparison(Displayed):
 
     def cause(self, stream: str, pair: OutputPair) -> RuleCause:
         """The changes that cause an outcome, each by itself; several if it takes all of them."""
-        changes = tuple(c for c in self.changes if self._is_cause(c, stream, pair))
-        is_proved = bool(changes)
-        changes = changes or self._changes_of_query(pair)
+        changes, is_proved = self._causes(stream, pair)
         reason = "; ".join(dict.fromkeys(self._explain(c, pair) for c in changes))
         return RuleCause(changes, reason if is_proved or len(changes) < 2 else f"together: {reason}")
 
@@ -220,6 +230,11 @@ class RuleComparison(Displayed):
             )
         columns = ["query", "stream", "outcome", "timestamp", "node", "values", "new values", "new timestamp", "cause"]
         return pd.DataFrame(rows, columns=columns)
+
+    def _causes(self, stream: str, pair: OutputPair) -> tuple[tuple[Change, ...], bool]:
+        """The changes that cause an outcome; and true if each does so by itself."""
+        changes = tuple(c for c in self.changes if self._is_cause(c, stream, pair))
+        return changes or self._changes_of_query(pair), bool(changes)
 
     def _is_cause(self, change: Change, stream: str, pair: OutputPair) -> bool:
         """True if the change alone takes the old output away, or brings the new one."""

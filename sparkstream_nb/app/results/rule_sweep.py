@@ -10,22 +10,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ...durations import parse_duration
-from ...errors import Misuse, nearest, shown
+from ...argument_checks import duration_of
+from ...charts.loading import draw_figure
+from ...errors import Misuse, nearest
 from ...ingest.ingest import time_of
 from ...lang import tree as t
 from ...lang.clause_changes import TextComparison
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, Way
+from ..pictures.sweep_picture import sweep_picture
 from .frontend import Displayed
 from .output_blocks import NO_HASHES, Blocks, Hashes, OutputBlock, SameCount, all_hashes, value_hashes
 from .rule_trial import TextReplay, require_schemas
+
+if TYPE_CHECKING:
+    from ...charts.loading import Figure
 
 MOST_SETTINGS = 10_000
 MOST_AT_ONCE = 32
@@ -64,9 +69,7 @@ class Labels:
         for a wrong time."""
         if time not in frame.columns:
             raise Misuse(nearest(f"the labels have no column '{time}'", time, map(str, frame.columns)))
-        ms = parse_duration(tolerance) if isinstance(tolerance, str) else tolerance
-        if not isinstance(ms, int) or ms < 0:
-            raise Misuse(f"the tolerance is a duration such as '1 min', not {shown(tolerance)}")
+        ms = duration_of("the tolerance", tolerance)
         attributes = tuple(c for c in frame.columns if c != time)
         rows = frame[[time, *attributes]].itertuples(index=False)
         return Labels(attributes, tuple((time_of(at), tuple(values)) for at, *values in rows), ms)
@@ -74,7 +77,7 @@ class Labels:
     def score(self, outputs: Outputs) -> Score:
         """The score of outputs. Each case is detected by its first output, and an output may detect one case."""
         times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for key, ts in outputs.labelled:
+        for key, ts in outputs.hits:
             times[key].append(ts)
         for candidates in times.values():
             candidates.sort()
@@ -158,6 +161,12 @@ class RuleSweep(Displayed):
             text = text.replace(f"${{{name}}}", value)
         return text
 
+    @property
+    def figure(self) -> Figure:
+        """The outputs and scores of the settings, as a Plotly figure. Raises SparkStreamError where Plotly is not
+        installed."""
+        return draw_figure(sweep_picture(self))
+
     def summary(self) -> str:
         return f"<RuleSweep of {self.app}: {len(self.settings):,} settings over {self.events:,} events>"
 
@@ -187,9 +196,9 @@ class SweepTrial:
                 require_schemas(recording, plan)
             replays = [TextReplay(replace(self.nodes, plan=plan), recording, way) for plan in plans]
             all_outputs = [Outputs(plan, own_names, labels) for plan in plans]
-            own, own_total = TextReplay(self.nodes, recording, way), 0
+            own_replay, own_total = TextReplay(self.nodes, recording, way), 0
             for _ in recording.recorded_events:
-                own_hashes = {stream: all_hashes(blocks) for stream, blocks in own.next_blocks().items()}
+                own_hashes = {stream: all_hashes(blocks) for stream, blocks in own_replay.next_blocks().items()}
                 own_total += sum(map(len, own_hashes.values()))
                 for replay, outputs in zip(replays, all_outputs, strict=True):
                     outputs.add(replay.next_blocks(), own_hashes)
@@ -201,17 +210,17 @@ class SweepTrial:
 
 
 class Outputs:
-    """The outputs of a plan, counted against those of the app's own text. `own_names` has the own name of streams that
-    are called otherwise in the plan; `labelled` are the outputs that have the values of a labelled case."""
+    """The outputs of a plan, counted against the outputs of the app's own text. `own_names` has the own name of streams
+    that are called otherwise in the plan; `hits` are the outputs that have the values of a labelled case."""
 
     def __init__(self, plan: Plan, own_names: Mapping[str, str], labels: Labels | None) -> None:
         self.total = 0
-        self.labelled: list[tuple[tuple[Any, ...], int]] = []
+        self.hits: list[tuple[tuple[Any, ...], int]] = []
         self._plan, self._own_names, self._labels = plan, own_names, labels
         self._same: dict[str, SameCount] = defaultdict(SameCount)
 
     def add(self, all_blocks: Blocks, own_hashes: Mapping[str, Hashes]) -> None:
-        """The outputs of an item, and hashes of those of the app's own text, by stream."""
+        """The outputs of an item, and hashes of the outputs of the app's own text, by stream."""
         hashes = {self._own_names.get(s, s): all_hashes(blocks) for s, blocks in all_blocks.items()}
         for stream in dict.fromkeys([*hashes, *own_hashes]):
             self._same[stream].add(own_hashes.get(stream, NO_HASHES), hashes.get(stream, NO_HASHES))
@@ -222,7 +231,7 @@ class Outputs:
             places = [self._plan.schema(stream).find(a) for a in self._labels.attributes]
             if None not in places:
                 for block in blocks:
-                    self.labelled += self._labels.keys_of(block, [p for p in places if p is not None])
+                    self.hits += self._labels.keys_of(block, [p for p in places if p is not None])
 
     @property
     def same(self) -> int:

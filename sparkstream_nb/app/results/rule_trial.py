@@ -8,19 +8,22 @@ read from a second replay, which carries lineage.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...engine.state.node_batch import taken
-from ...errors import Misuse, SiddhiError
+from ...errors import Misuse, SiddhiError, nearest
 from ...lang.clause_changes import Change, TextComparison
 from ...lang.printer import to_text
 from ...plan.nodes import Agg, Plan, Query, walk
+from ...plan.output_labels import stream_of
+from ...plan.query_parts import unrepeatable_attributes, unrepeatable_functions
 from ...plan.reports.lineage import LINEAGE
 from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
+from ...replay.replay_progress import current_progress
 from ...types import Type
 from .divergence import MergedCheck
 from .output_blocks import Blocks, EqualRows, OutputBlock, all_hashes, blocks_of, row_hashes, split_blocks
@@ -42,6 +45,18 @@ _KEYS = (Type.STRING, Type.INT, Type.LONG, Type.BOOL)
 
 
 @dataclass(frozen=True)
+class Judging:
+    """The outputs that are judged, and by which values: not the first `warm_up` ms of a recording, and not by the
+    attributes `without`."""
+
+    warm_up: int = 0
+    without: frozenset[str] = frozenset()
+
+
+ALL_JUDGED = Judging()
+
+
+@dataclass(frozen=True)
 class RuleTrial:
     """Two texts of an app and how to run them: `nodes` have the old text's plan; `compile` makes a plan of a text, and
     raises SiddhiError."""
@@ -51,43 +66,47 @@ class RuleTrial:
     nodes: Nodes
     compile: Callable[[str], Plan]
 
-    def over(self, recording: Recording, way: Way, warm_up: int = 0) -> RuleComparison:
-        """Compares the outputs over a recording, on one node or several; those of its first `warm_up` ms are not
-        judged. Raises `Misuse` where the new text reads a stream of the recording with other attributes."""
+    def over(self, recording: Recording, way: Way, judging: Judging = ALL_JUDGED) -> RuleComparison:
+        """Compares the outputs over a recording, on one node or several. Raises `Misuse` where the new text reads a
+        stream of the recording with other attributes, and for a name that is ignored and none of an output."""
         new_plan = self.compile(to_text(self.texts.with_changes(self.texts.changes)))
         require_schemas(recording, new_plan)
-        old, new = TextReplay(self.nodes, recording, way), TextReplay(self._nodes_of(new_plan), recording, way)
-        alone = {c: _Surplus(TextReplay(self._nodes_of(plan), recording, way)) for c, plan in self._plans_alone()}
-        judged_from = recording.start + warm_up if warm_up and recording.events else None
+        notes = _notes_of((self.nodes.plan, new_plan), judging.without)
+
+        def replay_of(plan: Plan) -> TextReplay:
+            return TextReplay(replace(self.nodes, plan=plan), recording, way, judging.without)
+
+        replays = replay_of(self.nodes.plan), replay_of(new_plan)
+        alone = {change: _Surplus(replay_of(plan)) for change, plan in self._plans_alone()}
+        judged_from = recording.start + judging.warm_up if judging.warm_up and recording.events else None
         streams: dict[str, _StreamTrial] = {}
         for _ in recording.recorded_events:
-            blocks = old.next_blocks()
-            new_blocks = new.next_blocks() if self.texts.changes else blocks
+            blocks = replays[0].next_blocks()
+            new_blocks = replays[1].next_blocks() if self.texts.changes else blocks
             for stream in dict.fromkeys([*blocks, *new_blocks]):
                 if stream not in streams:
                     streams[stream] = _StreamTrial((self.nodes.plan, new_plan), stream, judged_from)
                 streams[stream].add(blocks.get(stream, []), new_blocks.get(stream, []))
             for surplus in alone.values():
                 surplus.add(blocks)
-        differing = {stream: trial.differing() for stream, trial in streams.items()}
+        different = {stream: trial.unequal() for stream, trial in streams.items()}
         lineages = [
-            replay.lineages(block for sides in differing.values() for block in sides[side])
-            for side, replay in enumerate((old, new))
+            replay.lineages(block for sides in different.values() for block in sides[side])
+            for side, replay in enumerate(replays)
         ]
-        compared = {}
+        all_outputs = {}
         for stream in sorted(streams, key=[*self.nodes.plan.streams, *new_plan.streams].index):
             before, after = (
-                [a for block in blocks for a in block.alerts(known.get(block))]
-                for blocks, known in zip(differing[stream], lineages, strict=True)
+                [a for block in blocks for a in block.alerts(by_block.get(block))]
+                for blocks, by_block in zip(different[stream], lineages, strict=True)
             )
-            compared[stream] = streams[stream].compared(before, after)
-        one, other = old.aggregations(), (new if self.texts.changes else old).aggregations()
+            all_outputs[stream] = streams[stream].outcome(before, after)
+        one, other = replays[0].aggregations(), replays[1 if self.texts.changes else 0].aggregations()
         checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
         surpluses = {change: surplus.counts() for change, surplus in alone.items()}
-        return RuleComparison(self.app, way, self.texts, self.nodes.plan, recording, compared, checks, surpluses)
-
-    def _nodes_of(self, plan: Plan) -> Nodes:
-        return replace(self.nodes, plan=plan)
+        return RuleComparison(
+            self.app, way, self.texts, self.nodes.plan, recording, all_outputs, checks, notes, surpluses
+        )  # fmt: skip
 
     def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
         """The old text's plans with one change alone, where there are several and it does not need another one."""
@@ -97,6 +116,24 @@ class RuleTrial:
                 yield change, self.compile(to_text(self.texts.with_changes([change])))
             except SiddhiError:
                 continue
+
+
+def _notes_of(plans: Sequence[Plan], without: Collection[str]) -> tuple[str, ...]:
+    """The functions of two texts that give other values each time, and what that does. Raises `Misuse` for an ignored
+    name that is no attribute of an output."""
+    outputs = {item.name for plan in plans for q in plan.queries for item in q.select.items}
+    if unknown := sorted(set(without) - outputs):
+        raise Misuse(nearest(f"no output has an attribute '{unknown[0]}'", unknown[0], outputs))
+    attributes = {key: functions for plan in plans for key, functions in unrepeatable_attributes(plan).items()}
+    notes = [
+        f"{stream}.{name} has other values each time, as {' and '.join(functions)} does: leave it out with "
+        f"ignore=['{name}'] (--ignore {name})"
+        for (stream, name), functions in attributes.items()
+        if name not in without
+    ]
+    in_items = {f for functions in attributes.values() for f in functions}
+    others = sorted({f for plan in plans for f in unrepeatable_functions(plan)} - in_items)
+    return (*notes, *(f"{f} decides which outputs there are, and gives other values each time" for f in others))
 
 
 def require_schemas(recording: Recording, plan: Plan) -> None:
@@ -109,8 +146,13 @@ def require_schemas(recording: Recording, plan: Plan) -> None:
 class TextReplay:
     """A text's replay, an item of the recording at a time."""
 
-    def __init__(self, nodes: Nodes, recording: Recording, way: Way) -> None:
+    def __init__(self, nodes: Nodes, recording: Recording, way: Way, without: Collection[str] = ()) -> None:
         self.nodes, self.recording, self.way = nodes, recording, way
+        self._places_left_out = {
+            stream: frozenset(i for i, a in enumerate(d.source.schema) if a.name in without)
+            for stream, d in nodes.plan.streams.items()
+        }
+        current_progress().expect(recording.steps * way.nodes)
         self._steps = replay_steps(recording, way, nodes)
         self._items = 0
         self._partials: list[NodeReplay] = []
@@ -121,7 +163,8 @@ class TextReplay:
         if any(r.partials for r in replays):
             self._partials += [NodeReplay(r.node, partials=r.partials) for r in replays]
         self._items += 1
-        return blocks_of(replays, self.nodes.plan, self.way, self._items - 1)
+        blocks = blocks_of(replays, self.nodes.plan, self.way, self._items - 1)
+        return {s: [b.without(self._places_left_out[s]) for b in of_stream] for s, of_stream in blocks.items()}
 
     def aggregations(self) -> dict[str, Any]:
         """The rows of aggregations, merged over the nodes."""
@@ -136,42 +179,44 @@ class TextReplay:
         out: dict[OutputBlock, list[Any]] = {}
         if not by_item:
             return out
-        traced = self.nodes.with_tracing(lazy=True)
-        for item, replays in enumerate(replay_steps(self.recording, self.way, traced)):
+        nodes = self.nodes.with_tracing(lazy=True)
+        current_progress().expect(self.recording.steps * self.way.nodes)
+        for item, replays in enumerate(replay_steps(self.recording, self.way, nodes)):
             for block in by_item.pop(item, ()):
                 parts = replays[block.place.node].streams.get(block.place.label, [])
-                if sum(len(emitted) for emitted, _ in parts) != block.size:
+                if sum(len(rows) for rows, _ in parts) != block.size:
                     continue
-                ((emitted, clock),) = parts
-                at = emitted.names.index(LINEAGE)
-                values = [taken(c, block.index) for c in (*emitted.columns[:at], *emitted.columns[at + 1 :])]
+                ((rows, clock),) = parts
+                at = rows.names.index(LINEAGE)
+                values = [taken(c, block.index) for c in (*rows.columns[:at], *rows.columns[at + 1 :])]
                 with_values = replace(
-                    block, clock=clock[emitted.step][block.index], ts=emitted.ts[block.index], columns=values
+                    block, clock=clock[rows.step][block.index], ts=rows.ts[block.index], columns=values
                 )
+                with_values = with_values.without(self._places_left_out[stream_of(block.place.label)])
                 if (row_hashes(with_values, clock=True) == row_hashes(block, clock=True)).all():
-                    out[block] = emitted.columns[at].taken(block.index)
+                    out[block] = rows.columns[at].taken(block.index)
             if not by_item:
                 break
         return out
 
 
 class _Surplus:
-    """The outputs of a text, those of the old one taken away."""
+    """The outputs of a text, less the outputs of the old one."""
 
     def __init__(self, replay: TextReplay) -> None:
         self._replay = replay
         self._sides: dict[str, _Sides] = defaultdict(_Sides)
 
-    def add(self, old: Blocks) -> None:
+    def add(self, own_blocks: Blocks) -> None:
         """Replays the next item, for which the old text has these outputs."""
         blocks = self._replay.next_blocks()
-        for stream in dict.fromkeys([*old, *blocks]):
+        for stream in dict.fromkeys([*own_blocks, *blocks]):
             sides = self._sides[stream]
             if not sides.is_full:
-                sides.add(old.get(stream, []), blocks.get(stream, []))
+                sides.add(own_blocks.get(stream, []), blocks.get(stream, []))
 
     def counts(self) -> dict[OutputKey, int]:
-        """How many more equal outputs there are than under the old text; fewer are below 0."""
+        """The number of equal outputs less their number under the old text."""
         out: Counter[OutputKey] = Counter()
         for stream, sides in self._sides.items():
             for blocks, sign in zip(sides.settle().rest, (-1, 1), strict=True):
@@ -183,7 +228,8 @@ class _Surplus:
 
 @dataclass(frozen=True)
 class _Split:
-    """Outputs of two texts: those of the first that have an equal one on the other side, and what is left of both."""
+    """Outputs of two texts: `equal` are the first one's that have an equal one on the other side; `rest` is left of
+    both."""
 
     equal: list[OutputBlock]
     rest: tuple[list[OutputBlock], list[OutputBlock]]
@@ -199,11 +245,11 @@ class _Sides:
 
     @property
     def is_full(self) -> bool:
-        """True once so many outputs differ that further ones are not looked at."""
+        """True if more than `MOST_DIFFERENCES` outputs differ: further ones are not looked at."""
         return self._size > MOST_DIFFERENCES
 
     def add(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> list[OutputBlock]:
-        """Takes outputs of both texts; returns those of the first that have an equal one. The rest is kept."""
+        """Takes outputs of both texts; returns the first one's that have an equal one. The rest is kept."""
         split = self._split(ones, others)
         for rest, more in zip(self._rest, split.rest, strict=True):
             rest += more
@@ -211,7 +257,7 @@ class _Sides:
         return split.equal
 
     def settle(self) -> _Split:
-        """What was kept, now that outputs of different items are compared as well."""
+        """The kept outputs, where outputs of different items are compared as well."""
         return self._split(*self._rest)
 
     def _split(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> _Split:
@@ -237,14 +283,14 @@ class _StreamTrial:
     def add(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> None:
         """The outputs of the next item."""
         if self._judged_from is not None:
-            (ones, early), (others, other_early) = map(self._judged, (ones, others))
+            (ones, early), (others, other_early) = map(self._by_time, (ones, others))
             self._leave_out(early, other_early)
         if self._sides.is_full:
             self._leave_out(ones, others)
         else:
             self._add_same(self._sides.add(ones, others))
 
-    def _judged(self, blocks: Sequence[OutputBlock]) -> tuple[list[OutputBlock], list[OutputBlock]]:
+    def _by_time(self, blocks: Sequence[OutputBlock]) -> tuple[list[OutputBlock], list[OutputBlock]]:
         clocks = np.concatenate([np.zeros(0, np.int64), *(b.clock for b in blocks)])
         return split_blocks(blocks, clocks >= self._judged_from)
 
@@ -257,13 +303,13 @@ class _StreamTrial:
                 self._same_blocks.append(block)
             self._same[block.query] += len(block)
 
-    def differing(self) -> tuple[list[OutputBlock], list[OutputBlock]]:
+    def unequal(self) -> tuple[list[OutputBlock], list[OutputBlock]]:
         """The outputs of both texts that have no equal one, after the last item."""
         split = self._sides.settle()
         self._add_same(split.equal)
         return split.rest
 
-    def compared(self, before: Sequence[Alert], after: Sequence[Alert]) -> ComparedStream:
+    def outcome(self, before: Sequence[Alert], after: Sequence[Alert]) -> ComparedStream:
         """The stream, with its differing outputs."""
         pairs = self._pairs(before, after)
         return ComparedStream(pairs, self._same, self._same_blocks, self._not_judged)

@@ -40,7 +40,7 @@ from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.rescheduling import DistributedFailover
 from ..results.rule_comparison import RuleComparison
 from ..results.rule_sweep import Labels, RuleSweep, Setting, SweepTrial, settings_of
-from ..results.rule_trial import RuleTrial
+from ..results.rule_trial import Judging, RuleTrial
 from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
@@ -88,6 +88,8 @@ class Replays:
         nodes: int | None = None,
         routing: str | None = None,
         new_names: Mapping[str, str] | None = None,
+        warm_up: str | int = 0,
+        ignore: Iterable[str] = (),
     ) -> RuleComparison:
         """The app's outputs under another text of it, compared with those under its own: each is the same, gone, new,
         has other values or comes at another time, and if it is not the same, with the clause of the text that causes
@@ -95,7 +97,9 @@ class Replays:
 
         The input so far is replayed under both texts, or a `feed`, as in `study`: by one node, or by `nodes` under a
         `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text; a name
-        that this has throughout in the place of another is found. Raises SiddhiError, with a caret, for a text that
+        that this has throughout in the place of another is found. `warm_up`: a duration, or ms, at the beginning of the
+        input, whose outputs are not judged: what was before it may be missing. `ignore`: attributes of outputs by which
+        they are not compared, such as that of `UUID()`. Raises SiddhiError, with a caret, for a text that
         does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
         `divergence` and `feed` do.
         """
@@ -105,7 +109,9 @@ class Replays:
         texts = TextComparison.of(tree_of(self._app.deployment.request.text, {}), tree_of(text, {}), new_names)
         trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(), lambda other: compile_text(other, {}))
         came_in = self._material(feed, time, reading)  # its files go with it
-        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing))
+        ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
+        judging = Judging(argument_checks.duration_of("warm_up", warm_up), ignored)
+        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), judging)
 
     def sweep(
         self,

@@ -49,10 +49,20 @@ def add_compare(c: Options) -> None:
         help="the stream or attribute OLD is called NEW in the new text (default: names that have plainly changed)",
     )  # fmt: skip
     c.add_argument(
+        "--warm-up", default="0 sec", metavar="DURATION",
+        help="do not judge outputs of the first DURATION: a recording may begin in the middle (default: 0)",
+    )  # fmt: skip
+    c.add_argument(
+        "--ignore", action="append", default=[], metavar="ATTRIBUTE",
+        help="compare outputs without this attribute, such as one of UUID(); may be given several times",
+    )  # fmt: skip
+    c.add_argument(
         "--at-most", action="append", default=[], type=outcome_bound, metavar="OUTCOME=N",
         help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "
         "may be given several times",
     )  # fmt: skip
+    c.add_argument("--junit", metavar="FILE", help="write JUnit XML into this file, with a test for each --at-most")
+    c.add_argument("--sarif", metavar="FILE", help="write SARIF into this file, with a result for each changed clause")
     c.add_argument(
         "--vary", action="append", default=[], type=values_to_try, metavar="NAME=VALUES",
         help="count the outputs for each value of ${NAME} in the new text: LIMIT=100..500:50 or SPAN=1 min,5 min; of "

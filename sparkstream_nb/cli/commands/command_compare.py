@@ -7,17 +7,17 @@ from typing import Any
 
 import pandas as pd
 
-from ...app import App, Labels, RuleComparison
-from ...app.results.rule_comparison import OUTCOMES
+from ...app import App, Labels
 from ...errors import Misuse
 from ...lab.compared_shown import Comparison
-from ...options import read_text
+from ...options import read_text, write_text
 from ..comparing import compare_nodes
+from ..rule_reports import CheckedBound, as_junit, as_sarif, check_bounds
 
 
 def run(options: Any) -> int:
     """`sparkstream compare`. Returns 1 where more outputs differ than `--at-most` allows, or as the feed says."""
-    excesses: list[str] = []
+    bounds: list[CheckedBound] = []
     if options.vary:
         return _vary(options)
     if options.labels:
@@ -25,12 +25,20 @@ def run(options: Any) -> int:
 
     def compare(app: App) -> Comparison:
         comparison = app.compare(
-            read_text(options.new), nodes=options.nodes, routing=options.routing, new_names=dict(options.rename)
-        )
-        excesses.extend(_excesses(comparison, dict(options.at_most)))
+            read_text(options.new), nodes=options.nodes, routing=options.routing, new_names=dict(options.rename),
+            warm_up=options.warm_up, ignore=options.ignore,
+        )  # fmt: skip
+        bounds.extend(check_bounds(comparison, dict(options.at_most)))
+        if options.junit is not None:
+            write_text(options.junit, as_junit(bounds, options.new))
+        if options.sarif is not None:
+            write_text(options.sarif, as_sarif(comparison, bounds, options.new))
         return comparison
 
+    if options.junit is not None and not options.at_most:
+        raise Misuse("--junit has a test for each --at-most, and there is none")
     code = compare_nodes(options, {}, compare)
+    excesses = [bound.excess for bound in bounds if bound.excess]
     for excess in excesses:
         print(excess, file=sys.stderr)
     return 1 if excesses else code
@@ -38,8 +46,9 @@ def run(options: Any) -> int:
 
 def _vary(options: Any) -> int:
     """Many settings of the new text."""
-    if options.at_most or options.rename:
-        raise Misuse("--vary counts the outputs of many settings: leave out --at-most and --rename")
+    alone = ("at_most", "rename", "ignore", "junit", "sarif")
+    if other := next((name for name in alone if getattr(options, name)), None):
+        raise Misuse(f"--vary counts the outputs of many settings: leave out --{other.replace('_', '-')}")
     labels = None
     if options.labels:
         labels = Labels.of(_read_labels(options.labels), options.label_time, options.tolerance)
@@ -56,18 +65,3 @@ def _read_labels(file: str) -> pd.DataFrame:
         return pd.read_csv(file)
     except (OSError, ValueError) as error:
         raise Misuse(f"--labels: {file} cannot be read as CSV: {error}") from None
-
-
-def _excesses(comparison: RuleComparison, most: dict[str, tuple[float, bool]]) -> list[str]:
-    """A line for each kind of outcome of which there are more than allowed; of percent, of the old text's outputs."""
-    totals = comparison.totals
-    outputs = sum(n for outcome, n in totals.items() if outcome != "new")
-    lines = []
-    for outcome, (number, is_percent) in most.items():
-        names = OUTCOMES[1:] if outcome == "different" else [outcome.replace("-", " ")]
-        count = sum(n for o, n in totals.items() if o in names)
-        bound = number * outputs / 100 if is_percent else number
-        if count > bound:
-            most_text = f"{number:g} % of {outputs:,}" if is_percent else f"{number:g}"
-            lines.append(f"{count:,} outputs are {outcome}, and at most {most_text} may be")
-    return lines

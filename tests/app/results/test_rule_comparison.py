@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from sparkstream_nb.app import App, RuleComparison
+from sparkstream_nb.app.results import rule_trial
 from sparkstream_nb.app.results.output_matching import Alert
 from sparkstream_nb.app.results.rule_comparison import match_outputs
 from sparkstream_nb.errors import Misuse, SiddhiError
 from sparkstream_nb.lab.compared_shown import comparison_json, comparison_page
 from sparkstream_nb.lab.display import html, text
+from sparkstream_nb.replay import replay
 
 TEXT = """
 define stream S (card string, amount double, shop string);
@@ -184,6 +188,65 @@ def test_what_it_looks_like(app: App) -> None:
         {"in": "query big", "clause": "filter", "old": "[amount > 300]", "new": "[amount > 400]"}
     ]
     assert (data["differences"], len(data["first"])) == (3, 1)
+
+
+def test_what_comes_while_it_warms_up_is_not_judged(app: App) -> None:
+    comparison = app.compare(TEXT.replace("amount > 300", "amount > 100"), warm_up="1 min")
+    counts = comparison.counts.set_index("query")
+    assert comparison.differences == 1
+    assert counts.loc["big"].tolist() == ["Big", 1, 0, 1, 0, 0, 2]
+    assert comparison.totals["not judged"] == counts["not judged"].sum() == 5
+    assert "not judged" in text(comparison)
+    with pytest.raises(Misuse, match="warm_up is a duration such as '1 min', not 'soon'"):
+        app.compare(TEXT, warm_up="soon")
+
+
+def test_many_differences_are_counted_and_no_longer_paired(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_trial, "MOST_DIFFERENCES", 0)
+    app.send("S", ["c", 301.0, "z"], at=1_717_236_300_000)  # an item of its own, as each before
+    comparison = app.compare(TEXT.replace("amount > 300", "amount > 400"))
+    assert comparison.totals == {
+        "same": comparison.totals["same"], "gone": 1, "new": 0, "other values": 0, "other time": 0, "not judged": 3
+    }  # fmt: skip
+
+
+def test_an_attribute_of_chance_is_named_and_left_out(run: Callable[..., App]) -> None:
+    old = (
+        "define stream S (v int); @info(name='q') from S[v > 2] select UUID() as id, v insert into O;"
+        "@info(name='r') from S[math:rand() > 2.0] select v insert into P;"
+    )
+    app = run(old)
+    app.send("S", [1], at=1)
+    app.send("S", [3], at=2)
+    new = old.replace("v > 2", "v > 0")
+    first, second = app.compare(new).notes
+    assert first == (
+        "O.id has other values each time, as UUID does: leave it out with ignore=['id'] (--ignore id)"
+    )
+    assert second == "math:rand decides which outputs there are, and gives other values each time"
+    comparison = app.compare(new, ignore=["id"])
+    assert comparison.notes == (second,)
+    assert [(o, values) for _, o, values, _ in differences(comparison)] == [("new", [None, 1])]
+    assert comparison.totals["same"] == 1
+    with pytest.raises(Misuse, match=r"no output has an attribute 'ide'\. Did you mean 'id'"):
+        app.compare(new, ignore="ide")
+
+
+def test_a_long_recording_is_read_again(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = TEXT.replace("amount > 300", "amount > 400").replace("1 min", "30 sec")
+    frame = pd.DataFrame(EVENTS, columns=["card", "amount", "shop"])
+    frame["at"] = 1_717_236_000_000 + 20_000 * frame.index
+    expected = app.compare(new, feed={"S": frame}, time="at").frame
+    monkeypatch.setattr(replay, "MOST_KEPT_STEPS", 0)
+    reread = app.compare(new, feed={"S": frame}, time="at").frame
+    assert reread.astype(str).equals(expected.astype(str))
+    assert len(reread)
+
+
+def test_outputs_by_the_change_that_causes_them(app: App) -> None:
+    comparison = app.compare(TEXT.replace("amount > 300", "amount > 400").replace("1 min", "30 sec"))
+    assert comparison.by_change[["in", "gone", "new"]].values.tolist() == [["query big", 2, 0], ["query twice", 1, 0]]
+    assert [comparison.texts.new_line(c) for c in comparison.changes] == [3, 4]
 
 
 def test_pairs_of_outputs() -> None:
