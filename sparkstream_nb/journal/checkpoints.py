@@ -11,7 +11,7 @@ from typing import Protocol
 from ..errors import SparkStreamError
 from ..system import to_disk
 from .causes import cause_of, is_own
-from .journal import BEGIN_ANEW
+from .journal import AGAIN_FROM_JOURNAL, BEGIN_ANEW
 from .private import private_folder, write_private
 from .shared import Shared
 from .spark_files import is_log_entry, is_query_id, list_damaged
@@ -208,7 +208,8 @@ class SparkCheckpoint:
     def damaged_error(self, what: str) -> SparkStreamError:
         """The error for a checkpoint of which `what` is true, with the ways out."""
         return SparkStreamError(
-            f"{self.where.removeprefix('file://')}{what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
+            f"{self.where.removeprefix('file://')}{what}. {AGAIN_FROM_JOURNAL}. Or put the "
+            f"checkpoint back from a copy; {BEGIN_ANEW}."
         )
 
     def damage(self, text: str, trace: str = "") -> str | None:

@@ -33,6 +33,7 @@ COLUMNS = {
 """Spark's types of the rows (`result_rows.py`) in which entries go to the nodes, and results to the commit."""
 SCHEMA = ", ".join(f"{name} {type}" for name, type in COLUMNS.items())
 
+AGAIN_FROM_JOURNAL = "sparkstream store repair makes it again from the journal, if that has all of the input"
 BEGIN_ANEW = "fresh=True (--fresh) starts from scratch and moves the former contents to its trash"
 """A way out where a folder cannot be read."""
 

@@ -21,7 +21,7 @@ from ..checksums import from_json
 from ..errors import SparkStreamError
 from ..journal.batch_planning import Offset
 from ..journal.checkpoints import CheckpointProgress
-from ..journal.journal import BEGIN_ANEW
+from ..journal.journal import AGAIN_FROM_JOURNAL, BEGIN_ANEW
 from ..journal.private import private_file, private_folder
 
 CHECKPOINT_FILE = "nodes.sqlite"
@@ -71,7 +71,8 @@ class InlineCheckpoint:
         except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
             what = error if isinstance(error, sqlite3.Error | ValueError) else "a row is not what was written"
             raise SparkStreamError(
-                f"{self.file} cannot be read: {what}. Put the checkpoint back from a copy; {BEGIN_ANEW}."
+                f"{self.file} cannot be read: {what}. {AGAIN_FROM_JOURNAL}. Or put the "
+                f"checkpoint back from a copy; {BEGIN_ANEW}."
             ) from error
 
     def _connect(self) -> sqlite3.Connection:

@@ -264,8 +264,9 @@ class DuckDBStore(AggregationStore[_DuckDBTransaction]):
     def _unusable(self, error: duckdb.Error) -> StoreError:
         reason = _KIND.sub("", str(error).strip().partition("\n")[0]).rstrip(".!")
         return StoreError(
-            f"The store {self.path} cannot be used: {reason}. If it is damaged, put it back from a copy; fresh=True "
-            "(--fresh) starts from scratch"
+            f"The store {self.path} cannot be used: {reason}. If it is damaged: sparkstream store repair makes it "
+            "again from the journal, if that has all of the input. Or put it back from a copy; fresh=True (--fresh) "
+            "starts from scratch"
         )
 
     def close(self) -> None:

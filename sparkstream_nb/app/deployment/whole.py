@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ...errors import Misuse
 from ...journal.checkpoints import CheckpointProgress
+from ...journal.journal import AGAIN_FROM_JOURNAL, BEGIN_ANEW
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Found:
     """The contents of an app's folder: the entries in its journal, its checkpoint, the last micro-batch in the ledger
     of its store (None: not known), whether its outputs are there, and which files are `missing` that entries name which
     are not done. `is_handed_over`: micro-batches missing in the ledger were handed over by a Connect server, and are
-    still there. `lacking_outputs` says which outputs are gone.
+    still there. `lacking_outputs` says which outputs are gone, `last_output` is the last micro-batch that has some.
     """
 
     entries: int
@@ -30,6 +31,7 @@ class Found:
     missing: Sequence[str] = ()
     is_handed_over: bool = False
     lacking_outputs: str | None = None
+    last_output: int = -1
 
 
 def check_whole(home: Path, folder_state: Found) -> None:
@@ -41,21 +43,20 @@ def check_whole(home: Path, folder_state: Found) -> None:
         )
     lacking = describe_lacking(folder_state)
     if lacking is not None:
-        raise not_whole(home, lacking)
+        has_input = folder_state.entries >= folder_state.checkpoint.reached and not folder_state.missing
+        raise not_whole(home, lacking, can_be_repaired=has_input)
 
 
-def not_whole(home: Path, lacking: str) -> Misuse:
-    """The error for a folder that lacks something, with the ways out."""
-    return Misuse(
-        f"{home} is not whole: {lacking}. Put it back from a copy; "
-        "fresh=True (--fresh) starts from scratch and moves the former contents to its trash"
-    )
+def not_whole(home: Path, lacking: str, *, can_be_repaired: bool = False) -> Misuse:
+    """The error for a folder that lacks something, with the ways out. `can_be_repaired`: it is no input."""
+    ways_out = f"{AGAIN_FROM_JOURNAL}. Or put it back from a copy" if can_be_repaired else "Put it back from a copy"
+    return Misuse(f"{home} is not whole: {lacking}. {ways_out}; {BEGIN_ANEW}")
 
 
 def describe_lacking(folder_state: Found) -> str | None:
     """The part that a folder lacks; None if it is whole."""
     spark, ledger = folder_state.checkpoint, folder_state.ledger
-    if ledger is not None and ledger > spark.planned:
+    if max(-1 if ledger is None else ledger, folder_state.last_output) > spark.planned:
         problem = "its checkpoint is gone" if spark.planned < 0 else "its checkpoint is older than its store"
         return f"{problem}, and with it the state of its nodes after micro-batch {spark.planned}"
     if folder_state.entries < spark.reached:

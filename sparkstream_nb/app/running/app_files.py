@@ -174,7 +174,8 @@ class AppFiles:
         missing = list_missing(self.inbox.folder, checkpoint.done_offset()) if entries >= spark.reached else ()
         handed_over = ledger is not None and ledger < spark.done and bool(left(folder, app_run.shared_folder))
         lacking = self.outputs.describe_lacking() if outputs.is_dir() else None
-        return Found(entries, spark, ledger, outputs.is_dir(), missing, handed_over, lacking)
+        last_output = self.outputs.accounted_batch if outputs.is_dir() and lacking is None else -1
+        return Found(entries, spark, ledger, outputs.is_dir(), missing, handed_over, lacking, last_output)
 
     def _continue_progress(self) -> None:
         """The figures of an earlier process."""

@@ -1,4 +1,5 @@
-"""`sparkstream store repair`: makes damaged files of an app's outputs again from its journal.
+"""`sparkstream store repair`: makes damaged files of an app's outputs again from its journal, and, where its checkpoint
+or its store is damaged, all that was made of the journal (`run_from_journal.py`).
 
 A node is a function of its input, so all nodes are run once more over the journal, in this process and with a state of
 their own. The outputs that the whole files lack belong into the damaged files. These are replaced only if the stream
@@ -30,7 +31,6 @@ from ...journal.result_rows import StreamEvents
 from ...journal.temporary import temporary_folder
 from ...outputs.merging import write_merged
 from ...outputs.output_files import WRITTEN, OutputFile, OutputFiles, in_order, sizes_of, spell_out, table_of
-from ...plan.query_parts import unrepeatable_functions
 from ...recovery.batch_care import BatchCare
 from ...runners.inline import InlineNodes
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
@@ -41,9 +41,9 @@ from ..config.record import DeploymentRecord
 from ..deployment.app_folder import AppRun, former_life
 from ..deployment.node_plans import node_specs
 from ..deployment.owner import acquire_home
-from ..planning import plan_deployment
+from .run_from_journal import NOT_KEPT, finish_replacement, plan_again, reason_against, rebuild_run
+from .verify_folder import list_state_damage
 
-_NOT_KEPT = "the beginning of its input is no longer kept; a larger retention, as recording=10GB, would keep it"
 _ROWS = 100_000
 """Events of the journal that are worked on at once."""
 
@@ -76,16 +76,21 @@ class _Gap:
 
 
 def repair_folder(home: Path, variables: Mapping[str, str]) -> list[str]:
-    """Make the damaged files of outputs in an app's folder again; returns the actions, in words. `variables`: values of
+    """Make the damaged parts of an app's folder again; returns the actions, in words. `variables`: values of
     `${NAME}` in the app's text that its folder does not keep.
 
-    Raises `Misuse` if the app is in use, and SparkStreamError if the outputs cannot be made again: nothing is changed.
+    Raises `Misuse` if the app is in use, and SparkStreamError if they cannot be made again: nothing is changed.
     """
     app_run = former_life(home)
     if app_run.deployed is None:
         raise Misuse(f"{home} does not say how its app was deployed: an earlier version wrote it")
     owner = acquire_home(home, app_run.deployed.name)
     try:
+        place = finish_replacement(home, app_run)
+        if place is not None:
+            return [f"{app_run.deployed.name}: what an earlier repair had begun is done; the former run is in {place}"]
+        if list_state_damage(home):
+            return rebuild_run(home, app_run, app_run.deployed, plan_again(home, app_run.deployed, variables))
         return _repair(home, app_run, app_run.deployed, variables)
     finally:
         owner.release()
@@ -103,15 +108,9 @@ def _repair(home: Path, app_run: AppRun, record: DeploymentRecord, variables: Ma
     gaps = {stream: stream_gaps for stream in _streams(outputs) if (stream_gaps := list(_gaps(outputs, stream, end)))}
     if not gaps:
         return ["no file of outputs is damaged"]
-    request = record.request(home)
-    deployment_plan = plan_deployment(
-        replace(request, variables={**(request.variables or {}), **variables}), attached=True
-    )
+    deployment_plan = plan_again(home, record, variables)
     deployment = replace(deployment_plan.deployment, start=app_run.start)
-    reason = _reason_against(app_run, folder, tables=bool(deployment.connections.tables))
-    functions = unrepeatable_functions(deployment_plan.plan)
-    if reason is None and functions:
-        reason = f"{' and '.join(functions)} would give other values"
+    reason = reason_against(app_run, folder, deployment_plan)
     if reason is not None:
         raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {reason}")
     job = NodesJob(
@@ -125,7 +124,7 @@ def _repair(home: Path, app_run: AppRun, record: DeploymentRecord, variables: Ma
             for gap in gaps.get(row.name, ()):
                 gap.take(row.node, row.table())
     except FileNotFoundError:
-        raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {_NOT_KEPT}") from None
+        raise SparkStreamError(f"the outputs of {record.name} cannot be made again: {NOT_KEPT}") from None
     for stream, stream_gaps in gaps.items():
         _check_count(outputs, stream, stream_gaps)
         _check_followers(folder, stream, stream_gaps)
@@ -206,20 +205,6 @@ def _first_step(files: Sequence[OutputFile]) -> int:
 
 def _last_step(files: Sequence[OutputFile]) -> int:
     return max(int(pc.max(table_of(f)["step"]).as_py()) for f in files)
-
-
-def _reason_against(app_run: AppRun, folder: Path, *, tables: bool) -> str | None:
-    """Why an app's outputs cannot be made again of its journal, in words; None if they can."""
-    if app_run.change:
-        return "it was changed while it ran, so its earlier input was for another app"
-    if app_run.shared is not None:
-        return "its input is at a shared address"
-    if tables:
-        return "its tables are in a database, whose contents at each time are not recorded"
-    first = next((entry for entry, _ in entries_from(folder / "inbox")), None)
-    if first is None or first.seq:
-        return _NOT_KEPT
-    return None
 
 
 def _outputs_again(job: NodesJob) -> Iterator[StreamEvents]:

@@ -12,14 +12,14 @@ from urllib.parse import unquote
 
 from ...checksums import check_sealed
 from ...engine.columnar.blocks import digest_of
-from ...errors import Misuse, SparkStreamError
+from ...errors import DamagedFile, Misuse, SparkStreamError
 from ...journal.checkpoints import CheckpointProgress, SparkCheckpoint
 from ...journal.inbox import InboxPosition
 from ...journal.journal import entries_from, segments
 from ...journal.query_checkpoint import QueryCheckpoint
 from ...journal.segments import check_files
 from ...journal.spark_files import count_checked, list_damaged
-from ...outputs.output_files import OutputFiles
+from ...outputs.output_files import WRITTEN, OutputFiles
 from ...recovery.batch_care import BatchCare
 from ...runners.app_node import parse_note
 from ...runners.inline_checkpoint import CHECKPOINT_FILE, InlineCheckpoint
@@ -83,31 +83,54 @@ def verify_folder(home: Path) -> Verification:
     return Verification(verifier.checked, tuple(verifier.damage), tuple(verifier.notes))
 
 
+def list_state_damage(home: Path) -> tuple[str, ...]:
+    """A sentence for each damage of an app's checkpoint and store, for each that lacks parts of the other, and for
+    outputs that are gone."""
+    verifier, app_run = _Verifier(home), former_life(home)
+    for check in (verifier.check_checkpoint, verifier.check_state, verifier.check_number_of_outputs):
+        with verifier.reports():
+            check(app_run.folder(home))
+    with verifier.reports():
+        verifier.check_store(app_run)
+    return tuple(verifier.damage)
+
+
 class _Verifier:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.checked: dict[str, int] = {}
         self.damage: list[str] = []
         self.notes: list[str] = []
-        self.repairable = False
-        """Damage that the journal may make good was found."""
+        self.has_input = False
+        """The journal is as it was written."""
 
     def verify(self) -> None:
         app_run = None
-        with self._reports():
+        with self.reports():
             app_run = former_life(self.home)
             run_folder = app_run.folder(self.home)
             self._count("app.json")
-            for part in (self._journal, self._outputs, self._checkpoint, self._sinks):
-                with self._reports():
-                    part(run_folder)
-        with self._reports():
-            self._store(app_run)
-        if self.repairable:
-            self.notes.append(f"Outputs can be made again from the journal: sparkstream store repair {self.home}")
+            checks = (
+                self._journal, self._outputs, self.check_number_of_outputs, self.check_checkpoint, self.check_state,
+                self._sinks,
+            )  # fmt: skip
+            for check in checks:
+                with self.reports():
+                    check(run_folder)
+        owner = owner_of(self.home)
+        if owner is not None:
+            self.notes.append(f"The store was not read: the app is in use by {owner}.")
+        else:
+            with self.reports():
+                self.check_store(app_run)
+        if self.damage and self.has_input:
+            self.notes.append(
+                f"What is damaged can be made again from the journal, if that has all of the input: sparkstream store "
+                f"repair {self.home}"
+            )
 
     @contextlib.contextmanager
-    def _reports(self) -> Iterator[None]:
+    def reports(self) -> Iterator[None]:
         try:
             yield
         except (SparkStreamError, OSError) as error:
@@ -119,7 +142,7 @@ class _Verifier:
     def _each(self, kind: str, files: Iterable[Path], check: Callable[[Path], object]) -> None:
         """Check files, each by itself; those that go meanwhile are left out."""
         for file in files:
-            with self._reports(), contextlib.suppress(FileNotFoundError):
+            with self.reports(), contextlib.suppress(FileNotFoundError):
                 check(file)
                 self._count(kind)
 
@@ -127,38 +150,49 @@ class _Verifier:
         BatchCare.of(run_folder / "inbox")
         entries = 0
         for _, file in segments(run_folder / "inbox"):
-            with self._reports(), contextlib.suppress(FileNotFoundError):
+            with self.reports(), contextlib.suppress(FileNotFoundError):
                 InboxPosition.of(file)
         for entry, _ in entries_from(run_folder / "inbox"):
             entries = entry.seq + 1
             self._count("entries of the journal")
-            with self._reports(), contextlib.suppress(FileNotFoundError):  # done with, and no longer kept
+            with self.reports(), contextlib.suppress(FileNotFoundError):  # done with, and no longer kept
                 check_files(run_folder / "inbox", entry)
-        if entries < self._planned_entries(run_folder):
-            self.damage.append(
-                f"{run_folder / 'inbox'}: its journal ends before entry {self._planned_entries(run_folder):,}"
-            )
+        with contextlib.suppress(SparkStreamError):  # a checkpoint that cannot be read says nothing about the journal
+            planned_entries = _read_progress(run_folder).reached
+            if entries < planned_entries:
+                self.damage.append(f"{run_folder / 'inbox'}: its journal ends before entry {planned_entries:,}")
+        self.has_input = not self.damage
 
-    def _planned_entries(self, run_folder: Path) -> int:
-        """The number of entries that a micro-batch was planned for."""
+    def check_state(self, run_folder: Path) -> None:
+        """Tell of a checkpoint without the state of the nodes."""
         folder, progress = run_folder / "checkpoint", _read_progress(run_folder)
         if (folder / CHECKPOINT_FILE).exists() and progress.done >= 0 and not progress.state:
             self.damage.append(f"{folder}: the state of its nodes is gone")
-        return progress.reached
 
     def _outputs(self, run_folder: Path) -> None:
         outputs = OutputFiles(run_folder / "outputs", ())
-        lacking = outputs.describe_lacking()
-        if lacking is not None:
-            self.damage.append(f"{run_folder / 'outputs'}: {lacking}")
         for folder in sorted((run_folder / "outputs").glob("*/")):
             if not folder.name.startswith("."):
                 files = [file.path for file in outputs.files(unquote(folder.name))]
-                before = len(self.damage)
                 self._each("files of outputs", files, check_sealed)
-                self.repairable |= len(self.damage) > before
 
-    def _checkpoint(self, run_folder: Path) -> None:
+    def check_number_of_outputs(self, run_folder: Path) -> None:
+        """Tell of outputs that are gone, or of which the number is not known any more."""
+        outputs, progress = OutputFiles(run_folder / "outputs", ()), _read_progress(run_folder)
+        if not outputs.folder.is_dir():
+            if progress.done >= 0:
+                self.damage.append(f"{outputs.folder} is gone")
+            return
+        if outputs.accounted_batch > progress.planned:
+            self.damage.append(f"{outputs.folder} has outputs of micro-batches that the checkpoint does not have")
+        if outputs.accounted_batch < 0 and any(outputs.folder.glob("*/*.arrows")):
+            self.damage.append(f"{outputs.folder / WRITTEN}, with the number of outputs, is gone")
+        lacking = outputs.describe_lacking()
+        if lacking is not None and not any(map(_is_damaged, outputs.folder.glob("*/*.arrows"))):
+            self.damage.append(f"{outputs.folder}: {lacking}")
+
+    def check_checkpoint(self, run_folder: Path) -> None:
+        """Read the checkpoint whole."""
         file = run_folder / "checkpoint" / CHECKPOINT_FILE
         if not file.exists():
             folder = run_folder / "checkpoint"
@@ -188,12 +222,10 @@ class _Verifier:
     def _sinks(self, run_folder: Path) -> None:
         self._each("positions of sinks", sorted((run_folder / "sinks").glob("*.json")), read_position)
 
-    def _store(self, app_run: AppRun | None) -> None:
+    def check_store(self, app_run: AppRun | None) -> None:
+        """Read the store whole, which no process may have open, and compare it with the checkpoint."""
         file = self.home / "store.duckdb"
-        owner = owner_of(self.home)
-        if owner is not None:
-            self.notes.append(f"The store was not read: the app is in use by {owner}.")
-        elif file.exists():
+        if file.exists():
             self._count("tables of the store", read_all_tables(file))
             if app_run is not None and app_run.shared is None:
                 self._ledger(last_batch(file, app_run.run), app_run)
@@ -210,6 +242,14 @@ class _Verifier:
         lacking = describe_lacking(state)
         if lacking is not None:
             self.damage.append(f"{self.home} is not whole: {lacking}")
+
+
+def _is_damaged(file: Path) -> bool:
+    try:
+        check_sealed(file)
+    except DamagedFile:
+        return True
+    return False
 
 
 def _read_progress(run_folder: Path) -> CheckpointProgress:

@@ -14,7 +14,8 @@ _UPKEEP = {
     "drop": "drop the tables",
     "verify": "APP is a text, a name, a folder, a recording or the checkpoint of a streaming query: hold all that was "
     "written against its checksums",
-    "repair": "make damaged outputs of an app (a text, a name or a folder) again from its journal",
+    "repair": "make what is damaged of an app (a text, a name or a folder) again from its journal: outputs, and where "
+    "checkpoint or store is damaged or gone, all of them",
     "rebuild": "make coarse durations of a finer one, or, with --from FILE, all of the events, as rows of SHARD",
 }
 

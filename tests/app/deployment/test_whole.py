@@ -132,7 +132,7 @@ def test_what_is_missing_is_named_and_a_copy_goes_on(what: str, run: Callable[..
     remove, said = GONE[what]
     remove(life)
     before = {p: p.stat().st_size for p in home.rglob("*") if p.is_file() and "store.duckdb" not in p.name}
-    with pytest.raises(Misuse, match=f"is not whole: {said}.*Put it back from a copy; fresh=True"):
+    with pytest.raises(Misuse, match=f"is not whole: {said}.*[Pp]ut it back from a copy; fresh=True"):
         run(APP)
     assert {p: s for p, s in before.items() if p.stat().st_size != s and p.name != "lock"} == {}
     shutil.rmtree(home)
