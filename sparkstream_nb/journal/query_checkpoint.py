@@ -6,11 +6,11 @@ their files (`sources`), and from the version of the state that follows the last
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ _LOGS = ("offsets", "commits")
 _VERSION = re.compile(r"(\d+)(?:_[0-9a-f-]+)?\.(zip|snapshot|changelog|delta)")
 """A file of a version of the state: whole, or what has changed since the version before."""
 _WHOLE = ("zip", "snapshot")
+_MOST_METADATA = 1 << 24
+"""Bytes of the list of a version's files."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class QueryCheckpoint:
         metadata = self.folder / "metadata"
         if not metadata.exists():
             yield f"{metadata} is gone"
-        elif not is_query_id(metadata.read_bytes()):
+        elif not is_query_id(_read(metadata)):
             yield f"{metadata} cannot be read: it was cut off or changed"
         yield from self._log_damage(last_plan, last_commit)
         yield from self._source_damage(last_plan)
@@ -75,16 +77,12 @@ class QueryCheckpoint:
     def _log_damage(self, last_plan: int, last_commit: int) -> Iterator[str]:
         for log in _LOGS:
             numbers = self._numbers(log)
-            for number in sorted(set(range(numbers[0], numbers[-1])) - set(numbers)) if numbers else ():
-                yield f"{self.folder / log / str(number)} is gone"
+            yield from _gaps(self.folder / log, numbers, numbers[0] if numbers else 0, numbers[-1] if numbers else 0)
             for number in numbers:
-                with contextlib.suppress(FileNotFoundError):
-                    if not has_log_head((self.folder / log / str(number)).read_bytes()):
-                        yield f"{self.folder / log / str(number)} cannot be read: it was cut off or changed"
-        for number in range(last_commit + 1, last_plan):
-            yield f"{self.folder / 'commits' / str(number)} is gone"
-        for number in range(last_plan + 1, last_commit + 1):
-            yield f"{self.folder / 'offsets' / str(number)} is gone"
+                if not has_log_head(_read(self.folder / log / str(number))):
+                    yield f"{self.folder / log / str(number)} cannot be read: it was cut off or changed"
+        yield from _gaps(self.folder / "commits", (), last_commit + 1, last_plan)
+        yield from _gaps(self.folder / "offsets", (), last_plan + 1, last_commit + 1)
         times: dict[int, int] = {}
         for number in self._numbers("offsets"):
             time = self._plan(number).get("batchTimestampMs")
@@ -94,9 +92,9 @@ class QueryCheckpoint:
     def _lines(self, number: int) -> list[Any]:
         """The lines of a planned micro-batch: its settings, and an offset for each source; none if it is damaged."""
         try:
-            text = (self.folder / "offsets" / str(number)).read_text()
+            text = _read(self.folder / "offsets" / str(number)).decode()
             return [None if line == "-" else json.loads(line) for line in text.splitlines()[1:]]
-        except (OSError, ValueError, RecursionError):
+        except (ValueError, RecursionError):
             return []
 
     def _plan(self, number: int) -> dict[str, Any]:
@@ -113,14 +111,14 @@ class QueryCheckpoint:
                 continue
             log = self.folder / "sources" / str(source)
             files = {f.name for f in log.glob("[0-9]*")}
-            compact = max((int(n.partition(".")[0]) for n in files if n.endswith(".compact")), default=-1)
-            for number in range(compact + 1, last + 1):
-                if str(number) not in files:
-                    yield f"{log / str(number)} is gone: the source would read its files again, or leave some out"
+            compact_numbers = (n.removesuffix(".compact") for n in files if n.endswith(".compact"))
+            first = max((int(n) for n in compact_numbers if n.isdecimal()), default=-1) + 1
+            numbers = sorted(int(n) for n in files if n.isdecimal())
+            for sentence in _gaps(log, numbers, first, last + 1):
+                yield f"{sentence}: the source would read its files again, or leave some out"
             for name in sorted(files):
-                with contextlib.suppress(FileNotFoundError):
-                    if not is_log_entry((log / name).read_bytes()):
-                        yield f"{log / name} cannot be read: it was cut off or changed"
+                if not is_log_entry(_read(log / name)):
+                    yield f"{log / name} cannot be read: it was cut off or changed"
 
     # ------------------------------------------------------------------------------------------------------ state
 
@@ -128,27 +126,49 @@ class QueryCheckpoint:
         state = self.folder / "state"
         operators = sorted(f for f in state.glob("[0-9]*") if f.is_dir())
         settings = self._plan(last_plan).get("conf")
-        partitions = settings.get("spark.sql.shuffle.partitions", "") if isinstance(settings, dict) else ""
+        partitions = str(settings.get("spark.sql.shuffle.partitions")) if isinstance(settings, dict) else ""
         if last_commit >= 0 and self.has_state() and not operators:
             yield f"{state} is empty: the state is gone"
         for operator in operators:
             if not any((operator / "_metadata").rglob("[0-9m]*")):
                 yield f"{operator / '_metadata'} is gone"
-            if not any(f.is_file() for f in (operator / "_stateSchema").rglob("[0-9]*")) and self._has_schema(operator):
+            if not any(f.is_file() for f in (operator / "_stateSchema").rglob("[0-9]*")) and _has_schema(operator):
                 yield f"{operator / '_stateSchema'} is gone"
-            for partition in range(int(partitions) if partitions.isdecimal() else 0):
-                folder = operator / str(partition)
+            if last_commit < 0:
+                continue
+            numbers = sorted(int(f.name) for f in operator.glob("[0-9]*") if f.name.isdecimal())
+            yield from _gaps(operator, numbers, 0, int(partitions) if partitions.isdecimal() else 0)
+            for folder in (operator / str(number) for number in numbers):
                 stores = [folder, *sorted(f for f in folder.glob("*") if f.is_dir() and f.name != "SSTs")]
                 versions = [files for store in stores if (files := _versions(store))]
-                if last_commit >= 0 and not versions:
-                    yield f"{folder} is gone, or without its state"
-                for files in versions if last_commit >= 0 else ():
+                if not versions:
+                    yield f"{folder} is without its state"
+                for files in versions:
                     yield from _version_damage(files, last_commit + 1, last_plan + 1)
 
-    def _has_schema(self, operator: Path) -> bool:
-        """True if the operator is one that has a schema of its state in a folder of its own (`siddhi()` has)."""
-        files = [f for f in (operator / "_metadata").rglob("[0-9m]*") if f.is_file() and not f.name.endswith(".crc")]
-        return any(b"_stateSchema/" in f.read_bytes() for f in files)
+
+def _read(file: Path) -> bytes:
+    """The content of a file; empty if it is gone, or cannot be read."""
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _gaps(folder: Path, numbers: Sequence[int], first: int, end: int) -> Iterator[str]:
+    """A sentence for each run of numbers from `first` to before `end` that are not among the sorted `numbers`."""
+    for number in [*(n for n in numbers if first <= n < end), end]:
+        if number - first == 1:
+            yield f"{folder / str(first)} is gone"
+        elif number > first:
+            yield f"{folder / str(first)} to {number - 1} are gone"
+        first = number + 1
+
+
+def _has_schema(operator: Path) -> bool:
+    """True if an operator has the schema of its state in a folder of its own, as that of `siddhi()` has."""
+    files = [f for f in (operator / "_metadata").rglob("[0-9m]*") if not f.name.endswith(".crc")]
+    return any(b"_stateSchema/" in _read(file) for file in files)
 
 
 def _versions(store: Path) -> dict[tuple[int, str], Path]:
@@ -161,12 +181,11 @@ def _version_damage(files: dict[tuple[int, str], Path], next_version: int, last:
     """The missing parts of version `next_version` of a store, and a version after `last`."""
     store = next(iter(files.values())).parent
     snapshot_version = max((number for number, kind in files if kind in _WHOLE and number <= next_version), default=0)
-    numbers = {number for number, _ in files}
-    for number in range(snapshot_version + 1, next_version + 1):
-        if number not in numbers:
-            yield f"version {number} of the state in {store} is gone"
-    if max(numbers) > last:
-        yield f"{store} has version {max(numbers)} of the state, and the logs end with micro-batch {last - 1}"
+    numbers = sorted({number for number, _ in files})
+    for sentence in _gaps(store, numbers, snapshot_version + 1, next_version + 1):
+        yield f"of the versions of the state, {sentence}"
+    if numbers[-1] > last:
+        yield f"{store} has version {numbers[-1]} of the state, and the logs end with micro-batch {last - 1}"
     snapshot = files.get((snapshot_version, "zip"))
     for name in () if snapshot is None else _names_in(snapshot):
         if not (store / "SSTs" / name).exists():
@@ -177,7 +196,9 @@ def _names_in(snapshot: Path) -> list[str]:
     """The files beside a whole version that belong to it."""
     try:
         with zipfile.ZipFile(snapshot) as archive:
+            if archive.getinfo("metadata").file_size > _MOST_METADATA:
+                return []
             content = json.loads(archive.read("metadata").decode().splitlines()[-1])
-            return [file["dfsSstFileName"] for file in content["sstFiles"]]
-    except (OSError, zipfile.BadZipFile, KeyError, IndexError, TypeError, ValueError):
-        return []
+            return [str(file["dfsSstFileName"]) for file in content["sstFiles"]]
+    except (OSError, zipfile.error, zlib.error, LookupError, TypeError, ValueError, RuntimeError):
+        return []  # its checksum tells that it is damaged

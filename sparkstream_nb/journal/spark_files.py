@@ -21,6 +21,8 @@ def list_damaged(folder: Path) -> Iterator[tuple[Path, str]]:
             reason = _compare(file.read_bytes(), sums.read_bytes())
         except FileNotFoundError:
             continue
+        except OSError as error:
+            reason = f"it cannot be read: {error.strerror}"
         if reason is not None:
             yield file, reason
 

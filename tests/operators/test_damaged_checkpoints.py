@@ -141,7 +141,7 @@ def swap_state(checkpoint: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "offsets gone": (lambda c: remove(newest(c, "offsets/*")), "/offsets/3 is gone"),
-    "all offsets gone": (lambda c: remove(*all_of(c, "offsets/*")), "/offsets/0 is gone"),
+    "all offsets gone": (lambda c: remove(*all_of(c, "offsets/*")), "/offsets/0 to 3 are gone"),
     "offsets in between gone": (lambda c: remove(c / "offsets" / "1"), "/offsets/1 is gone"),
     "offsets changed": (lambda c: flip(newest(c, "offsets/*")), "/offsets/3 is damaged: not what was written, between"),
     "offsets cut": (lambda c: cut(newest(c, "offsets/*")), "/offsets/3 cannot be read: it was cut off or changed"),
@@ -149,7 +149,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda c: overwrite(c / "offsets" / "3", c / "offsets" / "1"), "/offsets/3 is a copy of micro-batch 1",
     ),
     "commits cut": (lambda c: cut(newest(c, "commits/*")), "/commits/3 cannot be read: it was cut off or changed"),
-    "all commits gone": (lambda c: remove(*all_of(c, "commits/*")), "/commits/0 is gone"),
+    "all commits gone": (lambda c: remove(*all_of(c, "commits/*")), "/commits/0 to 2 are gone"),
     "a micro-batch gone": (
         lambda c: remove(c / "offsets" / "3", c / "commits" / "3"),
         "has version 4 of the state, and the logs end with micro-batch 2",
@@ -159,13 +159,13 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "state changed": (lambda c: flip(newest(c, "state/0/1/*.changelog")), "4.changelog is damaged: not what was"),
     "state swapped": (swap_state, "the checksum beside "),
     "a version of the state gone": (
-        lambda c: remove(newest(c, "state/0/1/*.changelog")), "version 4 of the state in ",
+        lambda c: remove(newest(c, "state/0/1/*.changelog")), "of the versions of the state, ",
     ),
     "a file of the state gone": (lambda c: remove(*all_of(c, "state/0/1/SSTs/*")), "a part of the state, is gone"),
-    "a partition gone": (lambda c: shutil.rmtree(c / "state" / "0" / "1"), "/state/0/1 is gone, or without its state"),
+    "a partition gone": (lambda c: shutil.rmtree(c / "state" / "0" / "1"), "/state/0/1 is gone"),
     "operator gone": (lambda c: remove(*all_of(c, "state/0/_metadata/v2/*")), "/state/0/_metadata is gone"),
     "schema gone": (lambda c: remove(*all_of(c, "state/0/_stateSchema/default/*")), "/state/0/_stateSchema is gone"),
-    "sources gone": (lambda c: shutil.rmtree(c / "sources"), "/sources/0/0 is gone"),
+    "sources gone": (lambda c: shutil.rmtree(c / "sources"), "/sources/0/0 to 2 are gone"),
     "the last of sources gone": (lambda c: remove(newest(c, "sources/0/*")), "/sources/0/2 is gone: the source would"),
     "sources cut": (lambda c: cut(newest(c, "sources/0/*")), "/sources/0/2 cannot be read: it was cut off or changed"),
 }  # fmt: skip

@@ -20,7 +20,8 @@ def test_names_are_names() -> None:
     found = extensions()
     assert len(found.names) > 300
     for extension in {*found.names.values(), *(c.extension for k in found.connectors.values() for c in k.values())}:
-        assert re.fullmatch(r"siddhi-(gpl-)?(execution|io|map|store|script)-[a-z0-9]+", extension), extension
+        if extension not in ("carbon.si.coordination.listener", "cellery.observability"):  # parts of WSO2's products
+            assert re.fullmatch(r"siddhi-(gpl-)?(execution|io|map|store|script)-[a-z0-9]+", extension), extension
     for by_type in found.connectors.values():
         for connector in by_type.values():
             assert all(re.fullmatch(r"[A-Za-z][\w.-]*", o) for o in connector.options), connector
@@ -78,6 +79,8 @@ def test_other_names_are_mistakes(name: str, hint: str | None) -> None:
         ("@sink(type='sqs', queue='q', @map(type='json'))", "sink", "siddhi-io-sqs"),
         ("@source(type='file', file.uri='x', mode='line', @map(type='binaryPassThrough'))", "mapping",
          "siddhi-map-binarypassthrough"),
+        ("@source(type='mgwfile', @map(type='json'))", "source", "siddhi-io-mgwfile"),
+        ("@source(type='runtime-agent', port='1', @map(type='keyvalue'))", "source", "cellery.observability"),
     ],
 )  # fmt: skip
 def test_connectors_name_their_extension(connector: str, gap: str, extension: str) -> None:

@@ -242,7 +242,7 @@ def test_a_changed_row_of_the_checkpoint_is_told(folder: tuple[Path, list[Any]],
     assert str(file.parent) in str(verify_folder(home).damage)
     told = open_copy(home, folder[1])
     assert str(home) in told
-    assert re.search(r"Put (the checkpoint|it) back from a copy", told)
+    assert re.search(r"[Pp]ut (the checkpoint|it) back from a copy", told)
     assert "Error" not in told
 
 
