@@ -93,6 +93,8 @@ def taken(column: Any, index: Array) -> Any:
     """The values of a column of `StreamRows` at the positions `index`, integers."""
     if isinstance(column, UnreadAttribute):
         return UnreadAttribute(len(index))
+    if isinstance(column, LazyObjects):
+        return column.taken(index)
     return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
 
 

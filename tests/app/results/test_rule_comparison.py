@@ -232,6 +232,16 @@ def test_an_attribute_of_chance_is_named_and_left_out(run: Callable[..., App]) -
         app.compare(new, ignore="ide")
 
 
+def test_outputs_with_objects(run: Callable[..., App]) -> None:
+    old = "define stream S (v int); @info(name='q') from S[v > 3] select v, createSet(v) as items insert into O;"
+    app = run(old)
+    for v in range(1, 6):
+        app.send("S", [v], at=v)
+    assert [(o, values[0], str(cause)) for _, o, values, cause in differences(app.compare(old.replace("3", "4")))] == [
+        ("gone", 4, "v 4 is over 3 and not over 4")
+    ]
+
+
 def test_a_long_recording_is_read_again(app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = TEXT.replace("amount > 300", "amount > 400").replace("1 min", "30 sec")
     frame = pd.DataFrame(EVENTS, columns=["card", "amount", "shop"])
