@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from .deploying import apps, deploy_again
 from .deployment.app_folder import apps_folder, default_home, document_home, former_life, has_app
 from .deployment.owner import owner_of, same_folder
 from .results import frontend
-from .results.frontend import Displayed
+from .results.listings import Listing
 from .running.app import App
 
 _MOST_NAMED = 8
@@ -37,19 +37,8 @@ class FoundApp:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Attachable(Displayed, Sequence[FoundApp]):
+class Attachable(Listing[FoundApp]):
     """The apps that were deployed before, by name; apps of this process too."""
-
-    found: tuple[FoundApp, ...]
-
-    def __getitem__(self, at):  # type: ignore[no-untyped-def]
-        return self.found[at]
-
-    def __iter__(self) -> Iterator[FoundApp]:
-        return iter(self.found)
-
-    def __len__(self) -> int:
-        return len(self.found)
 
     def summary(self) -> str:
         return f"<Attachable: {', '.join(f.name for f in self) or 'none'}>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from .attaching import attachable, found_app
 from .deploying import apps, close_app
 from .deployment.app_folder import former_life, own_files
 from .deployment.owner import LOCK, acquire_home, same_folder
-from .results.frontend import Displayed
+from .results.listings import Listing
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,8 @@ class AppFolder:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class AppFolders(Displayed, Sequence[AppFolder]):
+class AppFolders(Listing[AppFolder]):
     """The folders of the apps that were deployed before, by name."""
-
-    found: tuple[AppFolder, ...]
-
-    def __getitem__(self, at):  # type: ignore[no-untyped-def]
-        return self.found[at]
-
-    def __iter__(self) -> Iterator[AppFolder]:
-        return iter(self.found)
-
-    def __len__(self) -> int:
-        return len(self.found)
 
     def summary(self) -> str:
         return f"<AppFolders: {', '.join(f.name for f in self) or 'none'}>"

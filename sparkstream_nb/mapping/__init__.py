@@ -10,5 +10,6 @@ from .decoding import RejectedMessage as RejectedMessage
 from .decoding import decoder as decoder
 from .encoding import DroppedMessage as DroppedMessage
 from .encoding import Encoder as Encoder
+from .encoding import EventPositions as EventPositions
 from .encoding import Message as Message
 from .encoding import encoder as encoder

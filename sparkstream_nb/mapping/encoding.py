@@ -39,16 +39,10 @@ from .body_writers import (
 from .column_texts import normalize_column
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message: its body in UTF-8, and the positions of its events, ascending.
+class EventPositions:
+    """Base of what some events of a stream become: `events` are their positions, ascending."""
 
-    `properties` are the sink's dynamic options (`topic='{{symbol}}'`), filled in for these events.
-    """
-
-    body: bytes
     events: Sequence[int]
-    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -59,6 +53,18 @@ class Message:
     def count(self) -> int:
         """Number of its events."""
         return len(self.events)
+
+
+@dataclass(frozen=True)
+class Message(EventPositions):
+    """A message: its body in UTF-8, and the positions of its events, ascending.
+
+    `properties` are the sink's dynamic options (`topic='{{symbol}}'`), filled in for these events.
+    """
+
+    body: bytes
+    events: Sequence[int]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

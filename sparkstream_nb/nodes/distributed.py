@@ -29,6 +29,7 @@ from ..simulation.timeline import PersistTimes, SimulatedTimeline
 from ..types import Schema
 from .app_figures import DistributedFigures
 from .instance import DIRECT, KEYED, SUBSCRIBED, Due, Engine, Event, InstanceLane
+from .lane_clock import LaneClock
 from .pair import Published
 from .partitioning import by_hash
 from .topics import TopicLog, with_arrivals
@@ -128,7 +129,7 @@ class _PartialApp:
     """Streams that clients send to it."""
 
 
-class DistributedLane:
+class DistributedLane(LaneClock):
     """Runs an app that is distributed. `engine` makes an engine of a plan at its start, whose outputs carry chunks.
     `faults` come on top of the scenario's, at times (ms) of their own.
     """
@@ -136,21 +137,17 @@ class DistributedLane:
     def __init__(
         self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine], faults: Sequence[Fault] = ()
     ) -> None:
-        self.plan, self.app, self.faults = plan, app, tuple(faults)
+        super().__init__(faults)
+        self.plan, self.app = plan, app
         self._engine = engine
         self.schemas: dict[str, Schema] = {s: d.source.schema for s, d in plan.streams.items()}
         self.instances = [self._instance(g, i) for g in _order_groups(app.split.groups) for i in range(g.parallel)]
-        self.start: int | None = None
-        self.now = 0
-        self.happenings_done = 0
         self.turns: dict[str, int] = {}
         """By stream, how many requests of clients several apps have shared."""
         self.messages: dict[str, int] = {}
         """By stream and writer, how many messages of a topic instances have taken in turn."""
-        self._timeline: SimulatedTimeline | None = None
         self._run: ResourceSimulation | None = None
         """The simulation so far: continuing it costs less than starting again."""
-        self._timeline_end = 0
 
     def _instance(self, group: ExecutionGroup, number: int) -> _PartialApp:
         split, persists = self.app.split, self.app.scenario.cluster.persist is not None
@@ -182,9 +179,7 @@ class DistributedLane:
 
     def happen(self, fault: Fault) -> None:
         """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
-        if self.start is not None and fault.at <= self.now:
-            raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
-        faults = (*self.faults, fault)
+        faults = self._with_fault(fault)
         self.app.scenario.schedule(self.start or 0, fault.at, faults)
         self.faults, self._timeline, self._run = faults, None, None
 
@@ -204,9 +199,7 @@ class DistributedLane:
         """Process steps; returns the nodes' outputs of queries, not events that are only passed on."""
         if not len(batch.clock):
             return []
-        clock = np.maximum.accumulate(batch.clock)
-        if self.start is None:
-            self.start = self.now = int(clock[0])
+        clock = self._clock_of(batch)
         events = list(self._events(clock))
         topics: dict[str, dict[tuple[str, str], list[Emitted]]] = {}
         out: list[Published] = []

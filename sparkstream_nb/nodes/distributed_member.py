@@ -20,6 +20,7 @@ from ..engine.state.snapshot import pack_buffers, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
 from .distributed import Distributed, DistributedLane
+from .lane_clock import LaneNode
 from .member import join_published
 
 
@@ -40,23 +41,18 @@ def _in_order(outputs: Outputs) -> Outputs:
     return outputs
 
 
-class DistributedMember:
+class DistributedMember(LaneNode):
     """All nodes of `app`. `engine` makes an engine of a plan at its start, whose outputs carry chunks."""
 
     def __init__(self, plan: Plan, app: Distributed, engine: Callable[[Plan], NodeEngine]) -> None:
         self.plan, self.app = plan, app
-        self.lane = DistributedLane(plan, app, engine)
+        self._lane = DistributedLane(plan, app, engine)
         self.steps = 1
 
     @property
-    def now(self) -> int:
-        """The clock (ms)."""
-        return self.lane.now
-
-    @property
-    def first_clock(self) -> int | None:
-        """The clock (ms) at the first step; None: there was none yet."""
-        return self.lane.start
+    def lane(self) -> DistributedLane:
+        """The lane of all its partial apps."""
+        return self._lane
 
     def happen(self, fault: Fault) -> None:
         """Takes a fault to come. Raises `Misuse` as `DistributedLane.happen`."""
@@ -113,12 +109,7 @@ class DistributedMember:
             "distributed": figures,
         }
 
-    def snapshot(self) -> bytes:
-        """All state as bytes."""
-        return b"".join(self.saved_parts())
-
     def saved_parts(self) -> list[Buffer]:
-        """The parts of `snapshot`."""
         return pack_buffers({"steps": self.steps, "lane": self.lane.state()}, StringPool())
 
     def restore(self, blob: bytes) -> None:

@@ -24,13 +24,14 @@ from ..simulation.node_groups import NodeGroups
 from ..simulation.timeline import Role
 from .batches import between, concat_columns, pick_steps
 from .group_figures import GroupCounts, MemberFigures
+from .lane_clock import LaneNode
 from .pair import PairLane, PairRevision, PairServer, Published, Queued, RevisionWrite
 from .partitioning_layer import GroupLane
 from .spans import Spans
 from .transit import SentEvents, Trim
 
 
-class PairMember:
+class PairMember(LaneNode):
     """Node `name` of one of `groups`. `engine` makes an engine of `plan` at its start."""
 
     def __init__(self, groups: NodeGroups, name: str, plan: Plan, engine: Callable[[], NodeEngine]) -> None:
@@ -42,16 +43,6 @@ class PairMember:
     def lane(self) -> PairLane:
         """The lane of its group."""
         return self.group.lane
-
-    @property
-    def now(self) -> int:
-        """The clock (ms)."""
-        return self.lane.now
-
-    @property
-    def first_clock(self) -> int | None:
-        """The clock (ms) at the first step; None: there was none yet."""
-        return self.lane.start
 
     @property
     def _engine(self) -> NodeEngine | None:
@@ -104,12 +95,7 @@ class PairMember:
             "group": self.figures().as_dict(),
         }
 
-    def snapshot(self) -> bytes:
-        """All state as bytes."""
-        return b"".join(self.saved_parts())
-
     def saved_parts(self) -> list[Buffer]:
-        """The parts of `snapshot`."""
         lane = self.lane
         state = {
             "steps": self.steps,

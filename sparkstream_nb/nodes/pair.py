@@ -25,7 +25,6 @@ import numpy as np
 from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
 from ..engine.state.node_batch import InputBatch, Outputs, RetrievalAnswer
-from ..errors import Misuse
 from ..plan.nodes import Retrieval
 from ..simulation.faults import Fault, Scenario
 from ..simulation.high_availability import simulate
@@ -45,6 +44,7 @@ from ..simulation.timeline import (
 from ..simulation.topology import CLIENTS, DATABASE
 from .batches import between, events_by_step, mask_events, pick_steps
 from .group_figures import GroupCounts, TakeoverCounts
+from .lane_clock import LaneClock
 from .spans import Spans
 from .transit import LONG_AGO, SentEvents, Transit, Trim
 
@@ -213,7 +213,7 @@ class _PairStep:
     out: list[Published] = field(default_factory=list)
 
 
-class PairLane:
+class PairLane(LaneClock):
     """Runs a pair through a scenario, which begins with the first step. `engine` makes an engine that is at its start.
     `faults` come on top of the scenario's, at times (ms) of their own.
 
@@ -222,27 +222,21 @@ class PairLane:
     """
 
     def __init__(self, scenario: Scenario, engine: Callable[[], NodeEngine], faults: Sequence[Fault] = ()) -> None:
-        self.scenario, self.new_engine, self.faults = scenario, engine, tuple(faults)
+        super().__init__(faults)
+        self.scenario, self.new_engine = scenario, engine
         self.pair = scenario.pair
         self.servers = {name: PairServer(name) for name in self.pair.nodes}
         self.revision: PairRevision | None = None
         self.report = Report()
         self.counts = GroupCounts()
-        self.start: int | None = None
-        self.now = 0
         self.turn = 0
         self.unreachable: set[frozenset[str]] = set()
         self.delays: dict[frozenset[str], int] = {}
         """Links that are slow, and by how many ms."""
-        self._timeline: SimulatedTimeline | None = None
-        self._timeline_end = 0
-        self.happenings_done = 0
 
     def plan_fault(self, fault: Fault) -> None:
         """Add a fault. Raises `Misuse` for one that is impossible, or not later than the clock."""
-        if self.start is not None and fault.at <= self.now:
-            raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
-        faults = (*self.faults, fault)
+        faults = self._with_fault(fault)
         self.scenario.schedule(self.start or 0, fault.at, faults)
         self.faults, self._timeline = faults, None
 
@@ -256,10 +250,7 @@ class PairLane:
         """Process steps; returns the nodes' outputs."""
         if not len(batch.clock):
             return []
-        clock = np.maximum.accumulate(batch.clock)
-        if self.start is None:
-            self.start = self.now = int(clock[0])
-        clock = np.maximum(clock, self.now)
+        clock = np.maximum(self._clock_of(batch), self.now)
         counts = events_by_step(batch)
         call = _PairStep(batch, clock, counts, self.report.events + np.cumsum(counts) - counts)
         self.report.events += int(counts.sum())

@@ -28,66 +28,66 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Kill(Fault):
-    """The node's process ends: its memory is gone."""
+class NodeFault(Fault):
+    """A fault of one node."""
 
     node: str
 
     @property
     def nodes(self) -> tuple[str, ...]:
         return (self.node,)
+
+
+@dataclass(frozen=True)
+class LinkFault(Fault):
+    """A fault of the link between two ends, `a` and `b`."""
+
+    a: str
+    b: str
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+
+@dataclass(frozen=True)
+class Kill(NodeFault):
+    """The node's process ends: its memory is gone."""
 
     def __str__(self) -> str:
         return f"kill {self.node}"
 
 
 @dataclass(frozen=True)
-class Restart(Fault):
+class Restart(NodeFault):
     """A node that was killed is up again."""
-
-    node: str
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.node,)
 
     def __str__(self) -> str:
         return f"restart {self.node}"
 
 
 @dataclass(frozen=True)
-class Pause(Fault):
+class Pause(NodeFault):
     """The node is halted until `until` (ms)."""
 
-    node: str
     until: int
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.node,)
 
     def __str__(self) -> str:
         return f"pause {self.node} for {(self.until - self.at) / 1000:g} s"
 
 
 @dataclass(frozen=True)
-class Cut(Fault):
+class Cut(LinkFault):
     """Two ends do not reach each other until `until` (ms)."""
 
-    a: str
-    b: str
     until: int
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.a, self.b)
 
     def __str__(self) -> str:
         return f"cut {self.a} from {self.b} for {(self.until - self.at) / 1000:g} s"
 
 
 @dataclass(frozen=True)
-class Slow(Fault):
+class Slow(LinkFault):
     """The link between two nodes, or between a node and the database, is slower by `by` ms until `until` (ms). Of
     several on one link the slowest counts.
 
@@ -104,8 +104,6 @@ class Slow(Fault):
     Raises `Misuse` for a `by` that is no whole number above 0.
     """
 
-    a: str
-    b: str
     by: int
     until: int
 
@@ -113,18 +111,12 @@ class Slow(Fault):
         if isinstance(self.by, bool) or not isinstance(self.by, int) or self.by < 1:
             raise Misuse(f"slow {self.a} {self.b}: by is a whole number of ms above 0, not {shown(self.by)}")
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        return (self.a, self.b)
-
     def __str__(self) -> str:
         return f"slow the link of {self.a} and {self.b} by {self.by / 1000:g} s for {(self.until - self.at) / 1000:g} s"
 
 
 Lasting = Pause | Cut | Slow
 """Faults with an end, `until`."""
-Linked = Cut | Slow
-"""Faults of a link between two ends, `a` and `b`."""
 
 
 def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence[str]) -> tuple[Fault, ...]:
@@ -136,7 +128,7 @@ def check_faults(faults: Sequence[Fault], nodes: Sequence[str], others: Sequence
     for fault in sorted_faults:
         when = f"{fault} at {fault.at} ms"
         for name in fault.nodes:
-            if name not in nodes and (not isinstance(fault, Linked) or name not in others):
+            if name not in nodes and (not isinstance(fault, LinkFault) or name not in others):
                 raise Misuse(nearest(f"{when}: there is no node '{name}'", name, nodes))
         match fault:
             case Kill(node=node) if node in dead:

@@ -17,11 +17,11 @@ from .timeline import (
     Down,
     Elected,
     Faulted,
-    Halted,
+    HaltedNodes,
+    Happening,
     LinkChanged,
     Passive,
     PersistTimes,
-    Resumed,
     SimulatedTimeline,
     Syncing,
 )
@@ -45,7 +45,7 @@ class _PairSimulation:
         self.pair, self.timeline = pair, SimulatedTimeline()
         self.coordinators = Coordinators(pair.nodes, pair.coordination, random.Random(f"{seed}:{pair.group}"))
         self.coordinators.listener = self
-        self.halted_until: dict[str, int] = {}
+        self.halted = HaltedNodes(self._say)
         self.cuts: list[Cut] = []
         self.slows: list[Slow] = []
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
@@ -64,16 +64,16 @@ class _PairSimulation:
         self._say(Passive(start, pair.nodes[1], started=True))
         self._say(Syncing(start, pair.nodes[0], whether=True))
 
-    def _say(self, happening: object) -> None:
-        self.timeline.happenings.append(happening)  # type: ignore[arg-type]
+    def _say(self, happening: Happening) -> None:
+        self.timeline.happenings.append(happening)
 
     def upto(self, until: int) -> None:
         """Runs to `until` (ms), inclusive."""
         now = 0
         while True:
             fault_at = self.faults[0][0] if self.faults else NEVER
-            now = self.coordinators.next_at(set(self.halted_until))
-            if not self.halted_until and min(fault_at, until) > now and self.coordinators.quiet(now):
+            now = self.coordinators.next_at(set(self.halted.until))
+            if not self.halted.until and min(fault_at, until) > now and self.coordinators.quiet(now):
                 self.coordinators.skip(min(fault_at, until))
                 now = self.coordinators.next_at(set())
             now = min(now, fault_at)
@@ -83,14 +83,14 @@ class _PairSimulation:
                 _, _, fault, begins = self.faults.pop(0)
                 self._fault(fault, now, begins=begins)
             else:
-                self.coordinators.run(now, set(self.halted_until))
+                self.coordinators.run(now, set(self.halted.until))
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted_until.pop(node, None)
+                self.halted.until.pop(node, None)
                 self.active.discard(node)
                 self.syncing.discard(node)
                 self.coordinators.stop(node)
@@ -99,12 +99,8 @@ class _PairSimulation:
                 self.timeline.clocks.append(PersistTimes(node, now, self.pair.persist))
                 self.coordinators.start(node, now)
             case Pause(node=node) if begins:
-                if node not in self.halted_until:
-                    self._say(Halted(now, node))
-                self.halted_until[node] = max(fault.until, self.halted_until.get(node, 0))
-            case Pause(node=node) if self.halted_until.get(node) == now:
-                del self.halted_until[node]
-                self._say(Resumed(now, node))
+                self.halted.halt(node, now, fault.until)
+            case Pause(node=node) if self.halted.resume(node, now):
                 self.coordinators.resume(node, now)
             case Cut():
                 self._cut(fault, now, begins=begins)

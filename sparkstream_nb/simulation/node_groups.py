@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..errors import Misuse, nearest
-from .faults import Fault, Linked, Scenario
+from .faults import Fault, LinkFault, Scenario
 from .topology import CLIENTS, DATABASE, Pair
 
 PARTITIONED, ROUND_ROBIN, BROADCAST = "partitioned", "roundRobin", "broadcast"
@@ -74,7 +74,7 @@ class NodeGroups:
         """A fault as faults of single nodes: a group that is cut off or slow is each of its nodes. Raises `Misuse` for
         a name that is neither a node nor a group.
         """
-        if isinstance(fault, Linked):
+        if isinstance(fault, LinkFault):
             for near, far in ((fault.a, fault.b), (fault.b, fault.a)):
                 if len(self.pairs) > 1 and near in self.names and far in (CLIENTS, DATABASE):
                     return tuple(replace(fault, a=n, b=far) for n in self.pairs[self.names.index(near)].nodes)

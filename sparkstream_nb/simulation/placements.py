@@ -7,73 +7,55 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .timeline import Down, Happening
+from .timeline import Down, Happening, NodeHappening
 
 
 @dataclass(frozen=True)
-class Leads(Happening):
+class Leads(NodeHappening):
     """A manager takes over the resource pool as the last leader stored it."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} leads the resource pool"
+    sentence = "{node} leads the resource pool"
 
 
 @dataclass(frozen=True)
-class StartedUp(Happening):
+class StartedUp(NodeHappening):
     """A node's process has begun."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} starts"
+    sentence = "{node} starts"
 
 
 @dataclass(frozen=True)
-class Joined(Happening):
+class Joined(NodeHappening):
     """A manager takes a resource node into its pool."""
 
-    node: str
     manager: str
-
-    def __str__(self) -> str:
-        return f"{self.node} joins the pool of {self.manager}"
+    sentence = "{node} joins the pool of {manager}"
 
 
 @dataclass(frozen=True)
-class GivenUp(Happening):
+class GivenUp(NodeHappening):
     """A manager gives a resource node up, whose last heartbeat is `age` ms old."""
 
-    node: str
     manager: str
     age: int
-
-    def __str__(self) -> str:
-        return f"{self.manager} gives {self.node} up: its last heartbeat is {self.age:,} ms old"
+    sentence = "{manager} gives {node} up: its last heartbeat is {age:,} ms old"
 
 
 @dataclass(frozen=True)
-class Placed(Happening):
+class Placed(NodeHappening):
     """A partial app begins to run on a node, with its last revision."""
 
-    node: str
     app: str
-
-    def __str__(self) -> str:
-        return f"{self.app} begins on {self.node}"
+    sentence = "{app} begins on {node}"
 
 
 @dataclass(frozen=True)
-class Dropped(Happening):
+class Dropped(NodeHappening):
     """A partial app ends on a node; `why` in a few words."""
 
-    node: str
     app: str
     why: str
-
-    def __str__(self) -> str:
-        return f"{self.app} ends on {self.node}: {self.why}"
+    sentence = "{app} ends on {node}: {why}"
 
 
 @dataclass(frozen=True)
@@ -83,9 +65,7 @@ class HeldBack(Happening):
     manager: str
     app: str
     why: str
-
-    def __str__(self) -> str:
-        return f"{self.manager} lets the app wait: {self.why} for {self.app}"
+    sentence = "{manager} lets the app wait: {why} for {app}"
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,10 @@ from .timeline import (
     Down,
     Elected,
     Faulted,
-    Halted,
+    HaltedNodes,
     Happening,
     LinkChanged,
     PersistTimes,
-    Resumed,
     SimulatedTimeline,
 )
 from .topology import DATABASE
@@ -140,7 +139,7 @@ class ResourceSimulation:
         self.coordinators.listener = self
         self.managers = {m: _SimulatedManager(m, leader=c.managers[0]) for m in c.managers}
         self.workers = {w.name: _Worker(w.name, w.receiver) for w in c.workers}
-        self.halted_until: dict[str, int] = {}
+        self.halted = HaltedNodes(self._say)
         self.cuts: list[Cut] = []
         self.stored_pool: _Pool | None = None
         """The pool in the database."""
@@ -193,13 +192,13 @@ class ResourceSimulation:
 
     def _loops(self, now: int) -> None:
         """Run all due loops: coordination, then heartbeats, then the managers' monitors, each in the nodes' order."""
-        if self.coordinators.next_at(set(self.halted_until)) <= now:
-            self.coordinators.run(now, set(self.halted_until))
+        if self.coordinators.next_at(set(self.halted.until)) <= now:
+            self.coordinators.run(now, set(self.halted.until))
         for worker in self.workers.values():
-            if worker.next_beat <= now and worker.name not in self.halted_until:
+            if worker.next_beat <= now and worker.name not in self.halted.until:
                 self._beat(worker, now)
         for manager in self.managers.values():
-            if manager.name in self.halted_until:
+            if manager.name in self.halted.until:
                 continue
             for i in range(len(manager.looks)):
                 while manager.looks[i] <= now:  # rounds missed while it was halted are made up for at once
@@ -210,9 +209,9 @@ class ResourceSimulation:
         """Time (ms) of the next loop, of nodes that are not halted."""
         return min(
             [
-                self.coordinators.next_at(set(self.halted_until)),
-                *(w.next_beat for w in self.workers.values() if w.name not in self.halted_until),
-                *(at for m in self.managers.values() if m.name not in self.halted_until for at in m.looks),
+                self.coordinators.next_at(set(self.halted.until)),
+                *(w.next_beat for w in self.workers.values() if w.name not in self.halted.until),
+                *(at for m in self.managers.values() if m.name not in self.halted.until for at in m.looks),
             ]
         )
 
@@ -222,7 +221,7 @@ class ResourceSimulation:
         looking = [m for m in self.managers.values() if m.looks and m.pool is not None and m.pool.nodes]
         manager_cut = any({c.a, c.b} & {*self.managers} for c in self.cuts)
         if (
-            self.halted_until
+            self.halted.until
             or manager_cut
             or len(leaders) != 1
             or looking not in ([], leaders)
@@ -266,18 +265,14 @@ class ResourceSimulation:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted_until.pop(node, None)
+                self.halted.until.pop(node, None)
                 self._kill(node, now)
             case Restart(node=node):
                 self._say(StartedUp(now, node))
                 self._restart(node, now)
             case Pause(node=node) if begins:
-                if node not in self.halted_until:
-                    self._say(Halted(now, node))
-                self.halted_until[node] = max(fault.until, self.halted_until.get(node, 0))
-            case Pause(node=node) if self.halted_until.get(node) == now:
-                del self.halted_until[node]
-                self._say(Resumed(now, node))
+                self.halted.halt(node, now, fault.until)
+            case Pause(node=node) if self.halted.resume(node, now):
                 if node in self.managers:
                     self.coordinators.resume(node, now)
                 else:
@@ -317,7 +312,7 @@ class ResourceSimulation:
         """True if a request of one process gets through to the other, and is answered."""
         ends = {manager, worker}
         both_up = self.managers[manager].up and self.workers[worker].up
-        return both_up and not ends & {*self.halted_until} and not any({c.a, c.b} == ends for c in self.cuts)
+        return both_up and not ends & {*self.halted.until} and not any({c.a, c.b} == ends for c in self.cuts)
 
     # --------------------------------------------------------------------------------- a resource node's heartbeats
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class Happening:
-    """A happening at `at` (ms)."""
+    """A happening at `at` (ms). `sentence` is its text, with its members in braces."""
 
     at: int
+    sentence: ClassVar[str]
+
+    def __str__(self) -> str:
+        return self.sentence.format_map(vars(self))
 
 
 @dataclass(frozen=True)
@@ -19,39 +24,35 @@ class Faulted(Happening):
     """A fault of the schedule begins, or ends: its `text` says which."""
 
     text: str
-
-    def __str__(self) -> str:
-        return self.text
+    sentence = "{text}"
 
 
 @dataclass(frozen=True)
-class Down(Happening):
+class NodeHappening(Happening):
+    """A happening at a node."""
+
+    node: str
+
+
+@dataclass(frozen=True)
+class Down(NodeHappening):
     """A node's process has ended."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} is down"
+    sentence = "{node} is down"
 
 
 @dataclass(frozen=True)
-class Halted(Happening):
+class Halted(NodeHappening):
     """A node is halted."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} stands still"
+    sentence = "{node} stands still"
 
 
 @dataclass(frozen=True)
-class Resumed(Happening):
+class Resumed(NodeHappening):
     """A halted node resumes."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} goes on"
+    sentence = "{node} goes on"
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,9 @@ class Delayed(Happening):
 
 
 @dataclass(frozen=True)
-class Elected(Happening):
+class Elected(NodeHappening):
     """A node found the coordinator's heartbeat `age` ms old (None: there was none), and took its place."""
 
-    node: str
     age: int | None
 
     def __str__(self) -> str:
@@ -92,20 +92,16 @@ class Elected(Happening):
 
 
 @dataclass(frozen=True)
-class Deposed(Happening):
+class Deposed(NodeHappening):
     """A coordinator found that it is not one any more."""
 
-    node: str
-
-    def __str__(self) -> str:
-        return f"{self.node} is not the coordinator any more"
+    sentence = "{node} is not the coordinator any more"
 
 
 @dataclass(frozen=True)
-class Active(Happening):
+class Active(NodeHappening):
     """A node becomes the active one: from a start (`started`), else by taking over, with its queue."""
 
-    node: str
     started: bool = False
 
     def __str__(self) -> str:
@@ -114,10 +110,9 @@ class Active(Happening):
 
 
 @dataclass(frozen=True)
-class Passive(Happening):
+class Passive(NodeHappening):
     """A node becomes the passive one: from a start (`started`), else because it lost its place."""
 
-    node: str
     started: bool = False
 
     def __str__(self) -> str:
@@ -125,16 +120,37 @@ class Passive(Happening):
 
 
 @dataclass(frozen=True)
-class Syncing(Happening):
+class Syncing(NodeHappening):
     """The active `node` sends its events to the other one (`whether`), or no longer, from now on. When it begins, it
     persists.
     """
 
-    node: str
     whether: bool
 
     def __str__(self) -> str:
         return f"{self.node} {'begins' if self.whether else 'ends'} to send its events to the other node"
+
+
+@dataclass
+class HaltedNodes:
+    """Nodes that are halted, and the time (ms) until which each is; happenings go to `say`."""
+
+    say: Callable[[Happening], None]
+    until: dict[str, int] = field(default_factory=dict)
+
+    def halt(self, node: str, now: int, until: int) -> None:
+        """A pause begins; it may overlap with another one."""
+        if node not in self.until:
+            self.say(Halted(now, node))
+        self.until[node] = max(until, self.until.get(node, 0))
+
+    def resume(self, node: str, now: int) -> bool:
+        """A pause ends; whether the node resumes, as no other pause goes on."""
+        if self.until.get(node) != now:
+            return False
+        del self.until[node]
+        self.say(Resumed(now, node))
+        return True
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from zlib import crc32
 from ..errors import shown
 from ..mapping import Message
 from ..system import PLAINLY, lock, put_in_place, read_at, sync, to_disk, write_at
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 FILE_NAME = "file.uri"
 """The property of a message that names its file."""
@@ -57,20 +57,10 @@ _TAIL = 4096
 """Bytes at the end of a file that are compared before more is added."""
 
 
-class _FileTarget:
+class _FileTarget(Target):
     """Common base of the targets of this module."""
 
-    by_batch = False
-    at_start = False
     at_once = 5_000
-    warnings: Sequence[str] = ()
-    templates: Mapping[str, str] = {}
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def cancel(self) -> None:
-        """Calls are short."""
 
 
 class GrowingFile(_FileTarget):
@@ -320,9 +310,6 @@ class ReplacedFile(_FileTarget):
             raise TargetUnavailable(f"{path}: {error.strerror}") from None
         return len(messages)
 
-    def state(self) -> Mapping[str, Any]:
-        return {}
-
     def close(self) -> None:
         """Nothing is open."""
 
@@ -370,9 +357,6 @@ class BatchFiles(_FileTarget):
             raise TargetUnavailable(f"{self._folder}: {error.strerror}") from None
         finally:
             self.close()
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         if self._file is not None:

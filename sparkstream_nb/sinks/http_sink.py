@@ -17,7 +17,7 @@ from ..mapping import Message
 from ..plan.query_parts import template_attributes
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 MOST_RESPONSE = 1 << 24
 """Bytes of a response that a source takes."""
@@ -68,13 +68,8 @@ class Calls:
     attributes: tuple[str, ...] = ()
 
 
-class HttpTarget:
+class HttpTarget(Target):
     """Sends a request for each message, over one connection that is kept open."""
-
-    by_batch = False
-    at_start = False
-    at_once = 1
-    warnings: Sequence[str] = ()
 
     def __init__(self, place: HttpPlace, calls: Calls | None = None) -> None:
         """With `calls`, a message is delivered when its response is on the disk."""
@@ -146,12 +141,6 @@ class HttpTarget:
                 raise TargetUnavailable("the app stops")
         if response.is_lost:
             raise TargetUnavailable("the source of its responses stopped")
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         self._client.close()

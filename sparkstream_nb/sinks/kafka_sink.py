@@ -23,7 +23,7 @@ from ..mapping import Message
 from ..masking import mask_passwords
 from ..plan.query_parts import template_attributes
 from .kafka_sink_place import KEY_HEADER, TIMEOUTS, TOPIC, KafkaSinkPlace
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 BOOTSTRAP, BLOCK = 5_000, 3_000
 """ms: to find the servers, and to find a topic."""
@@ -45,13 +45,10 @@ class _KafkaMessage:
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class KafkaTarget:
+class KafkaTarget(Target):
     """Sends records in batches, and waits until Kafka has all of one. `clock` is in seconds, and monotonic."""
 
-    by_batch = False
-    at_start = False
     at_once = 500
-    warnings: Sequence[str] = ()
 
     def __init__(self, place: KafkaSinkPlace, clock: Callable[[], float] = time.monotonic) -> None:
         self.place, self._clock = place, clock
@@ -81,12 +78,6 @@ class KafkaTarget:
                 break  # records before it are sent first
             records.append(record)
         return self._count_delivered(records)
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         producer, self._producer = self._producer, None

@@ -22,7 +22,7 @@ from typing import Any
 from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 HEADERS = ("subject", "to", "cc", "bcc")
 """The options of a mail's headers, which may depend on the event."""
@@ -61,13 +61,8 @@ class MailPlace:
         return f"smtp://{self.host}:{self.port}"
 
 
-class MailTarget:
+class MailTarget(Target):
     """Sends a mail for each message, over one connection that is kept open."""
-
-    by_batch = False
-    at_start = False
-    at_once = 1
-    warnings: Sequence[str] = ()
 
     def __init__(self, place: MailPlace) -> None:
         self.place = place
@@ -95,12 +90,6 @@ class MailTarget:
             who, (code, answer) = next(iter(refused_recipients.items()))
             raise Undeliverable(f"it was sent, but not to {shown(who)}: the server answered {_words(code, answer)}")
         return 1
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         server, self._server = self._server, None

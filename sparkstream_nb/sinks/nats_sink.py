@@ -15,7 +15,7 @@ from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
 from ..errors import printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 ID_HEADER = "Nats-Msg-Id"
 SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
@@ -33,13 +33,10 @@ class NatsPlace:
     key: str = ""
 
 
-class NatsTarget:
+class NatsTarget(Target):
     """Publishes messages in batches, and waits until the server has one."""
 
-    by_batch = False
-    at_start = False
     at_once = 500
-    warnings: Sequence[str] = ()
 
     def __init__(self, place: NatsPlace) -> None:
         self.place = place
@@ -67,19 +64,10 @@ class NatsTarget:
             raise TargetUnavailable(str(error)) from None
         return len(records)
 
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
-
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def cancel(self) -> None:
-        """A call ends on its own, within seconds."""
 
     def _subject(self, message: Message) -> str:
         subject = message.properties.get("destination", self.place.subject)

@@ -21,7 +21,7 @@ from ..errors import has_surrogate, printable
 from ..mapping import Message
 from ..prometheus_format import CONTENT_TYPE, Sample, format_metric
 from ..serving import Answer, Listener, Request, ServerLimits
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 MetricType = Literal["counter", "gauge", "histogram", "summary"]
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
@@ -44,14 +44,11 @@ class SinkMetric:
     buckets: tuple[float, ...] = ()
 
 
-class PrometheusTarget:
+class PrometheusTarget(Target):
     """Keeps one metric, and serves it at (`host`, `port`) with others that are served there."""
 
-    by_batch = False
     at_start = True
     at_once = 5_000
-    warnings: Sequence[str] = ()
-    templates: Mapping[str, str] = {}
 
     def __init__(self, metric: SinkMetric, host: str, port: int) -> None:
         self.metric, self._place = metric, (host, port)
@@ -79,9 +76,6 @@ class PrometheusTarget:
                 return i
         return len(messages)
 
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
     def state(self) -> Mapping[str, Any]:
         return {"of": self._kind(), "series": [[list(k), list(v)] for k, v in self._series.items()]}
 
@@ -89,9 +83,6 @@ class PrometheusTarget:
         if self._is_served:
             self._is_served = False
             _withdraw(self, *self._place)
-
-    def cancel(self) -> None:
-        """Calls are short."""
 
     def text(self) -> str:
         """The metric in Prometheus' text format, version 0.0.4."""

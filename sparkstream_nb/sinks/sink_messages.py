@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ..engine.columnar.column_data import Array
 from ..journal.result_codec import column_values, is_object
-from ..mapping import DroppedMessage, Message, encoder
+from ..mapping import DroppedMessage, EventPositions, Message, encoder
 from ..mapping.attribute_values import Values
 from ..plan.connectors.mapping import (
     Avro,
@@ -57,21 +57,11 @@ _KINDS: Mapping[type[SinkFormat], _MessageKind] = {
 
 
 @dataclass(frozen=True)
-class UnwrittenEvents:
+class UnwrittenEvents(EventPositions):
     """Events of which no message can be made."""
 
     events: Sequence[int]
     reason: str
-
-    @property
-    def first(self) -> int:
-        """The position of the first of them."""
-        return self.events[0]
-
-    @property
-    def count(self) -> int:
-        """Number of events."""
-        return len(self.events)
 
 
 Made: TypeAlias = "Message | UnwrittenEvents"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from types import MappingProxyType
+from typing import Any, overload
 
 from ..engine.columnar.column_data import Array
 from ..mapping import Message
@@ -48,18 +49,19 @@ class OutputPlaces(Sequence[OutputPlace]):
         return OutputPlace(self.batch, int(self.rows[i]))
 
 
-class Target(Protocol):
-    """A file, folder or server that takes messages. Used by one thread, except `cancel`."""
+class Target:
+    """A file, folder or server that takes messages. Used by one thread, except `cancel`. A class that derives from it
+    writes `open`, `send` and `close`, and what it does otherwise than here."""
 
-    by_batch: bool
+    by_batch: bool = False
     """True if it takes a micro-batch whole: after a crash, that is sent again from its first row."""
-    at_start: bool
+    at_start: bool = False
     """True if it is opened when the app starts, and not with its first message."""
-    at_once: int
+    at_once: int = 1
     """Messages that one call of `send` takes at most."""
-    warnings: Sequence[str]
+    warnings: Sequence[str] = ()
     """Sentences about something that others did to the target, since the delivery last looked, which empties it."""
-    templates: Mapping[str, str]
+    templates: Mapping[str, str] = MappingProxyType({})
     """Texts with `{{attribute}}` in them, by name, that it needs filled in as `Message.properties`."""
 
     def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -67,26 +69,24 @@ class Target(Protocol):
 
         Raises TargetUnavailable.
         """
-        ...
+        raise NotImplementedError
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         """Send messages, with the place of each; returns the number delivered: 0 if its `state` has to be kept before
         it continues. Raises TargetUnavailable if it cannot be reached, and Undeliverable if it does not take the first.
         """
-        ...
+        raise NotImplementedError
 
     def finish(self, batch: int) -> None:
         """All messages of a micro-batch were sent. Raises TargetUnavailable."""
-        ...
 
     def state(self) -> Mapping[str, Any]:
         """State to keep with the position after messages were delivered: plain JSON."""
-        ...
+        return {}
 
     def close(self) -> None:
         """Close its files and connections; `open` may follow."""
-        ...
+        raise NotImplementedError
 
     def cancel(self) -> None:
-        """Ends a call that is under way, from another thread."""
-        ...
+        """Ends a call that is under way, from another thread, unless it ends by itself within seconds."""

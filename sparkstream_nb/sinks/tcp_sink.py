@@ -16,7 +16,7 @@ from typing import Any
 
 from ..connections.tcp_frames import MOST_BYTES, frame
 from ..mapping import Message
-from .target import OutputPlace, TargetUnavailable, Undeliverable
+from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,8 @@ class TcpServer:
         return f"tcp://{self.host}:{self.port}"
 
 
-class TcpTarget:
+class TcpTarget(Target):
     """Sends a frame for each message, over one connection that is kept open."""
-
-    by_batch = False
-    at_start = False
-    at_once = 1
-    warnings: Sequence[str] = ()
-    templates: Mapping[str, str] = {}
 
     def __init__(self, place: TcpServer) -> None:
         self.place, self._session = place, str(uuid.uuid4())
@@ -61,12 +55,6 @@ class TcpTarget:
             why = "it did not take it in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
             raise TargetUnavailable(f"{self.place} cannot be reached: {why}") from None
         return 1
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
-
-    def state(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         open_socket, self._socket = self._socket, None

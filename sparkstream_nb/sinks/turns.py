@@ -16,12 +16,8 @@ AT_ONCE = 50
 """Messages of one call, where destinations take several: a position is written down for all of them."""
 
 
-class Turns:
+class Turns(Target):
     """Gives each message to the next destination that takes it. `clock` is in seconds, and monotonic."""
-
-    by_batch = False
-    at_start = False
-    warnings: Sequence[str] = ()
 
     def __init__(self, targets: Sequence[Target], clock: Callable[[], float] = time.monotonic) -> None:
         self._targets, self._clock = list(targets), clock
@@ -82,9 +78,6 @@ class Turns:
             return message
         names = self._targets[number].templates
         return replace(message, properties={name: message.properties[f"{number} {name}"] for name in names})
-
-    def finish(self, batch: int) -> None:
-        """Nothing is left to do."""
 
     def state(self) -> Mapping[str, Any]:
         return {"next": self._next}

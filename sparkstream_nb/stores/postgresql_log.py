@@ -23,7 +23,7 @@ from .address import Database
 from .change_log import OPERATIONS, Change, LogPortion, Operation
 from .dialects import TLS_OPTIONS, known_options
 from .pgoutput import Begin, Commit, LoggedRelation, Relation, RowChange, parse_message
-from .wal_stream import WalData, WalStream, in_one_line
+from .wal_stream import WalStream, in_one_line
 
 SLOT, PUBLICATION = "debezium", "dbz_publication"
 """Debezium's names of a slot and a publication."""
@@ -319,9 +319,9 @@ class PostgresLog:
             message = stream.next_message(deadline if not changes else 0.0)
             if message is None:
                 break
-            if isinstance(message, WalData):
-                size += len(message.data)
-                self._take_message(message.data, changes)
+            if isinstance(message, bytes):
+                size += len(message)
+                self._take_message(message, changes)
             elif self._open_transaction is None:
                 self._end = max(self._end, message.end)
             if not changes and time.monotonic() >= deadline:

@@ -24,13 +24,6 @@ _EPOCH_SECONDS = 946_684_800
 
 
 @dataclass(frozen=True)
-class WalData:
-    """A message of the output plug-in."""
-
-    data: bytes
-
-
-@dataclass(frozen=True)
 class Progress:
     """The server has sent all that is in the log before `end`."""
 
@@ -56,8 +49,9 @@ class WalStream:
         self._received_lsn = self._confirmed_lsn = 0
         self._answered_at = time.monotonic()
 
-    def next_message(self, deadline: float) -> WalData | Progress | None:
-        """The next message; None if none came before `deadline` (s of the monotonic clock)."""
+    def next_message(self, deadline: float) -> bytes | Progress | None:
+        """The next message of the output plug-in, or the progress; None if neither came before `deadline` (s of the
+        monotonic clock)."""
         while True:
             try:
                 size, data = self._connection.get_copy_data(1)
@@ -76,11 +70,11 @@ class WalStream:
             except Error as error:
                 raise self._failure(error) from None
 
-    def _read_message(self, data: bytes) -> WalData | Progress:
+    def _read_message(self, data: bytes) -> bytes | Progress:
         if data[:1] == b"w":
             _, end, _ = struct.unpack_from("!QQq", data, 1)
             self._received_lsn = max(self._received_lsn, end)
-            return WalData(data[25:])
+            return data[25:]
         end, _, wants_answer = struct.unpack_from("!QqB", data, 1)
         self._received_lsn = max(self._received_lsn, end)
         if wants_answer:

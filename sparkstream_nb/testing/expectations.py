@@ -14,7 +14,7 @@ from .cell_values import is_equal, read_value, write_value
 from .comparison import DiffRow, compare_rows, count_signs, has_differences
 from .model import Cell, Expect, OfErrors, OfQuery, OfStream, OfTable, TableRow
 from .siddhitest_errors import AppTestError
-from .step_times import TIMES, AfterLast, At, SinceStart, Time, parse_time
+from .step_times import TIMES, Origin, Time, parse_time
 from .suite_results import DiffLine, Failure
 
 
@@ -133,7 +133,7 @@ def _read_cell(cell: Cell, column: ComparedColumn, app: AppUnderTest) -> Any:
     if not column.is_time:
         return read_value(cell, column.type)
     time = read_time(cell)
-    if isinstance(time, AfterLast):
+    if time.origin is Origin.LAST:
         hint = "Write the whole time, or leave the column out."
         raise AppTestError("a time with + is for events that are sent", cell.span, hint=hint)
     return absolute_time(time, app.begin)
@@ -149,9 +149,5 @@ def read_time(cell: Cell) -> Time:
 
 def absolute_time(time: Time, begin: int, last: int | None = None) -> int:
     """A time in ms since 1970. `begin`: the start of the test; `last`: the last event's time, where there is one."""
-    match time:
-        case At(ms):
-            return ms
-        case SinceStart(ms):
-            return begin + ms
-    return (begin if last is None else last) + time.ms
+    origins = {Origin.EPOCH: 0, Origin.START: begin, Origin.LAST: begin if last is None else last}
+    return origins[time.origin] + time.ms

@@ -17,8 +17,9 @@ from ..types import Schema, Type
 from .app_under_test import AppUnderTest, AppUnderTestSetup, OutputRows, SentEvent
 from .cell_values import is_equal, write_value
 from .comparison import compare_rows, count_signs, has_differences
+from .expectations import absolute_time
 from .model import Run
-from .step_times import AfterLast, At, SinceStart, parse_time
+from .step_times import parse_time
 from .suite_results import DiffLine, Failure
 
 Event = Sequence[Any] | Mapping[str, Any]
@@ -122,13 +123,8 @@ class TestedApp:
         if not isinstance(at, str):
             return milliseconds(at, "at")
         time = parse_time(at)
-        match time:
-            case At(ms):
-                return ms
-            case SinceStart(ms):
-                return self._app.begin + ms
-            case AfterLast(ms):
-                return self._app.now + ms
+        if time is not None:
+            return absolute_time(time, self._app.begin, self._app.now)
         raise Misuse(f"at: {shown(at)} is not a time such as 1000, '2024-06-03T10:00:00', '5 sec' or '+500'")
 
 

@@ -48,7 +48,7 @@ from .model import (
     Wait,
 )
 from .siddhitest_errors import AppTestError
-from .step_times import DURATIONS, TIMES, At, SinceStart, Time, parse_time
+from .step_times import DURATIONS, TIMES, Origin, Time, parse_time
 
 SETTINGS = ("app", "start", "timezone", "param", "run", "test")
 STEPS = ("send", "wait", "expect")
@@ -184,7 +184,7 @@ class _Parser:
         elif name == "start":
             self._only_once(draft.start, line, name)
             time = parse_time(value)
-            if not isinstance(time, At | SinceStart):
+            if time is None or time.origin is Origin.LAST:
                 raise AppTestError(f"'{value}' is not a time to start at", line.own, hint=f"A time is {TIMES}.")
             draft.start = time.ms
         elif name == "timezone":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import Enum
 
 from ..durations import parse_duration
 
@@ -14,28 +15,21 @@ TIMES = "ms since 1970, a time such as 2024-06-03T10:00:00, 5 sec (since the sta
 """Examples of times, for messages."""
 
 
-@dataclass(frozen=True)
-class At:
-    """A time in ms since 1970."""
+class Origin(Enum):
+    """The moment from which a time counts: 1970, the start of the test (1970 unless it says another), or the last event
+    or wait."""
 
-    ms: int
-
-
-@dataclass(frozen=True)
-class SinceStart:
-    """A time `ms` after the start of the test, which is 1970 unless the test says another."""
-
-    ms: int
+    EPOCH = "1970"
+    START = "start"
+    LAST = "last"
 
 
 @dataclass(frozen=True)
-class AfterLast:
-    """A time `ms` after the last event or wait."""
+class Time:
+    """A time `ms` after `origin`."""
 
     ms: int
-
-
-Time = At | SinceStart | AfterLast
+    origin: Origin = Origin.EPOCH
 
 
 def parse_time(text: str) -> Time | None:
@@ -44,15 +38,15 @@ def parse_time(text: str) -> Time | None:
     if text.startswith("+"):
         after = text[1:].strip()
         ms = int(after) if re.fullmatch(r"\d{1,18}", after) else parse_duration(after)
-        return None if ms is None else AfterLast(ms)
+        return None if ms is None else Time(ms, Origin.LAST)
     if re.fullmatch(r"-?\d{1,20}", text):
         ms = int(text)
-        return At(ms) if -(2**63) <= ms < 2**63 else None
+        return Time(ms) if -(2**63) <= ms < 2**63 else None
     ms_since = parse_duration(text)
     if ms_since is not None:
-        return SinceStart(ms_since)
+        return Time(ms_since, Origin.START)
     try:
         moment = datetime.fromisoformat(text)
-        return At(round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
+        return Time(round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError):
         return None

@@ -20,7 +20,7 @@ from sparkstream_nb.stores.change_log import NOT_LOGGED, ChangeLog
 from sparkstream_nb.stores.mysql_log import BinlogPlace, MySqlLog
 from sparkstream_nb.stores.pgoutput import Begin, Commit, LoggedRelation, Relation, RowChange, parse_message
 from sparkstream_nb.stores.postgresql_log import PostgresLog, WalPlace, lsn_text, parse_lsn
-from sparkstream_nb.stores.wal_stream import Progress, WalData
+from sparkstream_nb.stores.wal_stream import Progress
 
 INT8, TEXT = 20, 25
 
@@ -134,8 +134,8 @@ class FakeWal:
 
     def _list_messages(self) -> Any:
         number = 0
-        yield WalData(relation(1, "t"))
-        yield WalData(relation(2, "other"))
+        yield relation(1, "t")
+        yield relation(2, "other")
         for i, changes in enumerate(self.transactions):
             at = 100 * (i + 1)
             sent = at >= self.start
@@ -143,13 +143,13 @@ class FakeWal:
                 yield Progress(at)
                 yield None  # there is nothing more for a moment
             if sent:
-                yield WalData(begin(at))
+                yield begin(at)
             for is_ours in changes:
                 if sent:
-                    yield WalData(insert(1 if is_ours else 2, number))
+                    yield insert(1 if is_ours else 2, number)
                 number += 1
             if sent:
-                yield WalData(commit(at, at + 10))
+                yield commit(at, at + 10)
                 yield Progress(at + 20)
 
     def next_message(self, deadline: float) -> Any:

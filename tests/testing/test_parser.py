@@ -11,7 +11,7 @@ from sparkstream_nb.testing.cell_values import write_text
 from sparkstream_nb.testing.model import AppTestFile, Expect, OfErrors, OfQuery, OfStream, OfTable, Run, Send, Wait
 from sparkstream_nb.testing.siddhitest_errors import AppTestError
 from sparkstream_nb.testing.siddhitest_parser import parse_test_file
-from sparkstream_nb.testing.step_times import AfterLast, At, SinceStart, parse_time
+from sparkstream_nb.testing.step_times import Origin, Time, parse_time
 
 
 def parse(text: str) -> AppTestFile:
@@ -57,7 +57,7 @@ S
     assert isinstance(wait, Wait)
     assert wait.by == 65_000
     assert isinstance(until, Wait)
-    assert until.until == AfterLast(500)
+    assert until.until == Time(500, Origin.LAST)
     expects = [s for s in (sprees, named, table, query, errors) if isinstance(s, Expect)]
     assert [type(e.target) for e in expects] == [OfStream, OfStream, OfTable, OfQuery, OfErrors]
     assert (expects[0].any_order, expects[0].within, expects[0].runs) == (True, 10_000, ("three",))
@@ -132,8 +132,8 @@ def test_durations(text: str, ms: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("text", "time"),
-    [("1000", At(1000)), ("-1", At(-1)), ("+500", AfterLast(500)), ("+5 sec", AfterLast(5000)),
-     ("5 sec", SinceStart(5000)), ("1970-01-01T00:00:01", At(1000)), ("1970-01-01T01:00:00+01:00", At(0)),
+    [("1000", Time(1000)), ("-1", Time(-1)), ("+500", Time(500, Origin.LAST)), ("+5 sec", Time(5000, Origin.LAST)),
+     ("5 sec", Time(5000, Origin.START)), ("1970-01-01T00:00:01", Time(1000)), ("1970-01-01T01:00:00+01:00", Time(0)),
      ("soon", None), ("99999999999999999999", None)],
 )  # fmt: skip
 def test_times(text: str, time: object) -> None:

@@ -11,8 +11,8 @@ import itertools
 import logging
 import threading
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -24,6 +24,7 @@ from ..deployment.deployment import milliseconds
 from ..results.answers import FeedReport
 from ..results.feed_progress import FeedProgress
 from ..results.frontend import Displayed
+from ..results.listings import Directory
 from .feeding import Account, FeedRequest, FeedSource, FeedTarget
 from .pace import DueRows, Pace, Pacer
 
@@ -400,22 +401,11 @@ class Feed(Displayed):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Feeds(Displayed, Mapping[int, Feed]):
+class Feeds(Directory[int, Feed]):
     """The feeds in the background of this process, by their numbers; those that are over too."""
 
-    feeds: dict[int, Feed] = field(default_factory=dict)
-
-    def __getitem__(self, number: int) -> Feed:
-        return self.feeds[number]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.feeds)
-
-    def __len__(self) -> int:
-        return len(self.feeds)
-
     def summary(self) -> str:
-        return f"<Feeds: {', '.join(f.summary() for f in self.feeds.values()) or 'none'}>"
+        return f"<Feeds: {', '.join(f.summary() for f in self.values()) or 'none'}>"
 
 
 _feeds: dict[int, Feed] = {}

@@ -131,16 +131,6 @@ class _ReorderOp:
     processor: ReorderStep
 
 
-@dataclass(slots=True)
-class _DeduplicateOp:
-    processor: Deduplicate
-
-
-@dataclass(slots=True)
-class _WindowOp:
-    window: Window
-
-
 @dataclass(frozen=True)
 class WindowNeeds:
     """A query's needs of its window: expired rows, contents that a condition can look for (`findable`), the attributes
@@ -189,7 +179,7 @@ class InputSteps(DeclaredState):
         self.window, self._running, self._reorders = None, [], []
         self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
-        self._steps: list[_FilterOp | _FunctionOp | _WindowOp | _ReorderOp | _DeduplicateOp] = []
+        self._steps: list[_FilterOp | _FunctionOp | _ReorderOp | Deduplicate | Window] = []
         self.schedulers = 0
         self._needs, self._query_input, self._scheduler = needs, input, scheduler
         self._widths, self._types, self._keep = self._find_attributes(read_attrs)
@@ -266,7 +256,7 @@ class InputSteps(DeclaredState):
         )  # fmt: skip
         deduplicate = Deduplicate(setup)
         self._reorders.append(deduplicate)
-        self._steps.append(_DeduplicateOp(deduplicate))
+        self._steps.append(deduplicate)
 
     def _add_window(self, step: WindowStep, i: int) -> None:
         types = tuple(self._types[a] for a in self._keep[i])
@@ -282,7 +272,7 @@ class InputSteps(DeclaredState):
             step, types, self._next_phase(), needs, {a: names[a] for a in self._keep[i]},
             services=self.services, query=self.query, stream=self.source,
         )  # fmt: skip
-        self._steps.append(_WindowOp(self.window))
+        self._steps.append(self.window)
         self._leaves_unseen = not needs.wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
 
     def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
@@ -298,15 +288,15 @@ class InputSteps(DeclaredState):
             attrs.append(_SERIAL)
         for i, step in enumerate(self._steps):
             keep = self._keep[i]
-            if isinstance(step, _WindowOp):
+            if self.window is not None and step is self.window:
                 if self._group is not None:
                     ids = self._group(frame_of(rows, {a: p for p, a in enumerate(attrs)}))
                     rows, attrs = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*attrs, GROUP]
                 rows, attrs = self._thin(rows, attrs, keep)
-                rows = step.window.run(rows, clock, self.services.instances, self.services.hashes())
+                rows = self.window.run(rows, clock, self.services.instances, self.services.hashes())
                 if serial is not None:
-                    rows = for_joins(rows, step.window)
-                    if step.window.is_ordered:
+                    rows = for_joins(rows, self.window)
+                    if self.window.is_ordered:
                         attrs = [*attrs[:-1], _RANK, _SERIAL]
                 continue
             if isinstance(step, _ReorderOp):
@@ -314,9 +304,9 @@ class InputSteps(DeclaredState):
                 args = [a(self._env(rows, attrs, clock)) for a in step.args]
                 rows = step.processor.run(rows, args, clock, self.services.instances)
                 continue
-            if isinstance(step, _DeduplicateOp):
+            if not isinstance(step, _FilterOp | _FunctionOp):
                 rows, attrs = self._thin(rows, attrs, keep)
-                rows = step.processor.run(rows, clock, self.services.instances, self.services.hashes())
+                rows = step.run(rows, clock, self.services.instances, self.services.hashes())
                 continue
             if len(rows) == 0:
                 if isinstance(step, _FunctionOp):
