@@ -17,9 +17,9 @@ from .timeline import (
     Down,
     Elected,
     Faulted,
-    HaltedNodes,
     Happening,
     LinkChanged,
+    NodePauses,
     Passive,
     PersistTimes,
     SimulatedTimeline,
@@ -45,7 +45,7 @@ class _PairSimulation:
         self.pair, self.timeline = pair, SimulatedTimeline()
         self.coordinators = Coordinators(pair.nodes, pair.coordination, random.Random(f"{seed}:{pair.group}"))
         self.coordinators.listener = self
-        self.halted = HaltedNodes(self._say)
+        self.pauses = NodePauses(self._say)
         self.cuts: list[Cut] = []
         self.slows: list[Slow] = []
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
@@ -72,8 +72,8 @@ class _PairSimulation:
         now = 0
         while True:
             fault_at = self.faults[0][0] if self.faults else NEVER
-            now = self.coordinators.next_at(set(self.halted.until))
-            if not self.halted.until and min(fault_at, until) > now and self.coordinators.quiet(now):
+            now = self.coordinators.next_at(set(self.pauses.until))
+            if not self.pauses.until and min(fault_at, until) > now and self.coordinators.quiet(now):
                 self.coordinators.skip(min(fault_at, until))
                 now = self.coordinators.next_at(set())
             now = min(now, fault_at)
@@ -83,14 +83,14 @@ class _PairSimulation:
                 _, _, fault, begins = self.faults.pop(0)
                 self._fault(fault, now, begins=begins)
             else:
-                self.coordinators.run(now, set(self.halted.until))
+                self.coordinators.run(now, set(self.pauses.until))
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted.until.pop(node, None)
+                self.pauses.until.pop(node, None)
                 self.active.discard(node)
                 self.syncing.discard(node)
                 self.coordinators.stop(node)
@@ -99,8 +99,8 @@ class _PairSimulation:
                 self.timeline.clocks.append(PersistTimes(node, now, self.pair.persist))
                 self.coordinators.start(node, now)
             case Pause(node=node) if begins:
-                self.halted.halt(node, now, fault.until)
-            case Pause(node=node) if self.halted.resume(node, now):
+                self.pauses.halt(node, now, fault.until)
+            case Pause(node=node) if self.pauses.resume(node, now):
                 self.coordinators.resume(node, now)
             case Cut():
                 self._cut(fault, now, begins=begins)

@@ -26,9 +26,9 @@ from .timeline import (
     Down,
     Elected,
     Faulted,
-    HaltedNodes,
     Happening,
     LinkChanged,
+    NodePauses,
     PersistTimes,
     SimulatedTimeline,
 )
@@ -139,7 +139,7 @@ class ResourceSimulation:
         self.coordinators.listener = self
         self.managers = {m: _SimulatedManager(m, leader=c.managers[0]) for m in c.managers}
         self.workers = {w.name: _Worker(w.name, w.receiver) for w in c.workers}
-        self.halted = HaltedNodes(self._say)
+        self.pauses = NodePauses(self._say)
         self.cuts: list[Cut] = []
         self.stored_pool: _Pool | None = None
         """The pool in the database."""
@@ -192,13 +192,13 @@ class ResourceSimulation:
 
     def _loops(self, now: int) -> None:
         """Run all due loops: coordination, then heartbeats, then the managers' monitors, each in the nodes' order."""
-        if self.coordinators.next_at(set(self.halted.until)) <= now:
-            self.coordinators.run(now, set(self.halted.until))
+        if self.coordinators.next_at(set(self.pauses.until)) <= now:
+            self.coordinators.run(now, set(self.pauses.until))
         for worker in self.workers.values():
-            if worker.next_beat <= now and worker.name not in self.halted.until:
+            if worker.next_beat <= now and worker.name not in self.pauses.until:
                 self._beat(worker, now)
         for manager in self.managers.values():
-            if manager.name in self.halted.until:
+            if manager.name in self.pauses.until:
                 continue
             for i in range(len(manager.looks)):
                 while manager.looks[i] <= now:  # rounds missed while it was halted are made up for at once
@@ -209,9 +209,9 @@ class ResourceSimulation:
         """Time (ms) of the next loop, of nodes that are not halted."""
         return min(
             [
-                self.coordinators.next_at(set(self.halted.until)),
-                *(w.next_beat for w in self.workers.values() if w.name not in self.halted.until),
-                *(at for m in self.managers.values() if m.name not in self.halted.until for at in m.looks),
+                self.coordinators.next_at(set(self.pauses.until)),
+                *(w.next_beat for w in self.workers.values() if w.name not in self.pauses.until),
+                *(at for m in self.managers.values() if m.name not in self.pauses.until for at in m.looks),
             ]
         )
 
@@ -221,7 +221,7 @@ class ResourceSimulation:
         looking = [m for m in self.managers.values() if m.looks and m.pool is not None and m.pool.nodes]
         manager_cut = any({c.a, c.b} & {*self.managers} for c in self.cuts)
         if (
-            self.halted.until
+            self.pauses.until
             or manager_cut
             or len(leaders) != 1
             or looking not in ([], leaders)
@@ -265,14 +265,14 @@ class ResourceSimulation:
             self._say(Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
-                self.halted.until.pop(node, None)
+                self.pauses.until.pop(node, None)
                 self._kill(node, now)
             case Restart(node=node):
                 self._say(StartedUp(now, node))
                 self._restart(node, now)
             case Pause(node=node) if begins:
-                self.halted.halt(node, now, fault.until)
-            case Pause(node=node) if self.halted.resume(node, now):
+                self.pauses.halt(node, now, fault.until)
+            case Pause(node=node) if self.pauses.resume(node, now):
                 if node in self.managers:
                     self.coordinators.resume(node, now)
                 else:
@@ -312,7 +312,7 @@ class ResourceSimulation:
         """True if a request of one process gets through to the other, and is answered."""
         ends = {manager, worker}
         both_up = self.managers[manager].up and self.workers[worker].up
-        return both_up and not ends & {*self.halted.until} and not any({c.a, c.b} == ends for c in self.cuts)
+        return both_up and not ends & {*self.pauses.until} and not any({c.a, c.b} == ends for c in self.cuts)
 
     # --------------------------------------------------------------------------------- a resource node's heartbeats
 

@@ -132,7 +132,7 @@ class Syncing(NodeHappening):
 
 
 @dataclass
-class HaltedNodes:
+class NodePauses:
     """Nodes that are halted, and the time (ms) until which each is; happenings go to `say`."""
 
     say: Callable[[Happening], None]
@@ -145,7 +145,7 @@ class HaltedNodes:
         self.until[node] = max(until, self.until.get(node, 0))
 
     def resume(self, node: str, now: int) -> bool:
-        """A pause ends; whether the node resumes, as no other pause goes on."""
+        """A pause ends; whether the node resumes, as no other pause lasts."""
         if self.until.get(node) != now:
             return False
         del self.until[node]

@@ -41,6 +41,7 @@ from .store_protocol import (
     Buckets,
     ErrorRow,
     GroupFilter,
+    KeySearch,
     ShardRows,
 )
 
@@ -371,15 +372,10 @@ class AggregationStore(ABC, Generic[C]):
         return None if bucket is None else int(bucket)
 
     def key_values(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        key: int,
-        most: int,
-        groups: GroupFilter = EACH_GROUP,
-        containing: str = "",
+        self, aggregation: str, per: AggDuration, search: KeySearch, groups: GroupFilter = EACH_GROUP
     ) -> list[Any]:
         layout = self._layout(aggregation)
+        key, containing = search.key, search.containing
         column = layout.groups[key]
         name = self._q(column.name)
         masks = [layout.null_bit(key), layout.null_bit(key) | layout.sign_bit(key)]
@@ -391,7 +387,7 @@ class AggregationStore(ABC, Generic[C]):
             values["containing"] = like_pattern(containing)
         rows = f"{self._table(layout, per)} WHERE {condition}"
         value = self._whole_value(name, column)
-        sql = f"SELECT DISTINCT {value}, {marks} AS marks FROM {rows} ORDER BY 1, 2 LIMIT {int(most)}"
+        sql = f"SELECT DISTINCT {value}, {marks} AS marks FROM {rows} ORDER BY 1, 2 LIMIT {int(search.most)}"
         columns = [column, StoredColumn("marks", "latest", Type.LONG)]
         table = self._transaction(lambda c: c.table(sql, values, columns), reads=True)
         stored_values = zip(*(c.to_pylist() for c in table.columns), strict=True)

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
-from ..plan.nodes import AggDuration, AggregationDef, BatchClock
-from .store_protocol import EACH_GROUP, BatchKey, BucketRange, Buckets, ErrorRow, GroupFilter, ShardRows, Store
+from ..plan.nodes import AggregationDef, BatchClock
+from .store_protocol import BatchKey, ErrorRow, Store
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _of_one(method: M) -> M:
+    """A method of `Store` about one aggregation, carried out by the store that has it."""
+
+    @wraps(method)
+    def call(stores: StoreSet, aggregation: str, *args: Any, **kwargs: Any) -> Any:
+        return getattr(stores.store_of(aggregation), method.__name__)(aggregation, *args, **kwargs)
+
+    return cast(M, call)
 
 
 class StoreSet:
@@ -24,16 +37,14 @@ class StoreSet:
         self._by_aggregation = dict(others)
         self._others = list({id(s): s for s in others.values()}.values())
 
-    def _store(self, aggregation: str) -> Store:
+    def store_of(self, aggregation: str) -> Store:
+        """The store that has an aggregation."""
         return self._by_aggregation.get(aggregation, self.app_store)
 
     def prepare(self, definitions: Iterable[AggregationDef]) -> None:
         all_definitions = list(definitions)
         for store in (*self._others, self.app_store):
-            store.prepare([d for d in all_definitions if self._store(d.id) is store])
-
-    def unfit(self, aggregation: str, partials: pa.Table) -> dict[int, str]:
-        return self._store(aggregation).unfit(aggregation, partials)
+            store.prepare([d for d in all_definitions if self.store_of(d.id) is store])
 
     def commit(
         self,
@@ -43,9 +54,9 @@ class StoreSet:
         clock: BatchClock | None = None,
     ) -> bool:
         for store in self._others:
-            its = {place: rows for place, rows in partials.items() if self._store(place[0]) is store}
+            its = {place: rows for place, rows in partials.items() if self.store_of(place[0]) is store}
             store.commit(key, its, (), clock)
-        rest = {place: rows for place, rows in partials.items() if self._store(place[0]) is self.app_store}
+        rest = {place: rows for place, rows in partials.items() if self.store_of(place[0]) is self.app_store}
         return self.app_store.commit(key, rest, errors, clock)
 
     def last_committed(self, app: str, run: str) -> int:
@@ -55,68 +66,20 @@ class StoreSet:
         """The last micro-batch of a run that is in the ledger of any of the databases; -1 for none."""
         return max(store.last_committed(app, run) for store in (*self._others, self.app_store))
 
-    def read(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
-    ) -> pa.Table:
-        return self._store(aggregation).read(aggregation, per, start, end, groups)
-
-    def read_by_shard(
-        self, aggregation: str, per: AggDuration, start: int, end: int, groups: GroupFilter = EACH_GROUP
-    ) -> pa.Table:
-        return self._store(aggregation).read_by_shard(aggregation, per, start, end, groups)
-
-    def count(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        bounds: tuple[int, int],
-        groups: GroupFilter = EACH_GROUP,
-        *,
-        most: int,
-    ) -> int:
-        return self._store(aggregation).count(aggregation, per, bounds, groups, most=most)
-
-    def buckets(
-        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
-    ) -> Buckets:
-        return self._store(aggregation).buckets(aggregation, per, bucket_range, groups)
-
-    def last_bucket(
-        self, aggregation: str, per: AggDuration, shard: str, end: int, groups: GroupFilter = EACH_GROUP
-    ) -> int | None:
-        return self._store(aggregation).last_bucket(aggregation, per, shard, end, groups)
-
-    def key_values(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        key: int,
-        most: int,
-        groups: GroupFilter = EACH_GROUP,
-        containing: str = "",
-    ) -> list[Any]:
-        return self._store(aggregation).key_values(aggregation, per, key, most, groups, containing)
-
-    def shards(self, aggregation: str) -> list[ShardRows]:
-        return self._store(aggregation).shards(aggregation)
-
-    def move_shard(self, aggregation: str, old: str, new: str) -> None:
-        self._store(aggregation).move_shard(aggregation, old, new)
-
-    def delete_shard(self, aggregation: str, shard: str) -> None:
-        self._store(aggregation).delete_shard(aggregation, shard)
-
-    def purged_before(self, aggregation: str, duration: AggDuration) -> int | None:
-        return self._store(aggregation).purged_before(aggregation, duration)
-
-    def replace(self, aggregation: str, partials: Mapping[str, Sequence[pa.Table]], *, alone: bool = False) -> None:
-        self._store(aggregation).replace(aggregation, partials, alone=alone)
-
-    def add_shard_id(self, aggregation: str, shard: str, *, dry_run: bool = False) -> list[str]:
-        return self._store(aggregation).add_shard_id(aggregation, shard, dry_run=dry_run)
-
-    def drop(self, aggregation: str) -> None:
-        self._store(aggregation).drop(aggregation)
+    unfit = _of_one(Store.unfit)
+    read = _of_one(Store.read)
+    read_by_shard = _of_one(Store.read_by_shard)
+    count = _of_one(Store.count)
+    buckets = _of_one(Store.buckets)
+    last_bucket = _of_one(Store.last_bucket)
+    key_values = _of_one(Store.key_values)
+    shards = _of_one(Store.shards)
+    move_shard = _of_one(Store.move_shard)
+    delete_shard = _of_one(Store.delete_shard)
+    purged_before = _of_one(Store.purged_before)
+    replace = _of_one(Store.replace)
+    add_shard_id = _of_one(Store.add_shard_id)
+    drop = _of_one(Store.drop)
 
     def errors(self, app: str) -> pa.Table:
         return self.app_store.errors(app)

@@ -76,6 +76,16 @@ class BucketRange:
     latest: bool = True
 
 
+@dataclass(frozen=True)
+class KeySearch:
+    """The first `most` values of the group-by attribute number `key`, only those whose text contains `containing`, in
+    any case of letters."""
+
+    key: int
+    most: int
+    containing: str = ""
+
+
 @dataclass(frozen=True, eq=False)
 class Buckets:
     """`starts` int64[n]: starts (ms) of buckets that hold rows, ascending. Of `total` buckets in all, `before` are
@@ -172,18 +182,9 @@ class Store(Protocol):
         ...
 
     def key_values(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        key: int,
-        most: int,
-        groups: GroupFilter = EACH_GROUP,
-        containing: str = "",
+        self, aggregation: str, per: AggDuration, search: KeySearch, groups: GroupFilter = EACH_GROUP
     ) -> list[Any]:
-        """The first `most` distinct values that `groups` have in the group-by attribute number `key`, in order.
-
-        `containing`: only values whose text contains this one, in any case of letters.
-        """
+        """The distinct values of a group-by attribute that `groups` have, in order."""
         ...
 
     def shards(self, aggregation: str) -> list[ShardRows]:

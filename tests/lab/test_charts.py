@@ -18,7 +18,8 @@ from IPython.utils.capture import capture_output
 
 from sparkstream_nb.app.pictures.bucket_series import Measure, Series, bucket_name, measures
 from sparkstream_nb.app.pictures.buckets_picture import buckets_picture, scales_of
-from sparkstream_nb.app.results.buckets import AggregationReader, InputStream, Shard
+from sparkstream_nb.app.results.buckets import AggregationReader, InputStream, Shard, StoredAggregation
+from sparkstream_nb.app.results.listeners import Followed
 from sparkstream_nb.charts.svg_picture import svg
 from sparkstream_nb.charts.ticks import bucket_end, number_ticks, short, time_ticks
 from sparkstream_nb.charts.value_texts import text_of, when
@@ -343,8 +344,9 @@ def test_several_group_by_attributes_and_values_that_are_typed(monkeypatch: pyte
     partials = NodeEngine(plan, outputs=OutputOptions(stored=True)).step(batch).partials["A"]
     store.commit(BatchKey("App", "run", 0), {("A", "node-1"): partials})
     reader = AggregationReader(
-        definition, InputStream("App", "S", plan.streams["S"].source.schema, "ts"), lambda: ["node-1"], store,
-        zone="GMT", follow=lambda changed: lambda: None, settle=lambda: None,
+        StoredAggregation(definition, store, lambda: ["node-1"], "GMT"),
+        InputStream("App", "S", plan.streams["S"].source.schema, "ts"),
+        Followed("App", lambda changed: lambda: None), lambda: None,
     )  # fmt: skip
     view = aggregation.AggregationView(reader, per="day")
     assert view.series().merged.tolist() == [15]

@@ -9,7 +9,7 @@ import pytest
 
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.stores import EVERY, BucketRange, GroupFilter, Store
-from sparkstream_nb.stores.store_protocol import BatchKey
+from sparkstream_nb.stores.store_protocol import BatchKey, KeySearch
 
 from .trades import NOON, TRADES, partials_of, plan_of, rows_of
 
@@ -50,10 +50,10 @@ def test_the_latest_or_the_earliest_buckets_of_a_range(open_store: Open) -> None
 def test_values_of_a_group_by_attribute(open_store: Open) -> None:
     store = open_store()
     seed(store)
-    assert store.key_values(A, "sec", 0, 9) == [None, "a", "b"]
-    assert store.key_values(A, "sec", 0, 2) == [None, "a"]
-    assert store.key_values(A, "sec", 0, 9, containing="A") == ["a"]
-    assert store.key_values(A, "sec", 0, 9, GroupFilter(only=("b",))) == ["b"]
+    assert store.key_values(A, "sec", KeySearch(0, 9)) == [None, "a", "b"]
+    assert store.key_values(A, "sec", KeySearch(0, 2)) == [None, "a"]
+    assert store.key_values(A, "sec", KeySearch(0, 9, "A")) == ["a"]
+    assert store.key_values(A, "sec", KeySearch(0, 9), GroupFilter(only=("b",))) == ["b"]
 
 
 TWO_KEYS = """define aggregation TradeAggregation from TradeStream select symbol, quantity, sum(price) as paid
@@ -75,12 +75,12 @@ def test_some_values_of_several_group_by_attributes(open_store: Open) -> None:
     assert paid(EVERY, EVERY) == 63
     assert (paid("a", EVERY), paid("a", 12), paid(EVERY, 12), paid("a", 3)) == (3, 2, 6, None)
     assert (paid(EVERY, None), paid(EVERY, 0), paid(None, EVERY), paid("", EVERY)) == (8, 16, 16, 32)
-    assert store.key_values(A, "day", 1, 9, GroupFilter(only=("a", EVERY))) == [1, 12]
-    assert set(store.key_values(A, "day", 1, 9)) == {0, None, 1, 3, 12}
-    assert store.key_values(A, "day", 1, 9, containing="2") == [12]
-    assert store.key_values(A, "day", 0, 9, containing="%") == ["50%"]
-    assert store.key_values(A, "day", 0, 9, containing="_") == ["5_0"]
-    assert store.key_values(A, "day", 0, 9, containing="!") == []
+    assert store.key_values(A, "day", KeySearch(1, 9), GroupFilter(only=("a", EVERY))) == [1, 12]
+    assert set(store.key_values(A, "day", KeySearch(1, 9))) == {0, None, 1, 3, 12}
+    assert store.key_values(A, "day", KeySearch(1, 9, "2")) == [12]
+    assert store.key_values(A, "day", KeySearch(0, 9, "%")) == ["50%"]
+    assert store.key_values(A, "day", KeySearch(0, 9, "_")) == ["5_0"]
+    assert store.key_values(A, "day", KeySearch(0, 9, "!")) == []
 
 
 def test_the_last_bucket_of_a_shard(open_store: Open) -> None:

@@ -22,7 +22,7 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
 from sparkstream_nb.stores import Store
 from sparkstream_nb.stores.sql import SqlStore
-from sparkstream_nb.stores.store_protocol import BatchKey, GroupFilter
+from sparkstream_nb.stores.store_protocol import BatchKey, GroupFilter, KeySearch
 from sparkstream_nb.types import Type
 
 from .conftest import Stores
@@ -109,7 +109,8 @@ def test_every_key_has_its_row(
                 own = tuple(map(identity, key))
                 assert counts_of(alone, len(types)) == {own: expected[own]}
             firsts = {identity(k[0]) for _, k in rows}
-            assert sorted(map(str, map(identity, store.key_values("A", "min", 0, 100)))) == sorted(map(str, firsts))
+            values = store.key_values("A", "min", KeySearch(0, 100))
+            assert sorted(map(str, map(identity, values))) == sorted(map(str, firsts))
             if rows and types[0] is not Type.BOOL:
                 (elements,) = store.read("D", "min", *ALWAYS).column("AGG_SET_k0").to_pylist()
                 # A database finds 0.0 and -0.0 equal.

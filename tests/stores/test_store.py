@@ -13,7 +13,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.errors import StoreError
 from sparkstream_nb.plan.nodes import DURATIONS, BatchClock
 from sparkstream_nb.stores import BucketRange, ErrorRow, GroupFilter, ShardRows, Store, shard_warnings
-from sparkstream_nb.stores.store_protocol import BatchKey
+from sparkstream_nb.stores.store_protocol import BatchKey, KeySearch
 
 from .trades import AGGREGATION, LIKE_A_PARAMETER, NOON, TRADES, partials_of, plan_of, rows_of, step
 
@@ -220,7 +220,7 @@ def test_names_are_not_parameters(open_store: Open) -> None:
     rows = store.read("a%%b", "min", *ALWAYS)
     assert sorted(rows.to_pylist()[0]) == sorted(rows.column_names)
     assert (rows.num_rows, sum(rows.column(rows.num_columns - 1).to_pylist())) == (3000, 9003)
-    assert store.key_values("a%%b", "sec", 0, 2) == ["0%s", "1%s"]
+    assert store.key_values("a%%b", "sec", KeySearch(0, 2)) == ["0%s", "1%s"]
     assert [s.shard for s in store.shards("a%%b")] == ["50%"]
 
 
@@ -228,14 +228,14 @@ def test_what_can_be_drawn(open_store: Open) -> None:
     store = open_store()
     plan = plan_of()
     store.prepare(plan.aggregations.values())
-    assert store.key_values(A, "sec", 0, 10) == []
+    assert store.key_values(A, "sec", KeySearch(0, 10)) == []
     assert store.buckets(A, "sec", BucketRange(*ALWAYS, most=5)).total == 0
     for shard in ("node-1", "node-2"):
         rows = [[k, 1.0, 2, NOON + 1000 * i] for i in range(6) for k in ("b", None, "a")]
         rows.append(["c", 3.0, 4, NOON + 9000])
         assert store.commit(BatchKey("app", shard, 0), {(A, shard): partials_of(plan, rows)})
-    assert store.key_values(A, "sec", 0, 10) == [None, "a", "b", "c"]
-    assert len(store.key_values(A, "sec", 0, 2)) == 2
+    assert store.key_values(A, "sec", KeySearch(0, 10)) == [None, "a", "b", "c"]
+    assert len(store.key_values(A, "sec", KeySearch(0, 2))) == 2
     found = store.buckets(A, "sec", BucketRange(*ALWAYS, most=3))
     assert (found.starts - NOON).tolist() == [4000, 5000, 9000]
     assert (found.before, found.total) == (4, 7)

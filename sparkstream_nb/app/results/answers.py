@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 
-from ...charts.frame_picture import frame_picture
-from ...charts.frame_plot import ChartKind, FramePlot
 from ...charts.loading import draw_figure
 from ...engine.columnar.column_data import ARROW
 from ...engine.state.node_batch import RetrievalAnswer
@@ -25,6 +23,7 @@ from ...types import Type
 from ..pictures.errors_picture import errors_picture
 from .frontend import Displayed
 from .listeners import OnCommit, always_running
+from .plotly_results import Plottable
 from .prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class FeedReport(Displayed):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result(Displayed):
+class Result(Plottable):
     """The answer to an on-demand query: `columns` are (name, type) pairs, `rows` Python values, merged over shards.
 
     `by_shard` is the same by shard, SHARD_ID first; None if the query has no shards. `limit`: how many rows are
@@ -97,17 +96,9 @@ class Result(Displayed):
         """The rows as a pandas frame with the columns' types."""
         return typed_frame(self.columns, self.rows)
 
-    def plot(
-        self,
-        y: str | Sequence[str] | None = None,
-        *,
-        by: str | None = None,
-        x: str | None = None,
-        kind: ChartKind = "line",
-    ) -> Figure:
-        """The rows as a Plotly figure; with `by="SHARD_ID"` a line for each shard. See `sparkstream_nb.plot`."""
+    def _rows_to_plot(self, by: str | None) -> tuple[pd.DataFrame, str]:
         frame = self.by_shard if by == SHARD and self.by_shard is not None else self.frame
-        return draw_figure(frame_picture(frame, ", ".join(n for n, _ in self.columns), FramePlot(y, by, x, kind)))
+        return frame, ", ".join(n for n, _ in self.columns)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -148,7 +139,7 @@ class Sent(Displayed):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Events(Displayed):
+class Events(Plottable):
     """The outputs of `stream` so far. `frame` has all of it: `node`, `timestamp` (ms), the attributes.
 
     If the stream has an attribute `timestamp` of its own, the event's time is `event_timestamp`. `limit`: number of
@@ -165,16 +156,8 @@ class Events(Displayed):
     dropped: int = 0
     waiting: int = 0
 
-    def plot(
-        self,
-        y: str | Sequence[str] | None = None,
-        *,
-        by: str | None = None,
-        x: str | None = None,
-        kind: ChartKind = "line",
-    ) -> Figure:
-        """The events as a Plotly figure, a line for each node by default. See `sparkstream_nb.plot`."""
-        return draw_figure(frame_picture(self.frame, f"{self.app}.{self.stream}", FramePlot(y, by, x, kind)))
+    def _rows_to_plot(self, by: str | None) -> tuple[pd.DataFrame, str]:
+        return self.frame, f"{self.app}.{self.stream}"
 
     def __len__(self) -> int:
         return len(self.frame)

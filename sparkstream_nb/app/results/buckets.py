@@ -18,8 +18,9 @@ from ...outputs.open_buckets import BucketRows, closed_rows
 from ...plan.nodes import AggDuration, AggregationDef, walk
 from ...plan.nodes import Ref as Slot
 from ...stores import BucketRange, Buckets, GroupFilter, Store
+from ...stores.store_protocol import KeySearch
 from ...types import Schema
-from .listeners import OnCommit, always_running
+from .listeners import Followed, OnCommit
 
 SHARD = "SHARD_ID"
 ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
@@ -87,27 +88,27 @@ class InputStream:
     time: str | None
 
 
+@dataclass(frozen=True, eq=False)
+class StoredAggregation:
+    """An aggregation and the store that has it. `nodes` gives the deployment's shard ids, `zone` is the time zone of
+    the buckets."""
+
+    definition: AggregationDef
+    store: Store
+    nodes: Callable[[], Sequence[str]]
+    zone: str
+
+
 class AggregationReader:
     """Reads one aggregation of an app, up to the last commit, and reports commits."""
 
     def __init__(
-        self,
-        definition: AggregationDef,
-        source: InputStream,
-        nodes: Callable[[], Sequence[str]],
-        store: Store,
-        *,
-        zone: str,
-        follow: Callable[[OnCommit], Callable[[], None]],
-        settle: Callable[[], None],
-        state: Callable[[], str] = always_running,
+        self, aggregation: StoredAggregation, source: InputStream, app: Followed, settle: Callable[[], None]
     ) -> None:
-        """`nodes` gives the deployment's shard ids, `zone` is the time zone of the buckets. `settle` waits until sent
-        events are committed; `follow` is `App.on_commit`, and `state` as in `Followed`.
-        """
-        self.definition, self.source = definition, source
-        self._nodes, self._store, self._zone = nodes, store, zone
-        self._follow, self._settle, self.state = follow, settle, state
+        """`settle` waits until sent events are committed."""
+        self.definition, self.source = aggregation.definition, source
+        self._nodes, self._store, self._zone = aggregation.nodes, aggregation.store, aggregation.zone
+        self._follow, self._settle, self.state = app.follow, settle, app.state
 
     def settle(self) -> None:
         """Waits for events that were sent, though not for a feed that runs."""
@@ -124,7 +125,8 @@ class AggregationReader:
         their texts.
         """
         for per in reversed(self.definition.durations):
-            values = self._store.key_values(self.definition.id, per, key, most, GroupFilter(only=group), containing)
+            search = KeySearch(key, most, containing)
+            values = self._store.key_values(self.definition.id, per, search, GroupFilter(only=group))
             if values:
                 return values
         return []

@@ -7,22 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from ... import argument_checks
-from ...charts.loading import draw_figure
+from ...charts.picture import Picture
 from ...errors import Misuse, nearest, shown
 from ...replay.failover_tasks import FailoverCounts
 from ...simulation.faults import Fault, Kill, Scenario
 from ...simulation.topology import Coordination, Pair
 from ..config.fault_schedule import plan_faults
 from ..pictures.costs_picture import costs_picture
-from .frontend import Displayed
-
-if TYPE_CHECKING:
-    from ...charts.loading import Figure
+from .plotly_results import Pictured
 
 MOST_RUNS = 100_000
 """Runs of one study."""
@@ -42,7 +39,7 @@ class StudyRun:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class FailoverStudy(Displayed):
+class FailoverStudy(Pictured):
     """Failovers of an app under many seeds, for each setting of the figures that vary."""
 
     app: str
@@ -83,11 +80,9 @@ class FailoverStudy(Displayed):
             f"{head}: {gap}, {events} events are lost, and of the outputs {lost_outputs} are lost, {twice} duplicated"
         )
 
-    @property
-    def figure(self) -> Figure:
-        """The costs of failovers for each setting, in the median and at worst in 19 of 20, as a Plotly figure. Raises
-        SparkStreamError where Plotly is not installed."""
-        return draw_figure(costs_picture(self))
+    def picture(self) -> Picture:
+        """The costs of failovers for each setting, in the median and at worst in 19 of 20."""
+        return costs_picture(self)
 
     def summary(self) -> str:
         return f"<FailoverStudy of {self.app}: {self.said}>"

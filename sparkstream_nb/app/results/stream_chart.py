@@ -15,12 +15,11 @@ import pandas as pd
 
 from ...charts.frame_picture import LineAxes, NamedLine, lines_picture
 from ...charts.frame_plot import ChartKind, numbers_of
-from ...charts.loading import draw_figure
 from ...charts.picture import Picture
 from ...charts.point_store import Points, PointStore, SeriesName, looks_like_time, thin_points, thin_scatter
-from .frontend import Displayed
-from .listeners import OnCommit, always_running
-from .stream_cursor import StreamCursor, StreamEnds
+from .followed_stream import FollowedStream, StreamSnapshot
+from .plotly_results import Pictured
+from .stream_cursor import StreamCursor
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
@@ -88,7 +87,7 @@ class ChartCounts:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ChartSnapshot(Displayed):
+class ChartSnapshot(StreamSnapshot, Pictured):
     """A chart at a moment. `range`: from which x to which it is drawn; None without points. `zoomed`: a part of it was
     chosen. `over_time`: x are times (ms since 1970)."""
 
@@ -133,13 +132,8 @@ class ChartSnapshot(Displayed):
             return "event time (UTC)"
         return f"{self.shape.x} (UTC)" if self.over_time else self.shape.x
 
-    @property
-    def figure(self) -> Figure:
-        """The points that are drawn as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
-        return draw_figure(self.picture())
-
     def picture(self, most: int = MOST_SAVED) -> Picture:
-        """The picture, with about `most` points of all series together; without points it has no marks."""
+        """The points that are drawn, about `most` of all series together; without points it has no marks."""
         start, end = self.range or (0.0, 1.0)
         cells = max(40, most // (2 * max(1, len(self.series))))
         lines = [NamedLine(s.label, self._thin(s.points, cells, start, end)) for s in self.series]
@@ -157,27 +151,12 @@ class ChartSnapshot(Displayed):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Chart(Displayed):
+class Chart(FollowedStream[ChartShape, ChartSnapshot]):
     """A chart of a stream. Its display in a notebook follows the stream. `follow` and `state` as in `Followed`."""
-
-    app: str
-    stream: str
-    shape: ChartShape
-    ends: StreamEnds
-    follow: Callable[[OnCommit], Callable[[], None]]
-    state: Callable[[], str] = always_running
 
     def snapshot(self) -> ChartSnapshot:
         """The current chart."""
         return ChartCursor(self).advance()
-
-    def still(self) -> ChartSnapshot:
-        return self.snapshot()
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The points that it would draw now."""
-        return self.snapshot().frame
 
     @property
     def figure(self) -> Figure:

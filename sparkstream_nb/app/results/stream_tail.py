@@ -13,9 +13,8 @@ from typing import Any, Literal
 import pandas as pd
 
 from ...outputs.output_files import frame_rows
-from .frontend import Displayed
-from .listeners import OnCommit, always_running
-from .stream_cursor import StreamCursor, StreamEnds
+from .followed_stream import FollowedStream, StreamSnapshot
+from .stream_cursor import StreamCursor
 
 LOOKED_AT = 50_000
 """New events that are searched for the latest of each key, at most, each time."""
@@ -35,7 +34,7 @@ class TailShape:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TailSnapshot(Displayed):
+class TailSnapshot(StreamSnapshot):
     """A tail at a moment: `rows` under `columns`, `total` events so far.
 
     `not_shown` of them came after the tail was opened, at `since` (seconds since 1970), and were never among its rows.
@@ -71,27 +70,12 @@ class TailSnapshot(Displayed):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Tail(Displayed):
+class Tail(FollowedStream[TailShape, TailSnapshot]):
     """The end of a stream. Its display in a notebook follows the stream. `follow` and `state` as in `Followed`."""
-
-    app: str
-    stream: str
-    shape: TailShape
-    ends: StreamEnds
-    follow: Callable[[OnCommit], Callable[[], None]]
-    state: Callable[[], str] = always_running
 
     def snapshot(self) -> TailSnapshot:
         """The current tail."""
         return TailCursor(self).advance()
-
-    def still(self) -> TailSnapshot:
-        return self.snapshot()
-
-    @property
-    def frame(self) -> pd.DataFrame:
-        """The rows that it would show now."""
-        return self.snapshot().frame
 
     def summary(self) -> str:
         return f"<Tail of {self.app}.{self.stream}>"

@@ -9,15 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...charts.loading import draw_figure
+from ...charts.picture import Picture
 from ..pictures.pattern_trace_picture import pattern_trace_picture
 from ..pictures.window_trace_picture import window_trace_picture
-from .frontend import Displayed
+from .plotly_results import Pictured
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ...charts.loading import Figure
 
 PartialEnd = Literal["match", "expired", "dropped", "waiting"]
 """The end of a partial match: it became a match, `within` passed, an event (or the lack of one) ended it, or the feed
@@ -102,7 +100,7 @@ class TracedFeed:
 
 
 @dataclass(frozen=True, repr=False)
-class WindowTrace(Displayed):
+class WindowTrace(Pictured):
     """The contents, over a feed, of a query's windows (one, or one for each side of a join), or of a named window."""
 
     query: str
@@ -127,11 +125,9 @@ class WindowTrace(Displayed):
             frame[["emitted", "left"]] = frame[["emitted", "left"]].astype("Int64")
         return frame
 
-    @property
-    def figure(self) -> Figure:
-        """A bar for each event, over time, as a Plotly figure. Raises SparkStreamError where Plotly is not
-        installed."""
-        return draw_figure(window_trace_picture(self))
+    def picture(self) -> Picture:
+        """A bar for each event, over time."""
+        return window_trace_picture(self)
 
     def summary(self) -> str:
         events = sum(len(w.stays) for w in self.windows)
@@ -186,7 +182,7 @@ class PartialTrace:
 
 
 @dataclass(frozen=True, repr=False)
-class PatternTrace(Displayed):
+class PatternTrace(Pictured):
     """The partial matches and matches of a pattern or sequence over a feed, in the order in which they began."""
 
     query: str
@@ -225,11 +221,9 @@ class PatternTrace(Displayed):
             frame["ended"] = frame["ended"].astype("Int64")
         return frame
 
-    @property
-    def figure(self) -> Figure:
-        """The events by stream and a lane for each partial match, over time, as a Plotly figure. Raises
-        SparkStreamError where Plotly is not installed."""
-        return draw_figure(pattern_trace_picture(self))
+    def picture(self) -> Picture:
+        """The events by stream and a lane for each partial match, over time."""
+        return pattern_trace_picture(self)
 
     def summary(self) -> str:
         return f"<PatternTrace of {self.query}: {len(self.partials):,} partial matches, {len(self.matches):,} matches>"

@@ -31,10 +31,10 @@ from .app_connections import AppConnections
 from .app_inputs import FeedArguments, Inputs
 from .app_scaling import scale_app
 from .app_waits import AppWaits
-from .background import Feed, Feeds
+from .background import Feed
 from .input_recording import AppRecording
 from .output_frames import OutputFrames
-from .part_method import PartMethod
+from .part_method import PartMethod, PartProperty
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
@@ -71,36 +71,12 @@ class App(Displayed):
         """The sources and sinks of the app."""
         return self.runtime.connections
 
-    @property
-    def name(self) -> str:
-        """The name under which it was deployed."""
-        return self.runtime.name
-
-    @property
-    def mode(self) -> str:
-        """ "single", "active-active", "ha", "scalable" or "distributed"."""
-        return self.runtime.mode
-
-    @property
-    def routing(self) -> str:
-        """The rule that gives an event its node: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or
-        "sticky"."""
-        return self.runtime.routing
-
-    @property
-    def shard_ids(self) -> tuple[str, ...]:
-        """The shard id of each node, in order."""
-        return self.runtime.shard_ids
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes."""
-        return self.runtime.nodes
-
-    @property
-    def home(self) -> Path:
-        """The app's folder."""
-        return self.runtime.home
+    name = PartProperty("runtime", AppRuntime.name)
+    mode = PartProperty("runtime", AppRuntime.mode)
+    routing = PartProperty("runtime", AppRuntime.routing)
+    shard_ids = PartProperty("runtime", AppRuntime.shard_ids)
+    nodes = PartProperty("runtime", AppRuntime.nodes)
+    home = PartProperty("runtime", AppRuntime.home)
 
     @property
     def deployment(self) -> Deployment:
@@ -142,30 +118,11 @@ class App(Displayed):
         """A note on the Spark that the app runs on; None for a tested version."""
         return self.runtime.session.about
 
-    @property
-    def closed(self) -> bool:
-        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
-        return self.runtime.closed
-
-    @property
-    def state(self) -> str:
-        """ "running", "stopped" (by `stop` or `interrupt`) or "failed"."""
-        return self.runtime.state
-
-    @property
-    def away(self) -> list[str]:
-        """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
-        return self.runtime.connections.away
-
-    @property
-    def feeds(self) -> Feeds:
-        """The feeds in the background since the app was deployed, by their numbers."""
-        return self.runtime.feeds
-
-    @property
-    def remembered_variable(self) -> str | None:
-        """The variable of the notebook that held the app, from its folder."""
-        return self.runtime.remembered_variable
+    closed = PartProperty("runtime", AppRuntime.closed)
+    state = PartProperty("runtime", AppRuntime.state)
+    away = PartProperty("connections", AppConnections.away)
+    feeds = PartProperty("runtime", AppRuntime.feeds)
+    remembered_variable = PartProperty("runtime", AppRuntime.remembered_variable)
 
     def summary(self) -> str:
         return f"<App {self.name}: {self.state}, {self.nodes} node{'s' if self.nodes > 1 else ''}, {self.mode}>"

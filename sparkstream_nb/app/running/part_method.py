@@ -1,11 +1,11 @@
-"""Methods of an app's parts as methods of the app."""
+"""Methods and properties of an app's parts, as the app has them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper, wraps
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
 from ...argument_types import explain_arguments
 
@@ -37,3 +37,29 @@ class PartMethod(Generic[P, R]):
 
     def __get__(self, app: object | None, owner: type) -> Callable[..., R]:
         return self._method if app is None else MethodType(self._method, getattr(app, self._part))
+
+
+class PartProperty(property, Generic[R]):
+    """A property of the part that an app has as its attribute `part`, in the app under the same name, with its type and
+    docstring."""
+
+    def __init__(self, part: str, getter: Callable[[Any], R]) -> None:
+        """`getter` is the property of the part's class: a getter to a type checker."""
+        of_part = cast(property, getter)
+        read = cast(Callable[[Any], R], of_part.fget)
+
+        @wraps(read)
+        def call(app: Any) -> R:
+            return read(getattr(app, part))
+
+        super().__init__(call)  # its docstring is the getter's
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, app: None, owner: type) -> Self: ...
+
+        @overload
+        def __get__(self, app: object, owner: type | None = None) -> R: ...
+
+        def __get__(self, app: object | None, owner: type | None = None) -> R | Self: ...

@@ -23,9 +23,10 @@ from ...plan import compile_retrieval
 from ...plan.nodes import AggDuration, AggregationDef, Ref, Retrieval
 from ..results import frontend
 from ..results.answers import SHARD, Result, frame_of
-from ..results.buckets import ALWAYS, AggregationReader, InputStream
+from ..results.buckets import ALWAYS, AggregationReader, InputStream, StoredAggregation
 from ..results.frontend import View
 from ..results.hints import hint_of, what_is_cut
+from ..results.listeners import Followed
 from .runtime import AppRuntime
 
 
@@ -206,14 +207,10 @@ class Retrievals:
         self._aggregation(name)
         definition = app.plan.aggregations[name]
         reader = AggregationReader(
-            definition,
+            StoredAggregation(definition, app.store, lambda: app.writers(name), app.plan.aggregation_zone),
             self._input_of(definition),
-            lambda: app.writers(name),
-            app.store,
-            zone=app.plan.aggregation_zone,
-            follow=app.on_commit,
-            settle=app.waits.settle_briefly,
-            state=app.view_state,
+            Followed(app.name, app.on_commit, app.view_state),
+            app.waits.settle_briefly,
         )
         return frontend.current().view(reader, per=per, measure=measure)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from ...charts.loading import draw_figure
+from ...charts.picture import Picture
 from ...errors import Misuse
 from ...journal.inbox import Inbox
 from ...journal.routing import Route
@@ -28,12 +28,9 @@ from ...sources.feed_cursor import FeedCursor, Spacing
 from ...sources.recordings import RecordingFile
 from ...types import Schema, Type
 from ..pictures.study_picture import study_picture
-from ..results.frontend import Displayed
+from ..results.plotly_results import Pictured
 from . import feeding
 from .source_reading import Reading
-
-if TYPE_CHECKING:
-    from ...charts.loading import Figure
 
 IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")
@@ -42,7 +39,7 @@ _NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Study(Displayed):
+class Study(Pictured):
     """The outputs of an app on several numbers of nodes under several routings, counted against one node's.
 
     An output that comes at another time counts as one lost and one spurious.
@@ -137,11 +134,9 @@ class Study(Displayed):
                 out.setdefault(route, []).append(query)
         return out
 
-    @property
-    def figure(self) -> Figure:
-        """Heat maps of the outputs that differ by number of nodes and routing, as a Plotly figure. Raises
-        SparkStreamError where Plotly is not installed."""
-        return draw_figure(study_picture(self))
+    def picture(self) -> Picture:
+        """Heat maps of the outputs that differ by number of nodes and routing."""
+        return study_picture(self)
 
     def summary(self) -> str:
         return f"<Study of {self.app}: {len(self.outcomes):,} combinations. {self.recommendation}>"

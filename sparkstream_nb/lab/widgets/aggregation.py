@@ -262,17 +262,11 @@ class AggregationView(Following):
 
             display(self._forms(), raw=True)
 
-    def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
-        do = message["do"]
-        if do == "gone":
-            self._stop_following()
-            return
-        if do == "here":
-            with self.lock:
-                self._width = max(320, int(message["width"]))
-            self._start_following()
-        elif do == "refresh" and not self.is_closed:
+    def resize(self, width: int) -> None:
+        self._width = max(320, width)
+
+    def _handle_action(self, do: str, message: Mapping[str, Any]) -> None:
+        if do == "refresh" and not self.is_closed:
             self.reader.settle()
         with self.lock:
             if self.is_closed:

@@ -59,16 +59,10 @@ class ClusterView(Following):
 
     # ------------------------------------------------------------------------------------------- the interactive form
 
-    def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
-        do = message["do"]
-        if do == "gone":
-            self._stop_following()
-            return
-        if do == "here":
-            with self.lock:
-                self._width = max(320, int(message["width"]))
-            self._start_following()
+    def resize(self, width: int) -> None:
+        self._width = max(320, width)
+
+    def _handle_action(self, do: str, message: Mapping[str, Any]) -> None:
         with self.lock:
             self._failure = ""
             try:

@@ -98,6 +98,25 @@ class Following:
                 follower = CommitFollower(self._follow, self._rest, self._interval)
                 self._leave = self.target.follow(lambda batches: follower())
 
+    def _handle_message(self, message: Mapping[str, Any]) -> None:
+        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
+        do = str(message["do"])
+        if do == "gone":
+            self._stop_following()
+            return
+        if do == "here":
+            with self.lock:
+                self.resize(int(message.get("width", 0)))
+            self._start_following()
+        self._handle_action(do, message)
+
+    def resize(self, width: int) -> None:
+        """Take the width (px) of the output in the page. Called with `lock` held."""
+
+    def _handle_action(self, do: str, message: Mapping[str, Any]) -> None:
+        """Draw what the page asks for; `do` is "here" when it shows the output, or when its width changed."""
+        raise NotImplementedError
+
     def _stop_following(self) -> None:
         with self.lock:
             if self._leave is not None:
@@ -151,9 +170,6 @@ class FollowingView(Following):
     def act(self, message: Mapping[str, Any]) -> None:
         """Carry out a user's request from the page."""
 
-    def resize(self, width: int) -> None:
-        """Take the width (px) of the output in the page."""
-
     def display(self) -> None:
         """Puts the view into the cell that runs."""
         self._output.display()
@@ -162,20 +178,10 @@ class FollowingView(Following):
         with self.lock:
             return self.static()
 
-    def _handle_message(self, message: Mapping[str, Any]) -> None:
-        """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
-        do = message["do"]
-        if do == "gone":
-            self._stop_following()
-            return
-        if do == "here":
-            with self.lock:
-                self.resize(int(message.get("width", 0)))
-            self._start_following()
-        else:
-            with self.lock:
-                self.act(message)
+    def _handle_action(self, do: str, message: Mapping[str, Any]) -> None:
         with self.lock:
+            if do != "here":
+                self.act(message)
             self._draw()
         if do != "here":
             self._output.keep()
