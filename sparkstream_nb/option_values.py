@@ -24,22 +24,21 @@ def name_and_value(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _pair(text: str, form: str) -> tuple[str, str]:
+    before, _, after = text.partition("=")
+    if not before or not after:
+        raise argparse.ArgumentTypeError(f"'{text}' is not {form}")
+    return before, after
+
+
 def stream_and_file(text: str) -> tuple[str, str]:
     """`STREAM=FILE` as a pair, for `--feed`; a recording `FILE.parquet` has no stream."""
-    stream, equals, file = text.partition("=")
-    if not equals and text.endswith(".parquet"):
-        return "", text
-    if not equals or not stream or not file:
-        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=FILE")
-    return stream, file
+    return ("", text) if "=" not in text and text.endswith(".parquet") else _pair(text, "STREAM=FILE")
 
 
 def new_name(text: str) -> tuple[str, str]:
     """`OLD=NEW` as a pair, for `--rename`."""
-    before, _, after = text.partition("=")
-    if not before or not after:
-        raise argparse.ArgumentTypeError(f"'{text}' is not OLD=NEW")
-    return before, after
+    return _pair(text, "OLD=NEW")
 
 
 def values_to_try(text: str) -> tuple[str, list[str]]:
@@ -88,10 +87,7 @@ def stream_and_count(text: str) -> tuple[str, int]:
 
 def stream_and_source(text: str) -> tuple[str, str]:
     """`STREAM=SOURCE` as a pair, for `--from`."""
-    stream, equals, source = text.partition("=")
-    if not equals or not stream or not source:
-        raise argparse.ArgumentTypeError(f"'{text}' is not STREAM=SOURCE")
-    return stream, source
+    return _pair(text, "STREAM=SOURCE")
 
 
 def attribute_and_column(text: str) -> tuple[str, str]:

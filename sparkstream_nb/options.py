@@ -301,6 +301,15 @@ def add_reading(p: argparse.ArgumentParser, *, apart: str = "1 ms") -> None:
     add(p, "--time-format", "--time-zone", "--map", "--decimal", "--missing")
 
 
+def add_trace_bounds(p: argparse.ArgumentParser) -> None:
+    """Options of a trace: how its feed is read, and which part of it."""
+    add_reading(p, apart="1 s")
+    p.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
+    p.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
+    add(p, "--limit", help="only the first N events (200)")
+    p.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
+
+
 def add_pace(p: argparse.ArgumentParser) -> None:
     """Adds the options that say how fast a feed is."""
     add(p, "--speed", "--rate")

@@ -10,8 +10,18 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..option_values import counts, error_ids, names, positive, stream_and_source, variable
-from ..options import RANDOM_RATE, WIDTH, Options, add, add_deployment, add_pace, add_reading, add_seed
+from ..option_values import counts, error_ids, positive, stream_and_source, variable
+from ..options import (
+    RANDOM_RATE,
+    WIDTH,
+    Options,
+    add,
+    add_deployment,
+    add_pace,
+    add_reading,
+    add_seed,
+    add_trace_bounds,
+)
 from ..request import ROUTES
 
 STUDIED = {
@@ -271,11 +281,7 @@ def line_options() -> dict[str, Options]:
         "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
         help="the events of several streams, merged by event time; may be given several times",
     )  # fmt: skip
-    add_reading(p, apart="1 s")
-    p.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
-    p.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
-    add(p, "--limit", help="only the first N events (200)")
-    p.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
+    add_trace_bounds(p)
     _add_out(p, "store the trace in this variable")
 
     p = command("check", "Checks a .siddhi file, or the text in a variable, and whether this build can run it.")

@@ -75,19 +75,20 @@ def _show_timeline(divergence: Divergence) -> None:
 
 
 def _show_stats(stats: Stats) -> None:
-    view = None if stats.live is None else _widget("stats_widget", "StatsView")
-    if view is None:
-        _show_static(stats)
-    else:
-        view(stats, stats.live).display()
+    _show_live_value(stats, stats.live, "stats_widget", "StatsView")
 
 
 def _show_overview(overview: Overview) -> None:
-    view = None if overview.read is None else _widget("overview_widget", "OverviewView")
+    _show_live_value(overview, overview.read, "overview_widget", "OverviewView")
+
+
+def _show_live_value(value: Displayed, source: Any, module: str, name: str) -> None:
+    """Shows a value that `source` renews, in a view of `widgets`; without a source static."""
+    view = None if source is None else _widget(module, name)
     if view is None:
-        _show_static(overview)
+        _show_static(value)
     else:
-        view(overview, overview.read).display()
+        view(value, source).display()
 
 
 def _show_result(result: Displayed) -> None:

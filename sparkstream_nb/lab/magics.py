@@ -8,10 +8,9 @@ import re
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from ..app import App, Errors, Events, Feed
 from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
 from ..app.generating import generate_usual, stream_in_app
+from ..app.results.frontend import Displayed
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
@@ -269,32 +269,22 @@ class SiddhiMagic(Magics):
         return app.repair() if o.repair else app.explain()
 
     def _do_divergence(self, options: Options, rest: str) -> Any:
-        o = options.parse(split(rest))
-        app = api.get(o.app)
-        divergence = self._interruptible(lambda: app.divergence(o.nodes, o.routing), app)
-        if o.out:
-            self.shell.user_ns[o.out] = divergence.frame
-        return divergence
+        return self._recorded_answer(options, rest, lambda app, o: app.divergence(o.nodes, o.routing))
 
     def _do_study(self, options: Options, rest: str) -> Any:
-        o = options.parse(split(rest))
-        app = api.get(o.app)
-        study = self._interruptible(lambda: app.study(o.nodes, o.routing), app)
-        if o.out:
-            self.shell.user_ns[o.out] = study.frame
-        return study
+        return self._recorded_answer(options, rest, lambda app, o: app.study(o.nodes, o.routing))
 
     def _do_failover(self, options: Options, rest: str) -> Any:
+        return self._recorded_answer(options, rest, _failover_of)
+
+    def _recorded_answer(self, options: Options, rest: str, ask: Callable[[Any, Namespace], Any]) -> Any:
+        """The answer of an app about its recorded input; its frame goes to the variable `--out`."""
         o = options.parse(split(rest))
         app = api.get(o.app)
-        figures = {name: values for name in STUDIED if (values := getattr(o, name)) is not None}
-        if figures and o.seeds is None:
-            raise Misuse(f"%siddhi failover: --{next(iter(figures))} is for a study: add --seeds 1000")
-        study = partial(app.failover_study, o.seeds, **figures)
-        failover = self._interruptible(app.failover if o.seeds is None else study, app)
+        answer = self._interruptible(lambda: ask(app, o), app)
         if o.out:
-            self.shell.user_ns[o.out] = failover.frame
-        return failover
+            self.shell.user_ns[o.out] = answer.frame
+        return answer
 
     def _do_cluster(self, options: Options, rest: str) -> Any:
         return api.get(options.parse(split(rest)).app).cluster
@@ -614,3 +604,10 @@ def literal(text: str) -> Any:
     if isinstance(values, (list, dict)):
         return values
     raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {excerpt}""")
+
+
+def _failover_of(app: App, o: Namespace) -> Displayed:
+    figures = {name: values for name in STUDIED if (values := getattr(o, name)) is not None}
+    if figures and o.seeds is None:
+        raise Misuse(f"%siddhi failover: --{next(iter(figures))} is for a study: add --seeds 1000")
+    return app.failover() if o.seeds is None else app.failover_study(o.seeds, **figures)

@@ -9,60 +9,12 @@ from lark import Token, Tree
 
 from ..errors import SHALLOWER, TOO_DEEP
 from ..types import Type
+from . import tree as t
 from .build import Branch, Builder, name_of, parts, string_of, sub, tok
 from .build_patterns import Chain, ChainGroup, ChainLink, state_stream
 from .fixits import THIRD_EVENT, TWO_EVENTS, refuse_driver_without_key, refuse_per_without_quotes
 from .keywords import UNIT_SPELLINGS
 from .source_text import SourceText
-from .tree import (
-    UNBOUNDED,
-    AbsentState,
-    AggregationDefinition,
-    Annotation,
-    AnonymousStream,
-    App,
-    AttributeDefinition,
-    Constant,
-    CountState,
-    Definition,
-    DeleteFrom,
-    Duration,
-    EventType,
-    Expression,
-    Filter,
-    FunctionDefinition,
-    Handler,
-    InsertInto,
-    JoinSide,
-    JoinStream,
-    LogicalState,
-    OnDemandQuery,
-    OrderBy,
-    OutputAttribute,
-    OutputRate,
-    Partition,
-    Query,
-    QueryOutput,
-    RangePartition,
-    Return,
-    Selection,
-    SetAssignment,
-    SourceName,
-    StandardStream,
-    StateStream,
-    StoreInput,
-    StreamDefinition,
-    StreamFunction,
-    StreamState,
-    TableDefinition,
-    TimeConstant,
-    TriggerDefinition,
-    UpdateOrInsert,
-    UpdateTable,
-    ValuePartition,
-    Window,
-    WindowDefinition,
-)
 
 
 class QueryBuilder(Builder):
@@ -74,10 +26,10 @@ class QueryBuilder(Builder):
 
     # -------------------------------------------------------------------------------------------------- app
 
-    def app(self, b: Branch) -> App:
-        app_annotations: list[Annotation] = []
-        definitions: list[Definition] = []
-        elements: list[Query | Partition] = []
+    def app(self, b: Branch) -> t.App:
+        app_annotations: list[t.Annotation] = []
+        definitions: list[t.Definition] = []
+        elements: list[t.Query | t.Partition] = []
         for i in range(len(parts(b))):
             statement = sub(b, i)
             if i == 0:
@@ -87,7 +39,7 @@ class QueryBuilder(Builder):
             except RecursionError:
                 self.fail(statement, TOO_DEEP, SHALLOWER)
             self.active.clear()
-            if not isinstance(part, Definition):
+            if not isinstance(part, t.Definition):
                 elements.append(part)
             elif elements:
                 self.fail(statement, "a definition cannot follow a query", "Move it before the first query.")
@@ -97,9 +49,9 @@ class QueryBuilder(Builder):
                 self.fail(
                     statement, "an app begins with a definition, not a query", "Put 'define stream ...;' before it."
                 )
-        return App(tuple(app_annotations), tuple(definitions), tuple(elements), span=self.span(b))
+        return t.App(tuple(app_annotations), tuple(definitions), tuple(elements), span=self.span(b))
 
-    def _take_app_annotations(self, b: Branch) -> list[Annotation]:
+    def _take_app_annotations(self, b: Branch) -> list[t.Annotation]:
         """Builds the leading `@app:...` annotations and takes them out of `b`."""
         out = []
         while parts(b) and sub(b, 0).data == "app_annotation":
@@ -107,29 +59,29 @@ class QueryBuilder(Builder):
             parts(b).pop(0)
         return out
 
-    def only_expression(self, b: Branch) -> Expression:
-        return cast(Expression, self.build(sub(b, 0)))
+    def only_expression(self, b: Branch) -> t.Expression:
+        return cast(t.Expression, self.build(sub(b, 0)))
 
-    def only_on_demand(self, b: Branch) -> OnDemandQuery:
-        return cast(OnDemandQuery, self.build(sub(b, 0)))
+    def only_on_demand(self, b: Branch) -> t.OnDemandQuery:
+        return cast(t.OnDemandQuery, self.build(sub(b, 0)))
 
     # ------------------------------------------------------------------------------------------ definitions
 
-    def define_stream(self, b: Branch) -> StreamDefinition:
+    def define_stream(self, b: Branch) -> t.StreamDefinition:
         annotations = self.annotations(sub(b, 0))
-        return StreamDefinition(
+        return t.StreamDefinition(
             self._defined_name(sub(b, 1), "stream"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
         )
 
-    def define_table(self, b: Branch) -> TableDefinition:
+    def define_table(self, b: Branch) -> t.TableDefinition:
         annotations = self.annotations(sub(b, 0))
         refuse_driver_without_key(annotations)
-        return TableDefinition(
+        return t.TableDefinition(
             self._defined_name(sub(b, 1), "table"), self._attributes(sub(b, 2)), annotations, span=self.span(b)
         )
 
-    def define_window(self, b: Branch) -> WindowDefinition:
-        return WindowDefinition(
+    def define_window(self, b: Branch) -> t.WindowDefinition:
+        return t.WindowDefinition(
             self._defined_name(sub(b, 1), "window"),
             self._attributes(sub(b, 2)),
             self.build(sub(b, 3)),
@@ -138,17 +90,17 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
 
-    def define_trigger(self, b: Branch) -> TriggerDefinition:
+    def define_trigger(self, b: Branch) -> t.TriggerDefinition:
         self._no_annotations(sub(b, 0), "trigger")
         at = parts(b)[2]
         if isinstance(at, Tree):
-            return TriggerDefinition(name_of(tok(b, 1)), every=self.build(at), span=self.span(b))
-        return TriggerDefinition(name_of(tok(b, 1)), at=string_of(at), span=self.span(b))
+            return t.TriggerDefinition(name_of(tok(b, 1)), every=self.build(at), span=self.span(b))
+        return t.TriggerDefinition(name_of(tok(b, 1)), at=string_of(at), span=self.span(b))
 
-    def define_function(self, b: Branch) -> FunctionDefinition:
+    def define_function(self, b: Branch) -> t.FunctionDefinition:
         self._no_annotations(sub(b, 0), "function")
         _, name, language, returns, script = parts(b)
-        return FunctionDefinition(
+        return t.FunctionDefinition(
             name_of(name),
             name_of(language),
             Type(str(returns).lower()),
@@ -156,14 +108,14 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
 
-    def define_aggregation(self, b: Branch) -> AggregationDefinition:
+    def define_aggregation(self, b: Branch) -> t.AggregationDefinition:
         _, name, source, select, group_by, by, durations = parts(b)
         annotations = self.annotations(sub(b, 0))
         refuse_driver_without_key(annotations)
         stream = self.build(source)
         selection = self._selection(b, select, group_by)
         duration_list = self._durations(durations)
-        return AggregationDefinition(
+        return t.AggregationDefinition(
             name_of(name),
             stream,
             selection,
@@ -174,34 +126,34 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
 
-    def aggregation_input(self, b: Branch) -> StandardStream:
+    def aggregation_input(self, b: Branch) -> t.StandardStream:
         source, handlers = (
             self._in_sight(sub(b, 0)),
             self._handlers(sub(b, 1), windows=0, where="an aggregation's input"),
         )
-        return StandardStream(source, handlers, span=self.span(b))
+        return t.StandardStream(source, handlers, span=self.span(b))
 
-    def _durations(self, b: Branch) -> tuple[Duration, ...]:
-        out: list[Duration] = []
+    def _durations(self, b: Branch) -> tuple[t.Duration, ...]:
+        out: list[t.Duration] = []
         for unit in parts(b):
             kind = UNIT_SPELLINGS.get(unit.lower())
             if kind in ("sec", "min", "hour", "day", "month", "year"):
-                out.append(cast(Duration, kind))
+                out.append(cast(t.Duration, kind))
             elif unit.type == "UNIT":
                 self.fail(
                     unit, f"an aggregation cannot aggregate per '{unit}'", "Use sec, min, hour, day, month, year."
                 )
         return tuple(out)
 
-    def _defined_name(self, b: Branch, what: str) -> SourceName:
-        name = cast(SourceName, self.build(b))
+    def _defined_name(self, b: Branch, what: str) -> t.SourceName:
+        name = cast(t.SourceName, self.build(b))
         if name.inner or name.fault:
             kind = "an inner" if name.inner else "a fault"
             self.fail(b, f"{kind} stream cannot be defined as a {what}", f"Leave out '{str(name)[0]}'.")
         return name
 
-    def _attributes(self, b: Branch) -> tuple[AttributeDefinition, ...]:
-        out = cast("tuple[AttributeDefinition, ...]", self.build(b))
+    def _attributes(self, b: Branch) -> tuple[t.AttributeDefinition, ...]:
+        out = cast("tuple[t.AttributeDefinition, ...]", self.build(b))
         names: set[str] = set()
         for child, attribute in zip(parts(b), out, strict=True):
             if attribute.name in names:
@@ -215,32 +167,32 @@ class QueryBuilder(Builder):
 
     # ------------------------------------------------------------------------------------------- partitions
 
-    def partition(self, b: Branch) -> Partition:
+    def partition(self, b: Branch) -> t.Partition:
         annotations, *rest = parts(b)
         keys = tuple(self.build(r) for r in rest if r.data != "query")
         self.active.clear()
         queries = tuple(self.build(r) for r in rest if r.data == "query")
-        return Partition(keys, queries, self.annotations(annotations), span=self.span(b))
+        return t.Partition(keys, queries, self.annotations(annotations), span=self.span(b))
 
-    def value_key(self, b: Branch) -> ValuePartition:
+    def value_key(self, b: Branch) -> t.ValuePartition:
         stream = name_of(tok(b, 1))
         self.active = {stream}
-        return ValuePartition(self.build(sub(b, 0)), stream, span=self.span(b))
+        return t.ValuePartition(self.build(sub(b, 0)), stream, span=self.span(b))
 
-    def range_key(self, b: Branch) -> RangePartition:
+    def range_key(self, b: Branch) -> t.RangePartition:
         stream = name_of(tok(b, -1))
         self.active = {stream}
         cases = [c for c in parts(b) if isinstance(c, Tree)]
         ranges = tuple((self.build(sub(c, 0)), string_of(tok(c, 1))) for c in cases)
-        return RangePartition(ranges, stream, span=self.span(b))
+        return t.RangePartition(ranges, stream, span=self.span(b))
 
     # --------------------------------------------------------------------------------------------- queries
 
-    def query(self, b: Branch) -> Query:
+    def query(self, b: Branch) -> t.Query:
         annotations, stream, selection, rate, output = parts(b)
-        query = Query(
+        query = t.Query(
             self.build(stream),
-            Selection() if selection is None else self.build(selection),
+            t.Selection() if selection is None else self.build(selection),
             self.build(output),
             self.optional(rate),
             self.annotations(annotations),
@@ -249,29 +201,29 @@ class QueryBuilder(Builder):
         self.active.clear()
         return query
 
-    def anonymous(self, b: Branch) -> AnonymousStream:
+    def anonymous(self, b: Branch) -> t.AnonymousStream:
         outer, self.active = self.active, set()
         stream, selection, rate, event_type = parts(b)
         assert stream is not None
-        query = Query(
+        query = t.Query(
             self.build(stream),
-            Selection() if selection is None else self.build(selection),
-            Return(self.optional(event_type)),
+            t.Selection() if selection is None else self.build(selection),
+            t.Return(self.optional(event_type)),
             self.optional(rate),
             span=self.span(b),
         )
         self.active = outer
-        return AnonymousStream(query, span=self.span(b))
+        return t.AnonymousStream(query, span=self.span(b))
 
-    def inner_anonymous(self, b: Branch) -> AnonymousStream:
-        return cast(AnonymousStream, self.build(sub(b, 0)))
+    def inner_anonymous(self, b: Branch) -> t.AnonymousStream:
+        return cast(t.AnonymousStream, self.build(sub(b, 0)))
 
-    def _in_sight(self, b: Branch) -> SourceName:
-        name = cast(SourceName, self.build(b))
+    def _in_sight(self, b: Branch) -> t.SourceName:
+        name = cast(t.SourceName, self.build(b))
         self.active.add(str(name))
         return name
 
-    def _handlers(self, b: Branch, *, windows: int, where: str, last: bool = False) -> tuple[Handler, ...]:
+    def _handlers(self, b: Branch, *, windows: int, where: str, last: bool = False) -> tuple[t.Handler, ...]:
         windows_so_far = 0
         for child in parts(b):
             if last and windows_so_far:
@@ -282,22 +234,22 @@ class QueryBuilder(Builder):
                 self.fail(child, f"{where} takes {one}")
         return tuple(self.build(c) for c in parts(b))
 
-    def filter(self, b: Branch) -> Filter:
-        return Filter(self.build(sub(b, 0)), span=self.span(b))
+    def filter(self, b: Branch) -> t.Filter:
+        return t.Filter(self.build(sub(b, 0)), span=self.span(b))
 
-    def stream_function(self, b: Branch) -> StreamFunction:
-        return StreamFunction(self.build(sub(b, 0)), span=self.span(b))
+    def stream_function(self, b: Branch) -> t.StreamFunction:
+        return t.StreamFunction(self.build(sub(b, 0)), span=self.span(b))
 
-    def window(self, b: Branch) -> Window:
-        return Window(self.build(sub(b, 0)), span=self.span(b))
+    def window(self, b: Branch) -> t.Window:
+        return t.Window(self.build(sub(b, 0)), span=self.span(b))
 
     # ------------------------------------------------------------------------------------------------ joins
 
-    def join(self, b: Branch) -> JoinStream:
+    def join(self, b: Branch) -> t.JoinStream:
         left, kind, right, one_way, on, within, per = parts(b)
         return self._join(b, (left, kind, right), "right" if one_way else None, (on, within, per))
 
-    def join_from_left(self, b: Branch) -> JoinStream:
+    def join_from_left(self, b: Branch) -> t.JoinStream:
         left, _, kind, right, on, within, per = parts(b)
         return self._join(b, (left, kind, right), "left", (on, within, per))
 
@@ -307,12 +259,12 @@ class QueryBuilder(Builder):
         sides: tuple[Any, Any, Any],
         one_way: Literal["left", "right"] | None,
         clauses: tuple[Any, Any, Any],
-    ) -> JoinStream:
+    ) -> t.JoinStream:
         left, kind, right = sides
         on, within, per = clauses
         if kind.data == "outer_join_alone":
             self.fail(kind, "an outer join needs its side", "Write 'left outer join', or 'right', or 'full'.")
-        return JoinStream(
+        return t.JoinStream(
             self.build(left),
             self.build(right),
             _JOIN_KINDS[kind.data],
@@ -323,29 +275,29 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
 
-    def join_side(self, b: Branch) -> JoinSide:
+    def join_side(self, b: Branch) -> t.JoinSide:
         source = self._in_sight(sub(b, 0))
         alias = parts(b)[2]
         if alias is not None:
             self.active.discard(str(source))
             self.active.add(name_of(alias))
         handlers = self._handlers(sub(b, 1), windows=1, where="a side of a join", last=True)
-        return JoinSide(source, handlers, None if alias is None else name_of(alias), span=self.span(b))
+        return t.JoinSide(source, handlers, None if alias is None else name_of(alias), span=self.span(b))
 
-    def on(self, b: Branch) -> Expression:
-        return cast(Expression, self.build(sub(b, 0)))
+    def on(self, b: Branch) -> t.Expression:
+        return cast(t.Expression, self.build(sub(b, 0)))
 
-    def within(self, b: Branch) -> tuple[Expression, ...]:
+    def within(self, b: Branch) -> tuple[t.Expression, ...]:
         return tuple(self.build(c) for c in parts(b) if c is not None)
 
-    def per(self, b: Branch) -> Expression:
-        out = cast(Expression, self.build(sub(b, 0)))
+    def per(self, b: Branch) -> t.Expression:
+        out = cast(t.Expression, self.build(sub(b, 0)))
         refuse_per_without_quotes(out)
         return out
 
     # -------------------------------------------------------------------------------- patterns and sequences
 
-    def states(self, b: Branch) -> StandardStream | StateStream:
+    def states(self, b: Branch) -> t.StandardStream | t.StateStream:
         chain_branch, within = sub(b, 0), parts(b)[1]
         only = sub(chain_branch, 0)
         if within is None and len(chain_branch.children) == 1 and only.data == "state":
@@ -353,7 +305,7 @@ class QueryBuilder(Builder):
                 self._in_sight(sub(only, 0)),
                 self._handlers(sub(only, 1), windows=1, where="a query's input"),
             )
-            return StandardStream(source, handlers, span=self.span(b))
+            return t.StandardStream(source, handlers, span=self.span(b))
         return state_stream(self.chain(chain_branch), self.optional(within), self.span(b))
 
     def chain(self, b: Branch) -> Chain:
@@ -368,71 +320,71 @@ class QueryBuilder(Builder):
         )
         return ChainLink(unit, b.data == "every", self.span(b), suffix)
 
-    def state(self, b: Branch) -> StreamState:
+    def state(self, b: Branch) -> t.StreamState:
         source = self._in_sight(sub(b, 0))
         handlers = self._handlers(sub(b, 1), windows=0, where="an event of a pattern or sequence")
-        return StreamState(source, None, handlers, span=self.span(b))
+        return t.StreamState(source, None, handlers, span=self.span(b))
 
-    def named_state(self, b: Branch) -> StreamState:
+    def named_state(self, b: Branch) -> t.StreamState:
         ref = name_of(tok(b, 0))
         self.active.add(ref)
         source = self._in_sight(sub(b, 1))
         handlers = self._handlers(sub(b, 2), windows=0, where="an event of a pattern or sequence")
         if str(source) != ref:
             self.active.discard(str(source))
-        return StreamState(source, ref, handlers, span=self.span(b))
+        return t.StreamState(source, ref, handlers, span=self.span(b))
 
-    def absent(self, b: Branch) -> AbsentState:
+    def absent(self, b: Branch) -> t.AbsentState:
         source = self._in_sight(sub(b, 0))
         handlers = self._handlers(sub(b, 1), windows=0, where="an event of a pattern or sequence")
-        state = StreamState(source, None, handlers, span=self.span(sub(b, 0)))
-        return AbsentState(state, self.optional(parts(b)[2]), span=self.span(b))
+        state = t.StreamState(source, None, handlers, span=self.span(sub(b, 0)))
+        return t.AbsentState(state, self.optional(parts(b)[2]), span=self.span(b))
 
-    def _count(self, b: Branch, least: int, most: int) -> CountState:
-        return CountState(self.build(sub(b, 0)), least, most, span=self.span(b))
+    def _count(self, b: Branch, least: int, most: int) -> t.CountState:
+        return t.CountState(self.build(sub(b, 0)), least, most, span=self.span(b))
 
-    def count_between(self, b: Branch) -> CountState:
+    def count_between(self, b: Branch) -> t.CountState:
         return self._count(b, self.small(tok(b, 1)), self.small(tok(b, 2)))
 
-    def count_at_least(self, b: Branch) -> CountState:
-        return self._count(b, self.small(tok(b, 1)), UNBOUNDED)
+    def count_at_least(self, b: Branch) -> t.CountState:
+        return self._count(b, self.small(tok(b, 1)), t.UNBOUNDED)
 
-    def count_at_most(self, b: Branch) -> CountState:
+    def count_at_most(self, b: Branch) -> t.CountState:
         return self._count(b, 0, self.small(tok(b, 1)))
 
-    def count_exactly(self, b: Branch) -> CountState:
+    def count_exactly(self, b: Branch) -> t.CountState:
         return self._count(b, self.small(tok(b, 1)), self.small(tok(b, 1)))
 
-    def count_suffix(self, b: Branch) -> CountState:
-        least, most = {"*": (0, UNBOUNDED), "+": (1, UNBOUNDED), "?": (0, 1)}[str(parts(b)[1])]
+    def count_suffix(self, b: Branch) -> t.CountState:
+        least, most = {"*": (0, t.UNBOUNDED), "+": (1, t.UNBOUNDED), "?": (0, 1)}[str(parts(b)[1])]
         return self._count(b, least, most)
 
-    def logical(self, b: Branch) -> LogicalState:
+    def logical(self, b: Branch) -> t.LogicalState:
         if len(parts(b)) > 3:
             self.fail(tok(b, 3), TWO_EVENTS.format(tok(b, 3)), THIRD_EVENT)
         left, right = self.build(sub(b, 0)), self.build(sub(b, 2))
         op: Literal["and", "or"] = "and" if tok(b, 1).type == "AND" else "or"
-        open_ended = [s for s in (left, right) if isinstance(s, AbsentState) and s.wait is None]
-        both_absent = isinstance(left, AbsentState) and isinstance(right, AbsentState)
+        open_ended = [s for s in (left, right) if isinstance(s, t.AbsentState) and s.wait is None]
+        both_absent = isinstance(left, t.AbsentState) and isinstance(right, t.AbsentState)
         if open_ended and (op == "or" or both_absent):
             self.fail(
                 b,
                 "this absent event needs a waiting time",
                 f"Write 'not {open_ended[0].state.source} for 5 sec'.",
             )
-        return LogicalState(op, left, right, span=self.span(b))
+        return t.LogicalState(op, left, right, span=self.span(b))
 
     # -------------------------------------------------------------------------------------------- selection
 
-    def selection(self, b: Branch) -> Selection:
+    def selection(self, b: Branch) -> t.Selection:
         select, *clauses = parts(b)
         return self._selection(b, select, *clauses)
 
-    def _selection(self, b: Branch, select: Any, *clauses: Any) -> Selection:
+    def _selection(self, b: Branch, select: Any, *clauses: Any) -> t.Selection:
         """`clauses`: group by, having, order by, limit and offset, of which the last ones may be missing."""
         group_by, having, order_by, limit, offset = (*clauses, *[None] * 5)[:5]
         star = select.data == "select_all"
-        return Selection(
+        return t.Selection(
             () if star else tuple(self.build(c) for c in select.children),
             star,
             self._all(group_by),
@@ -446,92 +398,90 @@ class QueryBuilder(Builder):
     def _all(self, b: Branch | None) -> tuple[Any, ...]:
         return () if b is None else tuple(self.build(c) for c in parts(b))
 
-    def _constant(self, b: Branch | None, clause: str) -> Expression | None:
+    def _constant(self, b: Branch | None, clause: str) -> t.Expression | None:
         if b is None:
             return None
-        out = cast(Expression, self.build(sub(b, 0)))
-        is_integer = isinstance(out, Constant) and out.type in (Type.INT, Type.LONG)
-        if not (is_integer or isinstance(out, TimeConstant)):
+        out = cast(t.Expression, self.build(sub(b, 0)))
+        is_integer = isinstance(out, t.Constant) and out.type in (Type.INT, Type.LONG)
+        if not (is_integer or isinstance(out, t.TimeConstant)):
             self.fail(sub(b, 0), f"'{clause}' takes an integer constant")
         return out
 
-    def output_attribute(self, b: Branch) -> OutputAttribute:
+    def output_attribute(self, b: Branch) -> t.OutputAttribute:
         name = name_of(tok(b, 1)) if len(parts(b)) == 2 else None
-        return OutputAttribute(self.build(sub(b, 0)), name, span=self.span(b))
+        return t.OutputAttribute(self.build(sub(b, 0)), name, span=self.span(b))
 
-    def order_item(self, b: Branch) -> OrderBy:
+    def order_item(self, b: Branch) -> t.OrderBy:
         order = parts(b)[1]
-        return OrderBy(self.build(sub(b, 0)), isinstance(order, Token) and order.type == "DESC", span=self.span(b))
+        return t.OrderBy(self.build(sub(b, 0)), isinstance(order, Token) and order.type == "DESC", span=self.span(b))
 
     # ----------------------------------------------------------------------------------------------- output
 
-    def rate_by_time(self, b: Branch) -> OutputRate:
-        return OutputRate(_rate_kind(parts(b)[0]), time=self.build(sub(b, 1)), span=self.span(b))
+    def rate_by_time(self, b: Branch) -> t.OutputRate:
+        return t.OutputRate(_rate_kind(parts(b)[0]), time=self.build(sub(b, 1)), span=self.span(b))
 
-    def rate_by_events(self, b: Branch) -> OutputRate:
-        return OutputRate(_rate_kind(parts(b)[0]), events=self.small(tok(b, 1)), span=self.span(b))
+    def rate_by_events(self, b: Branch) -> t.OutputRate:
+        return t.OutputRate(_rate_kind(parts(b)[0]), events=self.small(tok(b, 1)), span=self.span(b))
 
-    def rate_snapshot(self, b: Branch) -> OutputRate:
-        return OutputRate("snapshot", time=self.build(sub(b, 0)), span=self.span(b))
+    def rate_snapshot(self, b: Branch) -> t.OutputRate:
+        return t.OutputRate("snapshot", time=self.build(sub(b, 0)), span=self.span(b))
 
-    def all_events(self, b: Branch) -> EventType:
+    def all_events(self, b: Branch) -> t.EventType:
         return "all"
 
-    def expired_events(self, b: Branch) -> EventType:
+    def expired_events(self, b: Branch) -> t.EventType:
         return "expired"
 
-    def current_events(self, b: Branch) -> EventType:
+    def current_events(self, b: Branch) -> t.EventType:
         return "current"
 
-    def insert_into(self, b: Branch) -> QueryOutput:
-        return InsertInto(self.build(sub(b, 1)), self._optional(b, 0), span=self.span(b))
+    def insert_into(self, b: Branch) -> t.QueryOutput:
+        return t.InsertInto(self.build(sub(b, 1)), self._optional(b, 0), span=self.span(b))
 
-    def delete_from(self, b: Branch) -> QueryOutput:
-        return DeleteFrom(
+    def delete_from(self, b: Branch) -> t.QueryOutput:
+        return t.DeleteFrom(
             self._table(sub(b, 0), "delete"), self._optional(b, 1), self._optional(b, 2), span=self.span(b)
         )
 
-    def update_table(self, b: Branch) -> QueryOutput:
-        return UpdateTable(
-            self._table(sub(b, 0), "update"),
-            self.build(sub(b, 3)),
-            self._optional(b, 1),
-            self._optional(b, 2),
+    def update_table(self, b: Branch) -> t.QueryOutput:
+        return self._update(t.UpdateTable, b, 0)
+
+    def update_or_insert(self, b: Branch) -> t.QueryOutput:
+        return self._update(t.UpdateOrInsert, b, 1)
+
+    def _update(self, kind: type[t.UpdateTable] | type[t.UpdateOrInsert], b: Branch, at: int) -> t.QueryOutput:
+        """An update whose table is the part number `at`."""
+        return kind(
+            self._table(sub(b, at), "update"),
+            self.build(sub(b, at + 3)),
+            self._optional(b, at + 1),
+            self._optional(b, at + 2),
             span=self.span(b),
         )
 
-    def update_or_insert(self, b: Branch) -> QueryOutput:
-        return UpdateOrInsert(
-            self._table(sub(b, 1), "update"),
-            self.build(sub(b, 4)),
-            self._optional(b, 2),
-            self._optional(b, 3),
-            span=self.span(b),
-        )
+    def return_events(self, b: Branch) -> t.QueryOutput:
+        return t.Return(self._optional(b, 0), span=self.span(b))
 
-    def return_events(self, b: Branch) -> QueryOutput:
-        return Return(self._optional(b, 0), span=self.span(b))
-
-    def set_clause(self, b: Branch) -> tuple[SetAssignment, ...]:
-        return tuple(SetAssignment(self.build(sub(a, 0)), self.build(sub(a, 1)), span=self.span(a)) for a in parts(b))
+    def set_clause(self, b: Branch) -> tuple[t.SetAssignment, ...]:
+        return tuple(t.SetAssignment(self.build(sub(a, 0)), self.build(sub(a, 1)), span=self.span(a)) for a in parts(b))
 
     def _optional(self, b: Branch, i: int) -> Any:
         return self.optional(cast("Branch | None", parts(b)[i]))
 
-    def _table(self, b: Branch, what: str) -> SourceName:
-        name = cast(SourceName, self.build(b))
+    def _table(self, b: Branch, what: str) -> t.SourceName:
+        name = cast(t.SourceName, self.build(b))
         if name.inner or name.fault:
             self.fail(b, f"'{what}' works on tables, and '{name}' is a stream")
         return name
 
     # ------------------------------------------------------------------------------------ on-demand queries
 
-    def find(self, b: Branch) -> OnDemandQuery:
-        return OnDemandQuery(self.build(sub(b, 0)), self._optional(b, 1), span=self.span(b))
+    def find(self, b: Branch) -> t.OnDemandQuery:
+        return t.OnDemandQuery(self.build(sub(b, 0)), self._optional(b, 1), span=self.span(b))
 
-    def store_input(self, b: Branch) -> StoreInput:
+    def store_input(self, b: Branch) -> t.StoreInput:
         name, alias, on, within, per = parts(b)
-        return StoreInput(
+        return t.StoreInput(
             name_of(name),
             None if alias is None else name_of(alias),
             self.optional(on),
@@ -540,27 +490,27 @@ class QueryBuilder(Builder):
             span=self.span(b),
         )
 
-    def store_insert(self, b: Branch) -> OnDemandQuery:
+    def store_insert(self, b: Branch) -> t.OnDemandQuery:
         target = self._table(sub(b, 1), "insert into")
-        return OnDemandQuery(
-            None, self.build(sub(b, 0)), InsertInto(target, span=self.span(sub(b, 1))), span=self.span(b)
+        return t.OnDemandQuery(
+            None, self.build(sub(b, 0)), t.InsertInto(target, span=self.span(sub(b, 1))), span=self.span(b)
         )
 
-    def store_upsert(self, b: Branch) -> OnDemandQuery:
+    def store_upsert(self, b: Branch) -> t.OnDemandQuery:
         selection, _, target, assignments, on = parts(b)
         table = self._table(target, "update or insert into")
-        output = UpdateOrInsert(table, self.build(on), None, self.optional(assignments), span=self.span(b))
-        return OnDemandQuery(None, self.build(selection), output, span=self.span(b))
+        output = t.UpdateOrInsert(table, self.build(on), None, self.optional(assignments), span=self.span(b))
+        return t.OnDemandQuery(None, self.build(selection), output, span=self.span(b))
 
-    def store_delete(self, b: Branch) -> OnDemandQuery:
-        output = DeleteFrom(self._table(sub(b, 1), "delete"), None, self._optional(b, 2), span=self.span(b))
-        return OnDemandQuery(None, self._optional(b, 0), output, span=self.span(b))
+    def store_delete(self, b: Branch) -> t.OnDemandQuery:
+        output = t.DeleteFrom(self._table(sub(b, 1), "delete"), None, self._optional(b, 2), span=self.span(b))
+        return t.OnDemandQuery(None, self._optional(b, 0), output, span=self.span(b))
 
-    def store_update(self, b: Branch) -> OnDemandQuery:
+    def store_update(self, b: Branch) -> t.OnDemandQuery:
         selection, target, assignments, on = parts(b)
         table = self._table(target, "update")
-        output = UpdateTable(table, self.build(on), None, self.optional(assignments), span=self.span(b))
-        return OnDemandQuery(None, self.optional(selection), output, span=self.span(b))
+        output = t.UpdateTable(table, self.build(on), None, self.optional(assignments), span=self.span(b))
+        return t.OnDemandQuery(None, self.optional(selection), output, span=self.span(b))
 
 
 _JOIN_KINDS: dict[str, Literal["inner", "left outer", "right outer", "full outer"]] = {

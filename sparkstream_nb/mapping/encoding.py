@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..plan.connectors.mapping import (
     JsonSink,
     KeyValueSink,
     PassThrough,
+    SinkFormat,
     SinkMapping,
     Template,
     TextSink,
@@ -157,30 +158,26 @@ def _rows_of(columns: Sequence[Values]) -> list[Row]:
     return [list(r) for r in zip(*lists, strict=True)]
 
 
+_WRITERS: Mapping[type[SinkFormat], Callable[[SinkMapping, Schema], BodyWriter]] = {
+    JsonSink: JsonBodyWriter,
+    CsvSink: CsvBodyWriter,
+    TextSink: TextBodyWriter,
+    KeyValueSink: KeyValueBodyWriter,
+    XmlSink: XmlBodyWriter,
+    Binary: BinaryWriter,
+    Avro: AvroWriter,
+}
+
+
 def encoder(mapping: SinkMapping, schema: Schema, options: Mapping[str, str] | None = None) -> Encoder:
     """The encoder of events for `mapping` and a stream with this schema. `options` are the sink's own, of which those
     with `{{attribute}}` in them depend on the event; they become the messages' `properties`.
 
     Raises Misuse for passThrough, which makes no messages, and for an attribute that the stream does not have.
     """
-    writer: BodyWriter
-    match mapping.format:
-        case JsonSink():
-            writer = JsonBodyWriter(mapping, schema)
-        case CsvSink():
-            writer = CsvBodyWriter(mapping, schema)
-        case TextSink():
-            writer = TextBodyWriter(mapping, schema)
-        case KeyValueSink():
-            writer = KeyValueBodyWriter(mapping, schema)
-        case XmlSink():
-            writer = XmlBodyWriter(mapping, schema)
-        case Binary():
-            writer = BinaryWriter(mapping, schema)
-        case Avro():
-            writer = AvroWriter(mapping, schema)
-        case PassThrough():
-            raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
+    if isinstance(mapping.format, PassThrough):
+        raise Misuse("passThrough makes no messages of events: give the sink a @map(type='json').")
+    writer = _WRITERS[type(mapping.format)](mapping, schema)
     return Encoder(mapping, schema, writer, options or {})
 
 

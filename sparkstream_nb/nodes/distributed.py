@@ -184,7 +184,6 @@ class DistributedLane(LaneClock):
         self.faults, self._timeline, self._run = faults, None, None
 
     def timeline(self, until: int) -> SimulatedTimeline:
-        """Simulated happenings up to `until` (ms)."""
         assert self.start is not None
         scenario = self.app.scenario
         if scenario.random:  # its faults depend on how far they are drawn
@@ -309,15 +308,10 @@ class DistributedLane(LaneClock):
     def _events(self, clock: Array) -> Iterator[Event]:
         """Happenings, each with the step of the app that it precedes."""
         last = int(max(self.now, clock[-1]))
-        if self._timeline is None or self._timeline_end < last:
-            self._timeline, self._timeline_end = self.timeline(last), last
-        happenings, first = self._timeline.happenings, self.happenings_done
-        while self.happenings_done < len(happenings) and happenings[self.happenings_done].at <= last:
-            self.happenings_done += 1
-        coming = happenings[first : self.happenings_done]
+        timeline, coming = self._timeline_until(last)
         items: list[tuple[int, int, Any]] = [(h.at, 1, h) for h in coming]
         marks = np.array(sorted({*(h.at for h in coming), last}), np.int64)
-        for c in self._timeline.clocks:
+        for c in timeline.clocks:
             items += [(due.at, 0, due) for due in self._due(c, marks)]
         for at, _, what in sorted(items, key=lambda x: x[:2]):
             yield int(np.searchsorted(clock, at)), what

@@ -105,7 +105,7 @@ class _InstanceRun:
     node: str
     engine: Engine
     state_events: Spans
-    is_halted: bool = False
+    is_halted: bool
     backlog: list[_TopicSteps] = field(default_factory=list)
 
 

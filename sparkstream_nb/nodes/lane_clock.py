@@ -11,7 +11,7 @@ from ..engine.columnar.column_data import Array
 from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse
 from ..simulation.faults import Fault
-from ..simulation.timeline import SimulatedTimeline
+from ..simulation.timeline import Happening, SimulatedTimeline
 
 
 class LaneClock:
@@ -30,6 +30,19 @@ class LaneClock:
         if self.start is not None and fault.at <= self.now:
             raise Misuse(f"{fault} at {fault.at} ms: the clock is at {self.now} ms already")
         return (*self.faults, fault)
+
+    def timeline(self, until: int) -> SimulatedTimeline:
+        """Simulated happenings up to `until` (ms)."""
+        raise NotImplementedError
+
+    def _timeline_until(self, last: int) -> tuple[SimulatedTimeline, list[Happening]]:
+        """The time line up to `last` (ms), and of its happenings those that have not taken effect yet."""
+        if self._timeline is None or self._timeline_end < last:
+            self._timeline, self._timeline_end = self.timeline(last), last
+        happenings, first = self._timeline.happenings, self.happenings_done
+        while self.happenings_done < len(happenings) and happenings[self.happenings_done].at <= last:
+            self.happenings_done += 1
+        return self._timeline, happenings[first : self.happenings_done]
 
     def _clock_of(self, batch: InputBatch) -> Array:
         """The clock (ms) at each step of a batch that has steps; it begins with the first one."""

@@ -241,7 +241,6 @@ class PairLane(LaneClock):
         self.faults, self._timeline = faults, None
 
     def timeline(self, until: int) -> SimulatedTimeline:
-        """Simulated happenings up to `until` (ms)."""
         assert self.start is not None
         schedule = self.scenario.schedule(self.start, until, self.faults)
         return simulate(schedule, seed=self.scenario.seed, start=self.start, until=until)
@@ -276,15 +275,10 @@ class PairLane(LaneClock):
         """Happenings in order, each with the step that it precedes and its time. Continues after each has taken effect.
         """
         last = int(clock[-1])
-        if self._timeline is None or self._timeline_end < last:
-            self._timeline, self._timeline_end = self.timeline(last), last
-        happenings, first = self._timeline.happenings, self.happenings_done
-        while self.happenings_done < len(happenings) and happenings[self.happenings_done].at <= last:
-            self.happenings_done += 1
-        coming = happenings[first : self.happenings_done]
+        timeline, coming = self._timeline_until(last)
         items: list[tuple[int, int, _Event]] = [(h.at, 1, h) for h in coming]
         marks = np.unique(np.concatenate([clock, np.array([h.at for h in coming], np.int64)]))
-        for c in self._timeline.clocks:
+        for c in timeline.clocks:
             items += [(due, 0, c.node) for due in self._due(c, marks)]
         for time, _, what in sorted(items, key=lambda x: x[:2]):
             for landing, node in self._landings(time):

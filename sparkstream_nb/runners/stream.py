@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 
 from ..errors import SparkStreamError
-from ..outputs.commit import Progress
 from ..recovery.batch_care import BatchCare
 from ..recovery.query_recovery import QueryRecovery
-from .runner_protocol import STOP_SECONDS, Checkpoint, Job, Runner
+from .runner_protocol import STOP_SECONDS, Job, Runner
 
 
 class Stream:
@@ -17,18 +16,9 @@ class Stream:
 
     def __init__(self, job: Job, runner: Runner) -> None:
         self.job, self.runner = job, runner
+        self.progress, self.checkpoint = job.commit.progress, runner.checkpoint
         self.instructions = BatchCare()
         self.mending = QueryRecovery(self, job.home / "inbox", self.progress.say)
-
-    @property
-    def progress(self) -> Progress:
-        """The app's progress."""
-        return self.job.commit.progress
-
-    @property
-    def checkpoint(self) -> Checkpoint:
-        """The runner's checkpoint on disk."""
-        return self.runner.checkpoint
 
     @property
     def active(self) -> bool:

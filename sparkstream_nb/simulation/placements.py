@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from .timeline import Down, Happening, NodeHappening
 
 
-@dataclass(frozen=True)
 class Leads(NodeHappening):
     """A manager takes over the resource pool as the last leader stored it."""
 
     sentence = "{node} leads the resource pool"
 
 
-@dataclass(frozen=True)
 class StartedUp(NodeHappening):
     """A node's process has begun."""
 

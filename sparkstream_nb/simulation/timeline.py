@@ -34,21 +34,18 @@ class NodeHappening(Happening):
     node: str
 
 
-@dataclass(frozen=True)
 class Down(NodeHappening):
     """A node's process has ended."""
 
     sentence = "{node} is down"
 
 
-@dataclass(frozen=True)
 class Halted(NodeHappening):
     """A node is halted."""
 
     sentence = "{node} stands still"
 
 
-@dataclass(frozen=True)
 class Resumed(NodeHappening):
     """A halted node resumes."""
 
@@ -91,7 +88,6 @@ class Elected(NodeHappening):
         return f"{self.node} is elected: {why}"
 
 
-@dataclass(frozen=True)
 class Deposed(NodeHappening):
     """A coordinator found that it is not one any more."""
 

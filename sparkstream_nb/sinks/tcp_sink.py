@@ -26,8 +26,8 @@ class TcpServer:
     host: str
     port: int
     channel: str
-    no_delay: bool = True
-    keep_alive: bool = True
+    no_delay: bool
+    keep_alive: bool
     timeout: float = 10.0
 
     def __str__(self) -> str:

@@ -30,7 +30,7 @@ from ..runners.choice import INLINE
 from ..stores.address import MEMORY
 from ..types import Schema, Type
 from .clock_moves import check_clock_move, list_recurring_timers
-from .model import Run
+from .model import Run, Settings
 
 Instrument = Callable[[Plan], Plan]
 """Adds queries to a plan that count which parts of it events reach."""
@@ -43,14 +43,12 @@ _ROOM = 256 << 20
 class AppUnderTestSetup:
     """The deployment of an app for a test: its text, run, clock and runner.
 
-    `start`: ms since 1970, or None: the first event. `master`: "inline", or a Spark master (None: local).
+    `master`: "inline", or a Spark master (None: local).
     """
 
     text: str
     run: Run = field(default_factory=Run)
-    start: int | None = None
-    timezone: str = "UTC"
-    variables: Mapping[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
     allow_scripts: bool = False
     master: str | None = INLINE
     instrument: Instrument | None = None
@@ -86,10 +84,10 @@ class AppUnderTest:
         except BaseException:
             shutil.rmtree(self._folder, ignore_errors=True)
             raise
-        self._timers = list_recurring_timers(self._app.plan, setup.timezone)
-        self.begin = setup.start or 0
+        self._timers = list_recurring_timers(self._app.plan, setup.settings.timezone)
+        self.begin = setup.settings.start or 0
         self.now = self.begin
-        self._clock_has_moved = setup.start is not None
+        self._clock_has_moved = setup.settings.start is not None
         self._rows_taken: dict[str, int] = {}
         self._errors_taken = 0
 
@@ -255,12 +253,12 @@ def _deploy(setup: AppUnderTestSetup, folder: Path) -> App:
         master=setup.master,
         store=MEMORY,
         fresh=True,
-        variables=dict(setup.variables),
+        variables=dict(setup.settings.variables),
         allow_scripts=setup.allow_scripts,
         allow=(f"file={folder}",),
         home=folder / "app",
-        start=setup.start,
-        timezone=setup.timezone,
+        start=setup.settings.start,
+        timezone=setup.settings.timezone,
         max_ahead=None,
     )
     return deploy_compiled(request, compile_offline)

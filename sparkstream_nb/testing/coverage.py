@@ -42,7 +42,7 @@ def measure_coverage(test_runs: Sequence[tuple[AppTestFile, AppTest, Run]], opti
         if (str(file.path), test.name) in counted_tests:
             continue
         counted_tests.add((str(file.path), test.name))
-        app = test.settings.app
+        app = test.app
         name = str(file.path if app.path is None else app.path)
 
         def watch(_: AppTest, running: AppUnderTest, name: str = name, before: int = app.lines_before) -> None:

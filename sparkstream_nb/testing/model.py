@@ -147,9 +147,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a test: its app, the start of its clock, its time zone, and the values of `${NAME}`."""
+    """Settings of a test: the start of its clock (ms since 1970; None: the first event), its time zone, and the values
+    of `${NAME}`."""
 
-    app: AppSource
     start: int | None = None
     timezone: str = "UTC"
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -157,9 +157,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class AppTest:
-    """A test: its settings, its runs (the first on one node), and its steps."""
+    """A test: its app, its settings, its runs (the first on one node), and its steps."""
 
     name: str
+    app: AppSource
     settings: Settings
     runs: tuple[Run, ...]
     steps: tuple[Step, ...]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import Span
 from ..plan import nodes as n
+from ..plan.query_parts import stream_states
 from ..types import Schema, Type
 
 PREFIX = "__reached_"
@@ -124,11 +125,11 @@ def _span_of(step: n.FilterStep) -> Span:
 def _state_reaches(input: n.StateInput, of: str) -> Iterator[_Reach]:
     """Each state of a pattern, and the false branch of its filter: the pattern up to there."""
     for state, last in _prefixes(input.state):
-        for leaf in _leaves(last):
+        for leaf in stream_states(last):
             name = input.slots[leaf.slot].ref or leaf.input.source.id
             span = next((_span_of(s) for s in leaf.input.steps if isinstance(s, n.FilterStep)), None)
             what = "absent state" if isinstance(last, n.AbsentState) else "state"
-            if leaf is next(iter(_leaves(last))):
+            if leaf is next(iter(stream_states(last))):
                 yield _Reach(f"{what} {name} of {of}", span or _NOWHERE, replace(input, state=state))
             if span is not None and isinstance(last, n.StreamState | n.CountState):
                 yield _Reach(
@@ -139,17 +140,6 @@ def _state_reaches(input: n.StateInput, of: str) -> Iterator[_Reach]:
 
 
 _NOWHERE = Span(0, 0, 1, 0)
-
-
-def _leaves(state: n.State) -> Iterator[n.StreamState]:
-    match state:
-        case n.StreamState():
-            yield state
-        case n.CountState() | n.AbsentState():
-            yield state.state
-        case n.LogicalState():
-            yield from _leaves(state.left)
-            yield from _leaves(state.right)
 
 
 def _prefixes(state: n.State) -> Iterator[tuple[n.State, n.State]]:

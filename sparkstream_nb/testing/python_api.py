@@ -18,7 +18,7 @@ from .app_under_test import AppUnderTest, AppUnderTestSetup, OutputRows, SentEve
 from .cell_values import is_equal, write_value
 from .comparison import compare_rows, count_signs, has_differences
 from .expectations import absolute_time
-from .model import Run
+from .model import Run, Settings
 from .step_times import parse_time
 from .suite_results import DiffLine, Failure
 
@@ -163,10 +163,8 @@ class AppFactory:
             setup = AppUnderTestSetup(
                 read_text(str(file)) if file is not None else str(text),
                 Run("python", nodes, routing, mode),
-                start=None if start is None else milliseconds(start, "start"),
-                timezone=timezone,
-                variables=variables or {},
-                allow_scripts=self._allow_scripts,
+                Settings(None if start is None else milliseconds(start, "start"), timezone, variables or {}),
+                self._allow_scripts,
             )
             app = TestedApp(AppUnderTest(setup), "the app" if file is None else str(file))
         except SiddhiError as error:

@@ -439,12 +439,11 @@ def _finish(head: _Draft, draft: _Draft) -> AppTest:
             if name not in names:
                 raise AppTestError(nearest(f"the test has no run '{name}'", name, names), step.span)
     settings = Settings(
-        app,
         head.start if draft.start is None else draft.start,
         draft.timezone or head.timezone or "UTC",
         {**head.variables, **draft.variables},
     )
-    return AppTest(draft.name, settings, runs, tuple(draft.steps), draft.span)
+    return AppTest(draft.name, app, settings, runs, tuple(draft.steps), draft.span)
 
 
 def comment_start(text: str) -> int:

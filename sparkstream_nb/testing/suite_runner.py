@@ -94,21 +94,12 @@ def app_text(source: AppSource) -> str:
 
 def open_app(file: AppTestFile, test: AppTest, run: Run, options: RunOptions) -> AppUnderTest:
     """Deploys the app of a test. Raises SiddhiError, with the file that the app is in, for a wrong one."""
-    source, settings = test.settings.app, test.settings
+    source = test.app
     try:
         text = app_text(source)
     except SparkStreamError as error:
         raise _with_place(AppTestError(str(error), source.span or test.span), file) from None
-    setup = AppUnderTestSetup(
-        text,
-        run,
-        start=settings.start,
-        timezone=settings.timezone,
-        variables=settings.variables,
-        allow_scripts=options.allow_scripts,
-        master=options.master,
-        instrument=options.instrument,
-    )
+    setup = AppUnderTestSetup(text, run, test.settings, options.allow_scripts, options.master, options.instrument)
     try:
         return AppUnderTest(setup)
     except AppTestError:

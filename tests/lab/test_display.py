@@ -363,8 +363,9 @@ def test_every_class_of_result_is_among_them() -> None:
             yield from classes(c)
 
     ours = {c for c in classes(Displayed) if c.__module__.startswith("sparkstream_nb")}
-    bases = {*sparkstream_nb.App.__mro__, *Failover.__mro__} & ours
-    assert ours == {type(s) for s, _, _ in SHOWN} - {StandIn} | bases
+    shown = {type(s) for s, _, _ in SHOWN} - {StandIn} | {sparkstream_nb.App, Failover}
+    assert ours == {base for c in shown for base in c.__mro__} & ours
+    assert {c for c in ours if not c.__subclasses__()} <= shown
 
 
 def test_a_card_says_where_an_app_runs_unless_that_is_spark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ S
 """).tests
     settings = test.settings
     assert test.name == "x"
-    assert settings.app.path == Path("apps/fraud.siddhi")
+    assert test.app.path == Path("apps/fraud.siddhi")
     assert (settings.start, settings.timezone, dict(settings.variables)) == (5000, "Europe/Berlin", {"LIMIT": "a # b"})
     assert test.runs == (Run(), Run("three", 3, "hash:card"), Run("3", mode="ha"))
     send, wait, until, sprees, named, table, query, errors = test.steps
@@ -77,11 +77,11 @@ test: two
 app: other.siddhi
 expect O nothing
 """).tests
-    text = first.settings.app.text or ""
+    text = first.app.text or ""
     assert "from S[a > 0]#log() select a" in text
     assert text.count("\n") == 3
-    assert first.settings.app.lines_before == 1
-    assert second.settings.app.path == Path("apps/other.siddhi")
+    assert first.app.lines_before == 1
+    assert second.app.path == Path("apps/other.siddhi")
 
 
 @pytest.mark.parametrize(

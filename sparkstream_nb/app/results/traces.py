@@ -142,7 +142,7 @@ class TracedState:
     name: str
     text: str
     stream: str
-    absent: bool = False
+    absent: bool
 
 
 @dataclass(frozen=True)

@@ -61,14 +61,15 @@ class FeedPosition:
 class Feed(Displayed):
     """A feed in the background. Made by `App.feed(..., background=True)`; a notebook shows it as a line that moves.
 
-    `id` numbers the feeds of this process from 1. `state` is "reading", "running", "paused", "stopping", "done",
-    "stopped" or "failed"; `error` is the error of a failed one. `seconds` gives the time for its pace.
+    `id` numbers the feeds of this process from 1; `app` is the name of the app. `state` is "reading", "running",
+    "paused", "stopping", "done", "stopped" or "failed"; `error` is the error of a failed one. `seconds`
+    gives the time for its pace.
     """
 
     def __init__(
         self, target: FeedTarget, request: FeedRequest, seconds: Callable[[], float] = clock.monotonic
     ) -> None:
-        self.id = 0
+        self.id, self.app = 0, target.name
         self.error: SparkStreamError | None = None
         self._target, self._request, self._seconds = target, request, seconds
         self._condition = threading.Condition()
@@ -91,11 +92,6 @@ class Feed(Displayed):
         self._report: FeedReport | None = None
         self._final: FeedProgress | None = None
         self._thread = threading.Thread(target=self._run, name=f"sparkstream-feed-{self._target.name}", daemon=True)
-
-    @property
-    def app(self) -> str:
-        """The app's name."""
-        return self._target.name
 
     @property
     def stream(self) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...option_values import names, stream_and_file
-from ...options import Options, add, add_reading
+from ...option_values import stream_and_file
+from ...options import Options, add, add_reading, add_trace_bounds
 
 
 def add_check(c: Options) -> None:
@@ -37,11 +37,7 @@ def add_trace(c: Options) -> None:
         "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
         help="the events, a .csv or .parquet file; may be given several times",
     )  # fmt: skip
-    add_reading(c, apart="1 s")
-    c.add_argument("--start", metavar="TIME", help="when the clock starts (default: with the first event)")
-    c.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
-    add(c, "--limit", help="only the first N events (200)")
-    c.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
+    add_trace_bounds(c)
     add(c, "--param")
     add(c, "--allow-scripts")
     c.add_argument("--svg", metavar="FILE", help="draw it instead, into this file; - is standard output")

@@ -30,9 +30,9 @@ def hash_code(type: Type, value: Any) -> int:
     if type is Type.FLOAT:
         return int(struct.unpack(">i", struct.pack(">f", value))[0])
     if type in (Type.LONG, Type.DOUBLE):
-        data = struct.pack(">q", value) if type is Type.LONG else struct.pack(">d", value)
-        high, low = struct.unpack(">ii", data)
-        return int(high ^ low)
+        bits = int(value) if type is Type.LONG else struct.unpack(">q", struct.pack(">d", value))[0]
+        hash_bits = (bits ^ (bits >> 32)) & 0xFFFFFFFF
+        return hash_bits - (1 << 32) if hash_bits & 0x80000000 else hash_bits
     return string_hash(value if isinstance(value, str) else str(value))
 
 

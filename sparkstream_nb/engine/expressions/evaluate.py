@@ -13,22 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...plan.nodes import (
-    Agg,
-    Arith,
-    Call,
-    Compare,
-    Const,
-    EventRef,
-    Expr,
-    InTable,
-    IsNull,
-    Logic,
-    Not,
-    Ref,
-    ScriptCall,
-    walk,
-)
+from ...plan import nodes as n
 from ...types import Type
 from ..columnar.column_data import DTYPES, Column, Mask
 from .env import Context, Env, Evaluator
@@ -39,7 +24,7 @@ from .java_values import RowFailure
 from .rowwise import apply
 
 
-def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
+def compile_expr(expr: n.Expr, context: Context | None = None) -> Evaluator:
     """An evaluator of `expr`: called with an `Env`, it returns a column of `expr.type` with `env.n` rows.
 
     Rows whose evaluation fails are marked with `env.fail` and are null in the result. Raises NotImplementedError for a
@@ -57,7 +42,7 @@ def compile_expr(expr: Expr, context: Context | None = None) -> Evaluator:
     return evaluate
 
 
-def compile_condition(expr: Expr, context: Context | None = None) -> Callable[[Env], Mask]:
+def compile_condition(expr: n.Expr, context: Context | None = None) -> Callable[[Env], Mask]:
     """`compile_expr` for a condition: rows that are true and did not fail; null is false."""
     evaluate = compile_expr(expr, context)
 
@@ -68,16 +53,16 @@ def compile_condition(expr: Expr, context: Context | None = None) -> Callable[[E
     return condition
 
 
-def _build(expr: Expr, context: Context) -> Evaluator:
+def _build(expr: n.Expr, context: Context) -> Evaluator:
     return _BUILDERS[type(expr)](expr, context)
 
 
-def _build_as(expr: Expr, target: Type, context: Context) -> Evaluator:
+def _build_as(expr: n.Expr, target: Type, context: Context) -> Evaluator:
     """`expr` as numbers of type `target`, converted at compile time if it is a constant.
 
     An object counts as the number it holds, as Siddhi's executors cast to `java.lang.Number` when they run.
     """
-    if isinstance(expr, Const):
+    if isinstance(expr, n.Const):
         # One rounding, from the literal's own type, as in Java.
         scalar = DTYPES[expr.type].type(expr.value).astype(DTYPES[target])
         return lambda env: Column(target, np.broadcast_to(scalar, env.n))
@@ -100,7 +85,7 @@ def _number(value: Any) -> Any:
     raise RowFailure(f"{value!r} is not a number")
 
 
-def _const(e: Const, context: Context) -> Evaluator:
+def _const(e: n.Const, context: Context) -> Evaluator:
     if e.type is Type.STRING:
         text = str(e.value)
         return lambda env: Column(Type.STRING, np.broadcast_to(np.int32(env.strings.code(text)), env.n))
@@ -108,11 +93,11 @@ def _const(e: Const, context: Context) -> Evaluator:
     return lambda env: Column(e.type, np.broadcast_to(scalar, env.n))
 
 
-def _ref(e: Ref, context: Context) -> Evaluator:
+def _ref(e: n.Ref, context: Context) -> Evaluator:
     return lambda env: env.resolve(e)
 
 
-def _arith(e: Arith, context: Context) -> Evaluator:
+def _arith(e: n.Arith, context: Context) -> Evaluator:
     left, right = _build_as(e.left, e.type, context), _build_as(e.right, e.type, context)
     op, kind = e.op, e.type
 
@@ -123,7 +108,7 @@ def _arith(e: Arith, context: Context) -> Evaluator:
     return run
 
 
-def _compare(e: Compare, context: Context) -> Evaluator:
+def _compare(e: n.Compare, context: Context) -> Evaluator:
     kernel, unequal = COMPARISON[e.op], e.op == "!="
     if e.left.type.numeric and e.right.type.numeric:
         kind = common_type(e.op, e.left.type, e.right.type)
@@ -142,14 +127,14 @@ def _compare(e: Compare, context: Context) -> Evaluator:
     return run
 
 
-def may_fail(expr: Expr) -> bool:
+def may_fail(expr: n.Expr) -> bool:
     """True if `expr` must not be evaluated for rows that do not need it: it might fail, or is expensive."""
-    return any(isinstance(x, Call | ScriptCall | InTable) for x in walk(expr)) or any(
-        isinstance(x, Arith) and not (x.left.type.numeric and x.right.type.numeric) for x in walk(expr)
+    return any(isinstance(x, n.Call | n.ScriptCall | n.InTable) for x in n.walk(expr)) or any(
+        isinstance(x, n.Arith) and not (x.left.type.numeric and x.right.type.numeric) for x in n.walk(expr)
     )
 
 
-def _logic(e: Logic, context: Context) -> Evaluator:
+def _logic(e: n.Logic, context: Context) -> Evaluator:
     left, right = _build(e.left, context), _build(e.right, context)
     conjunction, right_may_fail = e.op == "and", may_fail(e.right)
 
@@ -171,21 +156,21 @@ def _logic(e: Logic, context: Context) -> Evaluator:
     return run
 
 
-def _not(e: Not, context: Context) -> Evaluator:
+def _not(e: n.Not, context: Context) -> Evaluator:
     inner = _build(e.operand, context)
     return lambda env: Column(Type.BOOL, ~inner(env).values)
 
 
-def _is_null(e: IsNull, context: Context) -> Evaluator:
+def _is_null(e: n.IsNull, context: Context) -> Evaluator:
     inner = _build(e.operand, context)
     return lambda env: Column(Type.BOOL, inner(env).nulls())
 
 
-def _event(e: EventRef, context: Context) -> Evaluator:
+def _event(e: n.EventRef, context: Context) -> Evaluator:
     return lambda env: env.resolve(e)
 
 
-def _in_table(e: InTable, context: Context) -> Evaluator:
+def _in_table(e: n.InTable, context: Context) -> Evaluator:
     def run(env: Env) -> Column:
         if env.tables is None:
             raise LookupError(f"no tables here, and the expression asks for '{e.table}'")
@@ -194,7 +179,7 @@ def _in_table(e: InTable, context: Context) -> Evaluator:
     return run
 
 
-def _agg(e: Agg, context: Context) -> Evaluator:
+def _agg(e: n.Agg, context: Context) -> Evaluator:
     return lambda env: env.aggs[e]
 
 
@@ -205,7 +190,7 @@ def _never_null(type: Type, inner: Evaluator) -> Evaluator:
     return lambda env: Column(Type.BOOL, inner(env).values)
 
 
-def _call(e: Call, context: Context) -> Evaluator:
+def _call(e: n.Call, context: Context) -> Evaluator:
     builder = FUNCTIONS.get(e.function)
     if builder is None:
         raise NotImplementedError(
@@ -214,7 +199,7 @@ def _call(e: Call, context: Context) -> Evaluator:
     return _never_null(e.type, builder(e, [_build(a, context) for a in e.args], context))
 
 
-def _script(e: ScriptCall, context: Context) -> Evaluator:
+def _script(e: n.ScriptCall, context: Context) -> Evaluator:
     args = [_build(a, context) for a in e.args]
     script = context.scripts.get(e.function)
     if script is None:
@@ -230,17 +215,17 @@ def _script(e: ScriptCall, context: Context) -> Evaluator:
     return _never_null(e.type, lambda env: apply(bounded_row, [a(env) for a in args], e.type, env))
 
 
-_BUILDERS: Mapping[type[Expr], Callable[[Any, Context], Evaluator]] = {
-    Const: _const,
-    Ref: _ref,
-    Arith: _arith,
-    Compare: _compare,
-    Logic: _logic,
-    Not: _not,
-    IsNull: _is_null,
-    EventRef: _event,
-    InTable: _in_table,
-    Call: _call,
-    ScriptCall: _script,
-    Agg: _agg,
+_BUILDERS: Mapping[type[n.Expr], Callable[[Any, Context], Evaluator]] = {
+    n.Const: _const,
+    n.Ref: _ref,
+    n.Arith: _arith,
+    n.Compare: _compare,
+    n.Logic: _logic,
+    n.Not: _not,
+    n.IsNull: _is_null,
+    n.EventRef: _event,
+    n.InTable: _in_table,
+    n.Call: _call,
+    n.ScriptCall: _script,
+    n.Agg: _agg,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 from .java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
@@ -200,14 +201,24 @@ def _gson_text(text: str) -> str:
 
 def write_gson(value: Any) -> str:
     """`Gson.toJson` with nulls kept. Raises RowFailure for a number that is not finite."""
+    return _write(value, _gson_text, _gson_number)
+
+
+def _write(value: Any, quote: Callable[[str], str], number: Callable[[Any], str]) -> str:
+    """A value as JSON; `quote` writes texts, `number` numbers and booleans."""
     if value is None or isinstance(value, Null):
         return "null"
     if isinstance(value, str):
-        return _gson_text(value)
+        return quote(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_gson_text(object_text(k))}:{write_gson(value[k])}" for k in walk(value)) + "}"
+        members = (f"{quote(object_text(k))}:{_write(value[k], quote, number)}" for k in walk(value))
+        return "{" + ",".join(members) + "}"
     if isinstance(value, list | tuple | set | frozenset):
-        return "[" + ",".join(map(write_gson, walk(value))) + "]"
+        return "[" + ",".join(_write(item, quote, number) for item in walk(value)) + "]"
+    return number(value)
+
+
+def _gson_number(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         raise RowFailure(f"{object_text(value)} cannot be written as JSON")
     return object_text(value)
@@ -232,14 +243,10 @@ def _org_text(text: str) -> str:
 
 def write_org(value: Any) -> str:
     """`JSONObject.toString` of org.json: decimals without their last zeros."""
-    if value is None or isinstance(value, Null):
-        return "null"
-    if isinstance(value, str):
-        return _org_text(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{_org_text(object_text(k))}:{write_org(value[k])}" for k in walk(value)) + "}"
-    if isinstance(value, list | tuple | set | frozenset):
-        return "[" + ",".join(map(write_org, walk(value))) + "]"
+    return _write(value, _org_text, _org_number)
+
+
+def _org_number(value: Any) -> str:
     text = object_text(value)
     if isinstance(value, float) and "." in text and "E" not in text:
         text = text.rstrip("0").rstrip(".")

@@ -7,13 +7,12 @@ Siddhi keeps in a `HashMap` is a `HashMap`, which is a dict whose order for read
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...types import Type
 from ..columnar.error_routing import ErrorObject
-from ..columnar.javamap import string_hash, walk_order
+from ..columnar.javamap import hash_code, walk_order
 from .java_values import type_of
 
 
@@ -44,18 +43,8 @@ NULL = Null()
 def java_hash(value: Any) -> int:
     """`hashCode` of a boxed value; 0 for null and for values without a hash of their own in Java."""
     kind = type_of(value)
-    if kind is Type.STRING:
-        return string_hash(value)
-    if kind is Type.BOOL:
-        return 1231 if value else 1237
-    if kind is Type.INT:
-        return int(value)
-    if kind is Type.FLOAT:
-        return int(struct.unpack(">i", struct.pack(">f", value))[0])
-    if kind is Type.LONG or kind is Type.DOUBLE:
-        bits = int(value) if kind is Type.LONG else struct.unpack(">q", struct.pack(">d", value))[0]
-        hash_bits = (bits ^ (bits >> 32)) & 0xFFFFFFFF
-        return hash_bits - (1 << 32) if hash_bits & 0x80000000 else hash_bits
+    if kind is not Type.OBJECT:
+        return hash_code(kind, value)
     if isinstance(value, list | tuple):
         h = 1
         for item in value:

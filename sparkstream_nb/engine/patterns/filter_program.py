@@ -15,21 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ...plan.nodes import (
-    Arith,
-    Call,
-    Compare,
-    Const,
-    EventRef,
-    Expr,
-    InTable,
-    IsNull,
-    Logic,
-    Not,
-    Ref,
-    ScriptCall,
-    children,
-)  # fmt: skip
+from ...plan import nodes as n
 from ...types import Type
 from ..columnar.column_data import Array, StringPool
 from ..columnar.error_routing import may_fail
@@ -74,7 +60,7 @@ class Derived:
 
     stream: int
     processor: int
-    expr: Expr
+    expr: n.Expr
 
     @property
     def real(self) -> int:
@@ -94,14 +80,14 @@ class Filters:
     codes: list[int] = field(default_factory=list)
     constants: list[int] = field(default_factory=list)
     general: bool = False
-    current: list[list[Expr]] = field(default_factory=list)
-    slow: list[list[Expr]] = field(default_factory=list)
+    current: list[list[n.Expr]] = field(default_factory=list)
+    slow: list[list[n.Expr]] = field(default_factory=list)
 
-    def add(self, p: int, conditions: Sequence[Expr]) -> None:
+    def add(self, p: int, conditions: Sequence[n.Expr]) -> None:
         """Takes the filters of processor `p`. Processors are added in order."""
-        current: list[Expr] = []
-        slow: list[Expr] = []
-        between: list[tuple[Expr, list[int]]] = []
+        current: list[n.Expr] = []
+        slow: list[n.Expr] = []
+        between: list[tuple[n.Expr, list[int]]] = []
         slow_last = not self.layout.processors[p].is_counted
         for e in (x for condition in conditions for x in conjuncts(condition)):
             if self.origins(e, p) <= {HERE} and not (between and may_fail(e)):
@@ -144,13 +130,13 @@ class Filters:
         return not x.is_counted or self.layout.input.within is None or x.within_every < 0
 
     @property
-    def all_expressions(self) -> list[Expr]:
+    def all_expressions(self) -> list[n.Expr]:
         """All expressions that are evaluated as columns."""
         return [e for x in (*self.current, *self.slow) for e in x] + [d.expr for d in self.derived_columns]
 
     # --------------------------------------------------------------------------------------------------- sources
 
-    def origin(self, ref: Ref | EventRef, p: int) -> ValueOrigin:
+    def origin(self, ref: n.Ref | n.EventRef, p: int) -> ValueOrigin:
         """The event that a reference in the filter of processor `p` refers to (Siddhi's
         `ExpressionParser.parseVariable`: in a state's own filter `[last]` is the event before the one at hand)."""
         q = self.layout.slots[ref.slot]
@@ -166,24 +152,24 @@ class Filters:
             return ValueOrigin(FROM_LAST, q, index.offset + is_own)
         return ValueOrigin(FROM_FIRST, q, index.offset)
 
-    def origins(self, e: Expr, p: int) -> set[ValueOrigin]:
+    def origins(self, e: n.Expr, p: int) -> set[ValueOrigin]:
         """The sources of all parts of an expression; constants have none."""
-        if isinstance(e, Ref | EventRef):
+        if isinstance(e, n.Ref | n.EventRef):
             return {self.origin(e, p)}
         out: set[ValueOrigin] = set()
-        for x in children(e):
+        for x in n.children(e):
             out |= self.origins(x, p)
-        if isinstance(e, Call) and e.function == "eventTimestamp" and not e.args:
+        if isinstance(e, n.Call) and e.function == "eventTimestamp" and not e.args:
             return {PARTIAL}
-        if isinstance(e, InTable):
+        if isinstance(e, n.InTable):
             out.add(HERE)  # a table's rows depend on the moment of the lookup
-        elif isinstance(e, Call | ScriptCall) and not out:
+        elif isinstance(e, n.Call | n.ScriptCall) and not out:
             out.add(HERE)
         return out
 
     # -------------------------------------------------------------------------------------------------- programs
 
-    def _derive(self, e: Expr, p: int, origin: ValueOrigin) -> int:
+    def _derive(self, e: n.Expr, p: int, origin: ValueOrigin) -> int:
         """The log column of a part that has one origin."""
         q = p if origin == HERE else origin.processor
         if q == len(self.layout.processors):
@@ -197,7 +183,7 @@ class Filters:
         self.derived_columns.append(Derived(stream, owner, plain))
         return len(self.derived_columns) - 1
 
-    def _load(self, e: Expr, p: int) -> list[int] | None:
+    def _load(self, e: n.Expr, p: int) -> list[int] | None:
         """mode, processor, number, column, real: how to load a part with one origin; None if it has several or none."""
         origins = self.origins(e, p)
         if PARTIAL in origins or e.type is Type.OBJECT:
@@ -208,21 +194,21 @@ class Filters:
         column = self._derive(e, p, origin)
         return [origin.mode, origin.processor, origin.number, column, self.derived_columns[column].real]
 
-    def _condition(self, e: Expr, p: int) -> list[int]:
+    def _condition(self, e: n.Expr, p: int) -> list[int]:
         """Code that ends unless `e` is true."""
-        if isinstance(e, Compare):
+        if isinstance(e, n.Compare):
             left, right = self._load(e.left, p), self._load(e.right, p)
             if left is not None and right is not None:
                 return [c.ASSERT_COMPARE, COMPARISON[e.op], _kind(e), *left, *right]
-        if isinstance(e, Logic) and e.op == "or":
+        if isinstance(e, n.Logic) and e.op == "or":
             code = self._leaps(e, p)
             if code is not None:
                 return code
         return [*self._push(e, p), c.ASSERT]
 
-    def _leaps(self, e: Logic, p: int) -> list[int] | None:
+    def _leaps(self, e: n.Logic, p: int) -> list[int] | None:
         """Code for an `or` whose left operands are plain comparisons; None if they are not."""
-        if not isinstance(e.left, Compare):
+        if not isinstance(e.left, n.Compare):
             return None
         left, right = self._load(e.left.left, p), self._load(e.left.right, p)
         if left is None or right is None:
@@ -230,36 +216,36 @@ class Filters:
         rest = self._condition(e.right, p)
         return [c.LEAP_COMPARE, COMPARISON[e.left.op], _kind(e.left), *left, *right, len(rest), *rest]
 
-    def _push(self, e: Expr, p: int) -> list[int]:
+    def _push(self, e: n.Expr, p: int) -> list[int]:
         """Code that pushes the value of `e`."""
-        if isinstance(e, Const):
+        if isinstance(e, n.Const):
             self.constants.append(self._word(e))
             return [c.CONST, len(self.constants) - 1]
         load = self._load(e, p)
         if load is not None:
             return [c.PUSH, *load[:4]]
-        if isinstance(e, Arith | Compare):
+        if isinstance(e, n.Arith | n.Compare):
             for side in (e.left, e.right):
                 if side.type is Type.OBJECT:
                     raise _NoPatternProgram
             code = [*self._push(e.left, p), *self._push(e.right, p)]
             reals = [int(x.type in (Type.FLOAT, Type.DOUBLE)) for x in (e.left, e.right)]
-            if isinstance(e, Compare):
+            if isinstance(e, n.Compare):
                 return [*code, c.COMPARE, COMPARISON[e.op], _kind(e), *reals]
             if e.type not in NUMERIC or not (e.left.type.numeric and e.right.type.numeric):
                 raise _NoPatternProgram
             return [*code, c.ARITH, ARITHMETIC[e.op], NUMERIC[e.type], *reals]
-        if isinstance(e, Logic):
+        if isinstance(e, n.Logic):
             return [*self._push(e.left, p), *self._push(e.right, p), c.AND if e.op == "and" else c.OR]
-        if isinstance(e, Not):
+        if isinstance(e, n.Not):
             return [*self._push(e.operand, p), c.NOT]
-        if isinstance(e, IsNull):
+        if isinstance(e, n.IsNull):
             return [*self._push(e.operand, p), c.IS_NULL]
-        if isinstance(e, Call):
+        if isinstance(e, n.Call):
             return self._call(e, p)
         raise _NoPatternProgram
 
-    def _call(self, e: Call, p: int) -> list[int]:
+    def _call(self, e: n.Call, p: int) -> list[int]:
         """Code for the functions that are often used to compare events."""
         if any(a.type is Type.OBJECT for a in e.args):
             raise _NoPatternProgram
@@ -274,7 +260,7 @@ class Filters:
             return [*args, c.COALESCE, *sure]
         raise _NoPatternProgram
 
-    def _word(self, e: Const) -> int:
+    def _word(self, e: n.Const) -> int:
         if e.type is Type.STRING:
             return self.strings.code(str(e.value))
         if e.type in (Type.FLOAT, Type.DOUBLE):
@@ -284,7 +270,7 @@ class Filters:
 
     # ----------------------------------------------------------------------------------------------------- index
 
-    def _index(self, p: int, conditions: Sequence[tuple[Expr, list[int]]], slow: bool) -> None:
+    def _index(self, p: int, conditions: Sequence[tuple[n.Expr, list[int]]], slow: bool) -> None:
         """Keys from `here == earlier`, and one bound from `here > earlier`, for the pending partials of `p`."""
         keys: list[int] = []
         bound: list[int] | None = None
@@ -292,7 +278,7 @@ class Filters:
         rest = []
         for e, code in conditions:
             rest.append(code)
-            if not isinstance(e, Compare):
+            if not isinstance(e, n.Compare):
                 continue
             sides = self._sides(e, p)
             if sides is None:
@@ -318,7 +304,7 @@ class Filters:
             row["bound"], row["bound_sign"] = len(self.codes), sign
             self.codes += bound
 
-    def _sides(self, e: Compare, p: int) -> tuple[list[int], list[int], bool] | None:
+    def _sides(self, e: n.Compare, p: int) -> tuple[list[int], list[int], bool] | None:
         """Loads of the side for the current event and of the side of an earlier event, which no longer changes; and
         whether the earlier one is on the left.
         """
@@ -344,14 +330,14 @@ class Filters:
         return None
 
 
-def conjuncts(e: Expr) -> list[Expr]:
+def conjuncts(e: n.Expr) -> list[n.Expr]:
     """The operands of a tree of `and`s."""
-    if isinstance(e, Logic) and e.op == "and":
+    if isinstance(e, n.Logic) and e.op == "and":
         return conjuncts(e.left) + conjuncts(e.right)
     return [e]
 
 
-def _kind(e: Compare) -> int:
+def _kind(e: n.Compare) -> int:
     if e.left.type.numeric and e.right.type.numeric:
         return NUMERIC[common_type(e.op, e.left.type, e.right.type)]
     if Type.OBJECT in (e.left.type, e.right.type):
@@ -359,16 +345,16 @@ def _kind(e: Compare) -> int:
     return c.T_CODE
 
 
-def _hash_expr(e: Compare) -> int:
+def _hash_expr(e: n.Compare) -> int:
     types = {e.left.type, e.right.type}
     if Type.FLOAT in types:
         return AS_FLOAT
     return AS_DOUBLE if Type.DOUBLE in types else AS_WORD
 
 
-def _refs(e: Expr) -> list[Ref | EventRef]:
-    out: list[Ref | EventRef] = [e] if isinstance(e, Ref | EventRef) else []
-    for x in children(e):
+def _refs(e: n.Expr) -> list[n.Ref | n.EventRef]:
+    out: list[n.Ref | n.EventRef] = [e] if isinstance(e, n.Ref | n.EventRef) else []
+    for x in n.children(e):
         out += _refs(x)
     return out
 
@@ -379,17 +365,17 @@ def _appends(layout: PatternLayout, p: int) -> bool:
     return len(state.schema) > len(state.source.schema)
 
 
-def _without_slots(e: Expr) -> Expr:
+def _without_slots(e: n.Expr) -> n.Expr:
     """The expression with all references to slot 0, without index: over the rows of one stream."""
-    if isinstance(e, Ref):
-        return Ref(e.type, 0, e.attr, "")
-    if isinstance(e, EventRef):
-        return EventRef(e.type, 0)
+    if isinstance(e, n.Ref):
+        return n.Ref(e.type, 0, e.attr, "")
+    if isinstance(e, n.EventRef):
+        return n.EventRef(e.type, 0)
     changes: dict[str, Any] = {}
     for f in dataclasses.fields(e):
         v = getattr(e, f.name)
-        if isinstance(v, Expr):
+        if isinstance(v, n.Expr):
             changes[f.name] = _without_slots(v)
-        elif isinstance(v, tuple) and any(isinstance(x, Expr) for x in v):
-            changes[f.name] = tuple(_without_slots(x) if isinstance(x, Expr) else x for x in v)
+        elif isinstance(v, tuple) and any(isinstance(x, n.Expr) for x in v):
+            changes[f.name] = tuple(_without_slots(x) if isinstance(x, n.Expr) else x for x in v)
     return dataclasses.replace(e, **changes) if changes else e

@@ -8,19 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...plan.nodes import (
-    Call,
-    EventRef,
-    Expr,
-    FilterStep,
-    FunctionStep,
-    InTable,
-    Ref,
-    ScriptCall,
-    Select,
-    StateInput,
-    walk,
-)  # fmt: skip
+from ...plan import nodes as n
 from ...types import Type
 from ..columnar.column_data import Array, Column, Mask
 from ..columnar.rows import Clock, Rows
@@ -57,7 +45,9 @@ class StateOp(DeclaredState):
     _begun: int = plain_value(0)
     """Number of partition instances that were seen here."""
 
-    def __init__(self, input: StateInput, services: Services, scheduler: int, select: Select, query: str = "") -> None:
+    def __init__(
+        self, input: n.StateInput, services: Services, scheduler: int, select: n.Select, query: str = ""
+    ) -> None:
         self.services = services
         self._create()
         self.query = query
@@ -69,13 +59,13 @@ class StateOp(DeclaredState):
         ps = self.layout.processors
         filters = Filters(self.layout, table(self.layout), services.strings)
         for p, processor in enumerate(ps):
-            filters.add(p, [s.condition for s in processor.state.input.steps if isinstance(s, FilterStep)])
+            filters.add(p, [s.condition for s in processor.state.input.steps if isinstance(s, n.FilterStep)])
         context = services.context
         self._current = [[compile_condition(e, context) for e in x] for x in filters.current]
         self._slow = [[compile_condition(e, context) for e in x] for x in filters.slow]
         # Attributes that a stream function appends are null in a pattern, as they are in Siddhi.
         self._appended_types = [
-            [t for step in x.state.input.steps if isinstance(step, FunctionStep) for t in step.appends.types]
+            [t for step in x.state.input.steps if isinstance(step, n.FunctionStep) for t in step.appends.types]
             for x in ps
         ]
         self._evaluators = [compile_expr(d.expr, context) for d in filters.derived_columns]
@@ -84,21 +74,22 @@ class StateOp(DeclaredState):
         exprs += [e for x in filters.slow for e in x]
         if select.having is not None:
             exprs.append(select.having)
-        kept_types = self._kept(e for x in exprs for e in walk(x))
+        kept_types = self._kept(e for x in exprs for e in n.walk(x))
         self.log = PatternLog(len(self.inputs), filters.derived_columns, self._special(), kept_types)
         self.pools = Pools(self.layout, filters, self.log)
         expressions = filters.all_expressions
-        self._reads_clock = any(isinstance(x, Call | ScriptCall | InTable) for d in expressions for x in walk(d))
+        reads_clock = n.Call | n.ScriptCall | n.InTable
+        self._reads_clock = any(isinstance(x, reads_clock) for d in expressions for x in n.walk(d))
         self._trim_at = TRIM_FROM
         self._rate = self._events_rate = 0.125  # matches, and events of counted states, a row to make room for
 
     # -------------------------------------------------------------------------------------------------------- set-up
 
-    def _kept(self, instances: Iterable[Expr]) -> dict[Key, Type]:
+    def _kept(self, instances: Iterable[n.Expr]) -> dict[Key, Type]:
         """The columns of the log that references need."""
         out: dict[Key, Type] = {}
         for e in instances:
-            if isinstance(e, Ref) and e.slot in self.layout.slots:
+            if isinstance(e, n.Ref) and e.slot in self.layout.slots:
                 p = self.layout.slots[e.slot]
                 schema = self.layout.processors[p].state.input.schema
                 out[attribute_key(self.layout, p, e.attr)] = schema[e.attr].type
@@ -106,18 +97,18 @@ class StateOp(DeclaredState):
 
     def _special(self) -> list[Column]:
         """The derived columns of no event and of an event without values."""
-        n = 2
-        zeros = np.zeros(n, np.int64)
+        rows = 2
+        zeros = np.zeros(rows, np.int64)
 
-        def resolve(ref: Ref | EventRef) -> Column:
-            if isinstance(ref, EventRef):
-                return Column(Type.BOOL, np.zeros(n, np.bool_), np.array([True, False]))
-            return Column.all_null(ref.type, n)
+        def resolve(ref: n.Ref | n.EventRef) -> Column:
+            if isinstance(ref, n.EventRef):
+                return Column(Type.BOOL, np.zeros(rows, np.bool_), np.array([True, False]))
+            return Column.all_null(ref.type, rows)
 
-        def event_time(ref: EventRef) -> Column:
-            return Column.all_null(Type.LONG, n)
+        def event_time(ref: n.EventRef) -> Column:
+            return Column.all_null(Type.LONG, rows)
 
-        env = Env(n, self.services.strings, zeros, zeros, resolve, event_time=event_time)
+        env = Env(rows, self.services.strings, zeros, zeros, resolve, event_time=event_time)
         return [evaluate(env) for evaluate in self._evaluators]
 
     # ------------------------------------------------------------------------------------------------------- running
@@ -258,12 +249,12 @@ class StateOp(DeclaredState):
         return masks
 
     def _row_env(self, rows: Rows, now: Array, columns: Sequence[Column]) -> Env:
-        def resolve(ref: Ref | EventRef) -> Column:
-            if isinstance(ref, EventRef):
+        def resolve(ref: n.Ref | n.EventRef) -> Column:
+            if isinstance(ref, n.EventRef):
                 return Column(Type.BOOL, np.zeros(len(rows), np.bool_))
             return columns[ref.attr]
 
-        def event_time(ref: EventRef) -> Column:
+        def event_time(ref: n.EventRef) -> Column:
             return Column(Type.LONG, rows.ts)
 
         return Env(

@@ -5,26 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ...plan.nodes import (
-    Agg,
-    Call,
-    Const,
-    Expr,
-    FilterStep,
-    FunctionStep,
-    InTable,
-    Ref,
-    ScriptCall,
-    Select,
-    Step,
-    StreamInput,
-    WindowStep,
-    walk,
-)
+from ...plan import nodes as n
 from ...plan.signatures.windows import DECLARATIONS, streams_current_events
 from ...types import Type
 from ..aggregators import Aggregator, make_aggregator
@@ -50,62 +35,62 @@ GROUP = _RANK - 1
 """Attribute number of the column of group ids."""
 
 
-def slot_attrs(exprs: Iterator[Expr], slot: int) -> set[int]:
+def slot_attrs(exprs: Iterator[n.Expr], slot: int) -> set[int]:
     """The attributes of `slot` that the expressions name."""
-    return {e.attr for x in exprs for e in walk(x) if isinstance(e, Ref) and e.slot == slot}
+    return {e.attr for x in exprs for e in n.walk(x) if isinstance(e, n.Ref) and e.slot == slot}
 
 
-def can_number_groups(source: StreamInput) -> bool:
+def can_number_groups(source: n.StreamInput) -> bool:
     """True if events can be given their group ids before they enter the window, which is the last step."""
     last = source.steps[-1] if source.steps else None
-    return isinstance(last, WindowStep) and DECLARATIONS[last.function].carries_group_id
+    return isinstance(last, n.WindowStep) and DECLARATIONS[last.function].carries_group_id
 
 
-def begins_anew(source: StreamInput) -> bool:
+def begins_anew(source: n.StreamInput) -> bool:
     """True if each chunk that the last step, a window, emits for a query that wants only the CURRENT events begins with
     a RESET, and there is no other.
     """
     last = source.steps[-1] if source.steps else None
-    if not isinstance(last, WindowStep):
+    if not isinstance(last, n.WindowStep):
         return False
     return DECLARATIONS[last.function].resets_per_chunk and not streams_current_events(last)
 
 
-def step_exprs(step: Step) -> tuple[Expr, ...]:
+def step_exprs(step: n.Step) -> tuple[n.Expr, ...]:
     """The expressions of a step."""
-    return (step.condition,) if isinstance(step, FilterStep) else step.args
+    return (step.condition,) if isinstance(step, n.FilterStep) else step.args
 
 
-def select_exprs(select: Select) -> list[Expr]:
+def select_exprs(select: n.Select) -> list[n.Expr]:
     """All expressions of a select."""
     out = [i.expr for i in select.items] + list(select.group_by) + list(select.unselected)
     return out if select.having is None else [*out, select.having]
 
 
-def window_attrs(step: WindowStep, width: int, has_selection: bool) -> set[int]:
+def window_attrs(step: n.WindowStep, width: int, has_selection: bool) -> set[int]:
     """Attributes that a window reads besides its arguments (`WindowDeclaration.reads`), of the `width` attributes.
     `has_selection`: the query names its selected attributes.
     """
     if step.condition is not None:
-        return {e.attr for e in walk(step.condition) if isinstance(e, Ref)}
+        return {e.attr for e in n.walk(step.condition) if isinstance(e, n.Ref)}
     match DECLARATIONS[step.function].reads:
         case "arguments":
             every = False
         case "expression":
             every = True
         case "selection":
-            every = not has_selection and not any(isinstance(a, Ref) for a in step.args)
+            every = not has_selection and not any(isinstance(a, n.Ref) for a in step.args)
     return set(range(width)) if every else set()
 
 
 _UNSTEADY = ("UUID", "math:rand", "time:")
 
 
-def _steady(condition: Expr) -> bool:
+def _steady(condition: n.Expr) -> bool:
     """True if a condition on one event says the same whenever it is asked."""
     return not any(
-        isinstance(e, Agg | InTable | ScriptCall) or (isinstance(e, Call) and e.function.startswith(_UNSTEADY))
-        for e in walk(condition)
+        isinstance(e, n.Agg | n.InTable | n.ScriptCall) or (isinstance(e, n.Call) and e.function.startswith(_UNSTEADY))
+        for e in n.walk(condition)
     )
 
 
@@ -115,7 +100,7 @@ class _FilterOp:
     `InputSteps.passing_rows`."""
 
     condition: Evaluator
-    aggregates: list[tuple[Agg, Aggregator, list[Evaluator]]]
+    aggregates: list[tuple[n.Agg, Aggregator, list[Evaluator]]]
     steady: bool
 
 
@@ -160,7 +145,7 @@ class InputSteps(DeclaredState):
 
     def __init__(
         self,
-        input: StreamInput,
+        input: n.StreamInput,
         read_attrs: set[int],
         services: Services,
         *,
@@ -185,16 +170,16 @@ class InputSteps(DeclaredState):
         self._widths, self._types, self._keep = self._find_attributes(read_attrs)
         self._schema = input.source.schema
         for i, step in enumerate(input.steps):
-            if isinstance(step, FilterStep):
-                aggregates = dict.fromkeys(e for e in walk(step.condition) if isinstance(e, Agg))
+            if isinstance(step, n.FilterStep):
+                aggregates = dict.fromkeys(e for e in n.walk(step.condition) if isinstance(e, n.Agg))
                 running = [self._add_running(a) for a in aggregates]
                 condition = compile_expr(step.condition, services.context)
                 self._steps.append(_FilterOp(condition, running, _steady(step.condition)))
-            elif isinstance(step, FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
+            elif isinstance(step, n.FunctionStep) and step.function in ("reorder:kslack", "reorder:akslack"):
                 self._add_reordering(step, i)
-            elif isinstance(step, FunctionStep) and step.function == "unique:deduplicate":
+            elif isinstance(step, n.FunctionStep) and step.function == "unique:deduplicate":
                 self._add_deduplication(step, i)
-            elif isinstance(step, FunctionStep):
+            elif isinstance(step, n.FunctionStep):
                 args = [compile_expr(a, services.context) for a in step.args]
                 self._steps.append(_FunctionOp(step.function, args))
             else:
@@ -210,7 +195,7 @@ class InputSteps(DeclaredState):
         types = list(self._query_input.source.schema.types)
         widths = [len(types)]
         for step in steps:
-            if isinstance(step, FunctionStep):
+            if isinstance(step, n.FunctionStep):
                 types += step.appends.types
             widths.append(len(types))
         later = set(read_attrs)
@@ -218,11 +203,11 @@ class InputSteps(DeclaredState):
         for step in reversed(steps):
             later = later | slot_attrs(iter(step_exprs(step)), self.slot)
             width = widths[len(steps) - len(keeps)]
-            if isinstance(step, WindowStep):
+            if isinstance(step, n.WindowStep):
                 later |= window_attrs(step, width, self._needs.selected_attrs is not None)
                 if self.services.watches(self.query):
                     later |= set(range(width))
-            if isinstance(step, FunctionStep):
+            if isinstance(step, n.FunctionStep):
                 later = {a for a in later if a < width}
                 if step.function == "log":  # it may show the whole event
                     later.update(range(width))
@@ -236,16 +221,16 @@ class InputSteps(DeclaredState):
         self.schedulers += 1
         return self._scheduler + self.schedulers - 1
 
-    def _add_reordering(self, step: FunctionStep, i: int) -> None:
+    def _add_reordering(self, step: n.FunctionStep, i: int) -> None:
         is_adaptive = step.function == "reorder:akslack"
-        constants = [a.value for a in step.args if isinstance(a, Const)]
+        constants = [a.value for a in step.args if isinstance(a, n.Const)]
         types = tuple(self._types[a] for a in self._keep[i])
         args = [compile_expr(a, self.services.context) for a in step.args[: 2 if is_adaptive else 1]]
         reorder = ReorderStep(types, constants, self._next_phase(), is_adaptive, self.services.is_partitioned)
         self._reorders.append(reorder)
         self._steps.append(_ReorderOp(args, reorder))
 
-    def _add_deduplication(self, step: FunctionStep, i: int) -> None:
+    def _add_deduplication(self, step: n.FunctionStep, i: int) -> None:
         from ..windows.deduplicate import Deduplicate  # few apps have it
 
         services, places = self.services, {a: p for p, a in enumerate(self._keep[i])}
@@ -258,7 +243,7 @@ class InputSteps(DeclaredState):
         self._reorders.append(deduplicate)
         self._steps.append(deduplicate)
 
-    def _add_window(self, step: WindowStep, i: int) -> None:
+    def _add_window(self, step: n.WindowStep, i: int) -> None:
         types = tuple(self._types[a] for a in self._keep[i])
         if self._needs.serials:
             types = (*types, Type.LONG)
@@ -275,7 +260,7 @@ class InputSteps(DeclaredState):
         self._steps.append(self.window)
         self._leaves_unseen = not needs.wants_expired and DECLARATIONS[step.function].timers_emit == "expired"
 
-    def _add_running(self, node: Agg) -> tuple[Agg, Aggregator, list[Evaluator]]:
+    def _add_running(self, node: n.Agg) -> tuple[n.Agg, Aggregator, list[Evaluator]]:
         args = [compile_expr(a, self.services.context) for a in node.args]
         self._running.append(make_aggregator(node, False, self.services.strings))
         return node, self._running[-1], args
@@ -436,16 +421,16 @@ class InputSteps(DeclaredState):
         return sum(counts) if counts else None
 
 
-def _replace_places(e: Expr, places: Mapping[int, int]) -> Expr:
+def _replace_places(e: n.Expr, places: Mapping[int, int]) -> n.Expr:
     """`e` with references to column positions instead of attributes."""
-    if isinstance(e, Ref):
+    if isinstance(e, n.Ref):
         return replace(e, attr=places[e.attr])
     parts: dict[str, Any] = {}
     for f in fields(e):
         value = getattr(e, f.name)
-        if isinstance(value, Expr):
+        if isinstance(value, n.Expr):
             parts[f.name] = _replace_places(value, places)
-        elif isinstance(value, tuple) and any(isinstance(x, Expr) for x in value):
+        elif isinstance(value, tuple) and any(isinstance(x, n.Expr) for x in value):
             parts[f.name] = tuple(_replace_places(x, places) for x in value)
     return replace(e, **parts)
 
@@ -462,7 +447,7 @@ def _refuse(services: Services, query: str, stream: str) -> Callable[[Rows, Mask
 
 
 def make_window(
-    step: WindowStep,
+    step: n.WindowStep,
     types: tuple[Any, ...],
     scheduler: int,
     needs: WindowNeeds,
@@ -503,5 +488,4 @@ def make_window(
     from ..windows.watched_window import WatchedWindow  # for traces alone
 
     watching.windows.append(WatchedWindow(window, list(attrs.values()), stream, step))
-    watched_window: Window = watching.windows[-1]
-    return watched_window
+    return cast(Window, watching.windows[-1])

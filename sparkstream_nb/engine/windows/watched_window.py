@@ -148,30 +148,5 @@ class WatchedWindow:
                 numbers += [(int(n), events.waiting) for n in events.rows.columns[self._at].values.tolist()]
         return numbers
 
-    @property
-    def stamps(self) -> int | None:
-        return self.inner.stamps
-
-    @property
-    def moves(self) -> bool:
-        return self.inner.moves
-
-    @property
-    def is_ordered(self) -> bool:
-        return self.inner.is_ordered
-
-    def next_due(self) -> int | None:
-        return self.inner.next_due()
-
-    def forget(self, instances: Array) -> None:
-        self.inner.forget(instances)
-
-    def state(self) -> dict[str, Any]:
-        return self.inner.state()
-
-    def load(self, state: dict[str, Any]) -> None:
-        self.inner.load(state)
-
-    @property
-    def bytes(self) -> int:
-        return self.inner.bytes
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .option_spec import End, OptionSpec
+from .option_spec import End, Options, OptionSpec, by_name
 
 _NONE = ("",)
 _FALSE, _TRUE = ("false",), ("true",)
@@ -85,3 +85,8 @@ def refused_options(end: End, type_: str) -> tuple[OptionSpec, ...]:
         return tuple(OptionSpec(name, off=values) for name, values in values_by_option.items())
     ways = _MAPPINGS.get((end, type_), {})
     return tuple(OptionSpec(name, off=_FALSE, instead=instead) for name, instead in ways.items())
+
+
+def options_of_type(end: End, common: tuple[OptionSpec, ...], type_: str, *specs: OptionSpec) -> Options:
+    """The options of a type of source or sink, by name: the common ones, its own, and the refused ones."""
+    return by_name(*common, *specs, *refused_options(end, type_))

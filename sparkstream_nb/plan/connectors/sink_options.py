@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from .nats_options import NATS_LOGIN
-from .option_spec import Options, OptionSpec, by_name
-from .refused_options import refused_options
+from .option_spec import Options, OptionSpec
+from .refused_options import options_of_type
 
 _COMMON = (
     OptionSpec("type", "The type of the sink."),
@@ -22,8 +23,7 @@ _COMMON = (
 _HEADERS = "`\"'NAME:VALUE','NAME:VALUE'\"`."
 
 
-def _table_of(type_: str, *specs: OptionSpec) -> Options:
-    return by_name(*_COMMON, *specs, *refused_options("sink", type_))
+_table_of = partial(options_of_type, "sink", _COMMON)
 
 
 _FILE = _table_of(

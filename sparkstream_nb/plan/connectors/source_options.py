@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from .change_properties import PLUGINS
 from .nats_options import NATS_LOGIN
-from .option_spec import Options, OptionSpec, by_name
-from .refused_options import refused_options
+from .option_spec import Options, OptionSpec
+from .refused_options import options_of_type
 
 _COMMON = (
     OptionSpec("type", "The type of the source."),
@@ -33,8 +34,7 @@ _DAY = 86_400_000
 """ms."""
 
 
-def _table_of(type_: str, *specs: OptionSpec) -> Options:
-    return by_name(*_COMMON, *specs, *refused_options("source", type_))
+_table_of = partial(options_of_type, "source", _COMMON)
 
 
 _KAFKA = _table_of(
