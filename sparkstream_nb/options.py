@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
-from .option_values import attribute_and_column, decimal_separator, names, number, positive, whole
+from .option_values import attribute_and_column, decimal_separator, names, number, positive, stream_and_file, whole
 from .request import ROUTES, parameters
 
 WIDTH = 88
@@ -229,6 +229,13 @@ _SHARED: dict[str, dict[str, Any]] = {
         "metavar": "HOW",
         "help": "changes by a seed, such as late=5%%,delay=3 sec,swapped=1%%,duplicated=1%%,dropped=1%%,node-2=+3 sec,"
         "seed=7: events come late, swapped, twice, not at all, or with a clock that is off",
+    },
+    "--feed": {
+        "action": "append",
+        "default": [],
+        "type": stream_and_file,
+        "metavar": "STREAM=FILE",
+        "help": "feed a stream with a .csv or .parquet file; may be given several times",
     },
     "--rate": {"type": number, "metavar": "N", "help": "events a second (default: as fast as possible)"},
     "--time-format": {

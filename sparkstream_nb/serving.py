@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
@@ -375,3 +375,14 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return "Unknown"
+
+
+S = TypeVar("S", bound=Site)
+
+
+@dataclass(frozen=True)
+class SharedListener(Generic[S]):
+    """A server of several sources or sinks, and their common site."""
+
+    site: S
+    listener: Listener

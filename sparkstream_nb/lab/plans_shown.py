@@ -17,10 +17,7 @@ from .drawings.pictures import DARK_PICTURE
 from .drawings.text_tables import Grid, escaped_lines, paragraph
 from .graph import graph_drawing
 
-
-@text.register
-def _(plan_text: PlanText) -> str:
-    return str(plan_text)
+text.register(PlanText, str)
 
 
 @html.register

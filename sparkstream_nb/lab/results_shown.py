@@ -10,7 +10,6 @@ import pandas as pd
 from ..app import (
     App,
     Apps,
-    Chart,
     ChartSnapshot,
     Cluster,
     ClusterSnapshot,
@@ -28,7 +27,6 @@ from ..app import (
     SplitApp,
     Stats,
     Study,
-    Tail,
     TailSnapshot,
 )
 from ..app.attaching import attachable_names
@@ -36,6 +34,7 @@ from ..app.pictures.study_picture import study_picture
 from ..app.pictures.timeline_picture import Timeline, full_timeline, timeline_picture, worst
 from ..app.results.divergence import VERDICTS
 from ..app.results.feed_progress import span
+from ..app.results.followed_stream import FollowedStream
 from ..app.results.reasons import group_reasons
 from ..app.running.input_recording import AppRecording
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, text_of, when
@@ -55,14 +54,8 @@ from .tail_shown import tail_html, tail_text
 # --------------------------------------------------------------------------------------------------------------- apps
 
 
-@text.register
-def _(app: App) -> str:
-    return card_text(app)
-
-
-@html.register
-def _(app: App) -> str:
-    return card_html(app)
+text.register(App, card_text)
+html.register(App, card_html)
 
 
 def _apps_grid(apps: Apps) -> Grid:
@@ -165,11 +158,6 @@ def _(feed: Feed) -> str:
     return text(feed.report) if feed.report else _feed_words(feed)
 
 
-@html.register
-def _(feed: Feed) -> str:
-    return feed_bar(feed)
-
-
 def position_words(feed: Feed) -> str:
     """`200 events fed, at 2024-06-01 10:00:00 UTC, 200 remaining · 60 times event time`."""
     if feed.state == "reading":
@@ -178,6 +166,7 @@ def position_words(feed: Feed) -> str:
     return f"{feed.position}{pace}"
 
 
+@html.register
 def feed_bar(feed: Feed) -> str:
     """A feed's bar, report or error as HTML."""
     if feed.report:
@@ -391,54 +380,24 @@ def _(errors: Errors) -> str:
     return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(errors))])
 
 
-@text.register
-def _(stats: Stats) -> str:
-    return stats_text(stats)
-
-
-@html.register
-def _(stats: Stats) -> str:
-    return stats_html(stats)
+text.register(Stats, stats_text)
+html.register(Stats, stats_html)
 
 
 @text.register
-def _(tail: Tail) -> str:
-    return tail_text(tail.snapshot())
-
-
-@text.register
-def _(snapshot: TailSnapshot) -> str:
-    return tail_text(snapshot)
+def _(view: FollowedStream) -> str:
+    return text(view.snapshot())
 
 
 @html.register
-def _(tail: Tail) -> str:
-    return tail_html(tail.snapshot())
+def _(view: FollowedStream) -> str:
+    return html(view.snapshot())
 
 
-@html.register
-def _(snapshot: TailSnapshot) -> str:
-    return tail_html(snapshot)
-
-
-@text.register
-def _(chart: Chart) -> str:
-    return chart_text(chart.snapshot())
-
-
-@text.register
-def _(snapshot: ChartSnapshot) -> str:
-    return chart_text(snapshot)
-
-
-@html.register
-def _(chart: Chart) -> str:
-    return chart_html(chart.snapshot())
-
-
-@html.register
-def _(snapshot: ChartSnapshot) -> str:
-    return chart_html(snapshot)
+text.register(TailSnapshot, tail_text)
+html.register(TailSnapshot, tail_html)
+text.register(ChartSnapshot, chart_text)
+html.register(ChartSnapshot, chart_html)
 
 
 # ---------------------------------------------------------------------------------------------------------- divergence
@@ -592,9 +551,7 @@ def _(recording: AppRecording) -> str:
     return paragraph(markup.escape(text(recording)))
 
 
-@text.register
-def _(split_app: SplitApp) -> str:
-    return str(split_app)
+text.register(SplitApp, str)
 
 
 @html.register

@@ -36,7 +36,7 @@ from ..plan.nodes import (
     walk,
 )
 from ..plan.query_parts import conjuncts
-from ..stores.store_protocol import GroupFilter, Store
+from ..stores.store_protocol import BucketRange, GroupFilter, Store
 from ..types import Type
 from .open_buckets import ALIVE, SHARD, BucketRows, closed_rows, finest_rows
 
@@ -96,7 +96,7 @@ def retrieve(
             table = closed_rows(store, definition, selection, zone, shard)
         merged_rows = merge_stored(from_table(definition, table, services), services)
         return Retrieved(_answer(retrieval, merged_rows, services, clock), lambda: by_shard(table))
-    if store.count(definition.id, per, (start, end), groups, most=MERGED_HERE + 1) > MERGED_HERE:
+    if store.count(definition.id, per, BucketRange(start, end, MERGED_HERE + 1), groups) > MERGED_HERE:
         rows = from_table(definition, store.read(definition.id, per, start, end, groups), services)
         later = lambda: by_shard(store.read_by_shard(definition.id, per, start, end, groups))  # noqa: E731
         return Retrieved(_answer(retrieval, rows, services, clock), later)

@@ -8,27 +8,13 @@ from __future__ import annotations
 
 import random
 
+from . import timeline
 from .coordination import NEVER, Change, Coordinators
 from .faults import Cut, Fault, Kill, Lasting, Pause, Restart, Schedule, Slow
-from .timeline import (
-    Active,
-    Delayed,
-    Deposed,
-    Down,
-    Elected,
-    Faulted,
-    Happening,
-    LinkChanged,
-    NodePauses,
-    Passive,
-    PersistTimes,
-    SimulatedTimeline,
-    Syncing,
-)
 from .topology import DATABASE
 
 
-def simulate(schedule: Schedule, *, seed: int = 0, start: int, until: int) -> SimulatedTimeline:
+def simulate(schedule: Schedule, *, seed: int = 0, start: int, until: int) -> timeline.SimulatedTimeline:
     """Simulate a pair from `start` to `until` (ms, inclusive). It begins with both nodes up, the first one
     active; `seed` decides when in its interval each loop of a node runs.
     """
@@ -42,10 +28,10 @@ class _PairSimulation:
 
     def __init__(self, schedule: Schedule, seed: int, start: int) -> None:
         pair = schedule.pair
-        self.pair, self.timeline = pair, SimulatedTimeline()
+        self.pair, self.timeline = pair, timeline.SimulatedTimeline()
         self.coordinators = Coordinators(pair.nodes, pair.coordination, random.Random(f"{seed}:{pair.group}"))
         self.coordinators.listener = self
-        self.pauses = NodePauses(self._say)
+        self.pauses = timeline.NodePauses(self._say)
         self.cuts: list[Cut] = []
         self.slows: list[Slow] = []
         self.faults: list[tuple[int, int, Fault, bool]] = sorted(
@@ -59,12 +45,12 @@ class _PairSimulation:
         self.syncing: set[str] = {pair.nodes[0]}
         self.coordinators.begin_settled(start)
         for node in pair.nodes:
-            self.timeline.clocks.append(PersistTimes(node, start, pair.persist))
-        self._say(Active(start, pair.nodes[0], started=True))
-        self._say(Passive(start, pair.nodes[1], started=True))
-        self._say(Syncing(start, pair.nodes[0], whether=True))
+            self.timeline.clocks.append(timeline.PersistTimes(node, start, pair.persist))
+        self._say(timeline.Active(start, pair.nodes[0], started=True))
+        self._say(timeline.Passive(start, pair.nodes[1], started=True))
+        self._say(timeline.Syncing(start, pair.nodes[0], whether=True))
 
-    def _say(self, happening: Happening) -> None:
+    def _say(self, happening: timeline.Happening) -> None:
         self.timeline.happenings.append(happening)
 
     def upto(self, until: int) -> None:
@@ -87,16 +73,16 @@ class _PairSimulation:
 
     def _fault(self, fault: Fault, now: int, *, begins: bool) -> None:
         if begins:
-            self._say(Faulted(now, str(fault)))
+            self._say(timeline.Faulted(now, str(fault)))
         match fault:
             case Kill(node=node):
                 self.pauses.until.pop(node, None)
                 self.active.discard(node)
                 self.syncing.discard(node)
                 self.coordinators.stop(node)
-                self._say(Down(now, node))
+                self._say(timeline.Down(now, node))
             case Restart(node=node):
-                self.timeline.clocks.append(PersistTimes(node, now, self.pair.persist))
+                self.timeline.clocks.append(timeline.PersistTimes(node, now, self.pair.persist))
                 self.coordinators.start(node, now)
             case Pause(node=node) if begins:
                 self.pauses.halt(node, now, fault.until)
@@ -116,7 +102,7 @@ class _PairSimulation:
             self.cuts.remove(cut)
         after = any({c.a, c.b} == ends for c in self.cuts)
         if before != after:
-            self._say(LinkChanged(now, cut.a, cut.b, not after))
+            self._say(timeline.LinkChanged(now, cut.a, cut.b, not after))
         self.coordinators.cut = {(ends - {DATABASE}).pop() for c in self.cuts if DATABASE in (ends := {c.a, c.b})}
 
     def _slow(self, slow: Slow, now: int, *, begins: bool) -> None:
@@ -128,7 +114,7 @@ class _PairSimulation:
             self.slows.remove(slow)
         after = self._delay(ends)
         if before != after:
-            self._say(Delayed(now, slow.a, slow.b, after))
+            self._say(timeline.Delayed(now, slow.a, slow.b, after))
         if DATABASE in ends:
             self.coordinators.delays[(ends - {DATABASE}).pop()] = after
 
@@ -143,10 +129,10 @@ class _PairSimulation:
     def handle_join(self, node: str, now: int) -> None:
         """`HAManager.start`."""
         if self._leader() != node:
-            self._say(Passive(now, node, started=True))
+            self._say(timeline.Passive(now, node, started=True))
             return
         self.active.add(node)
-        self._say(Active(now, node, started=True))
+        self._say(timeline.Active(now, node, started=True))
         row = self.coordinators.database.heartbeats.get(self.pair.peer(node))
         if row is not None and now - row.at < self.pair.coordination.oldest:
             self._sync(node, now)
@@ -157,14 +143,14 @@ class _PairSimulation:
         match change:
             case Change.COORDINATOR if leads and node not in self.active:
                 self.active.add(node)
-                self._say(Active(now, node))
+                self._say(timeline.Active(now, node))
             case Change.COORDINATOR if not leads and node in self.active:
                 self._passive(node, now)
             case Change.ADDED if leads and subject != node:
                 self._sync(node, now)
             case Change.REMOVED if leads and subject != node and node in self.syncing:
                 self.syncing.remove(node)
-                self._say(Syncing(now, node, whether=False))
+                self._say(timeline.Syncing(now, node, whether=False))
 
     def unresponsive(self, node: str, now: int) -> None:
         """`HAEventListener.becameUnresponsive`."""
@@ -173,19 +159,19 @@ class _PairSimulation:
 
     def handle_election(self, node: str, now: int, age: int | None) -> None:
         """For the log."""
-        self._say(Elected(now, node, age))
+        self._say(timeline.Elected(now, node, age))
 
     def handle_deposition(self, node: str, now: int) -> None:
         """For the log."""
-        self._say(Deposed(now, node))
+        self._say(timeline.Deposed(now, node))
 
     def _sync(self, node: str, now: int) -> None:
         """The active node begins to send its events to the passive one; it persists first."""
         self.syncing.add(node)
-        self._say(Syncing(now, node, whether=True))
+        self._say(timeline.Syncing(now, node, whether=True))
 
     def _passive(self, node: str, now: int) -> None:
         """`HAManager.changeToPassive`."""
         self.active.remove(node)
         self.syncing.discard(node)
-        self._say(Passive(now, node))
+        self._say(timeline.Passive(now, node))

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 from ..errors import has_surrogate, printable
 from ..mapping import Message
 from ..prometheus_format import CONTENT_TYPE, Sample, format_metric
-from ..serving import Answer, Listener, Request, ServerLimits
+from ..serving import Answer, Listener, Request, ServerLimits, SharedListener
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 MetricType = Literal["counter", "gauge", "histogram", "summary"]
@@ -164,13 +164,7 @@ class _MetricsSite:
         return Answer(status, text.encode(), CONTENT_TYPE)
 
 
-@dataclass(frozen=True)
-class _Served:
-    site: _MetricsSite
-    listener: Listener
-
-
-_servers: dict[tuple[str, int], _Served] = {}
+_servers: dict[tuple[str, int], SharedListener[_MetricsSite]] = {}
 _serving = threading.Lock()
 
 
@@ -185,7 +179,7 @@ def _serve(target: PrometheusTarget, host: str, port: int) -> None:
                 listener = Listener(site, "127.0.0.1" if host == "localhost" else host, port, _LIMITS)
             except OSError as error:
                 raise TargetUnavailable(f"http://{host}:{port} cannot be served: {error.strerror or error}") from None
-            server = _servers[host, port] = _Served(site, listener)
+            server = _servers[host, port] = SharedListener(site, listener)
             listener.start()
         if any(t.metric.name == name for t in server.site.targets):
             raise TargetUnavailable(f"another sink serves a metric {name} at http://{host}:{port}")

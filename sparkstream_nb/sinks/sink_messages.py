@@ -15,18 +15,7 @@ from ..engine.columnar.column_data import Array
 from ..journal.result_codec import column_values, is_object
 from ..mapping import DroppedMessage, EventPositions, Message, encoder
 from ..mapping.attribute_values import Values
-from ..plan.connectors.mapping import (
-    Avro,
-    Binary,
-    CsvSink,
-    JsonSink,
-    KeyValueSink,
-    PassThrough,
-    SinkFormat,
-    SinkMapping,
-    TextSink,
-    XmlSink,
-)
+from ..plan.connectors import mapping as formats
 from ..types import Schema, Type
 
 CHUNK = 5_000
@@ -44,15 +33,15 @@ class _MessageKind:
     """True if a message ends with a line break of its own."""
 
 
-_KINDS: Mapping[type[SinkFormat], _MessageKind] = {
-    JsonSink: _MessageKind("application/json", "json"),
-    CsvSink: _MessageKind("text/csv", "csv", breaks=True),
-    TextSink: _MessageKind("text/plain", "txt"),
-    KeyValueSink: _MessageKind("application/x-www-form-urlencoded", "txt"),
-    XmlSink: _MessageKind("application/xml", "xml"),
-    Avro: _MessageKind("application/octet-stream", "avro"),
-    Binary: _MessageKind("application/octet-stream", "bin"),
-    PassThrough: _MessageKind("application/octet-stream", "bin"),
+_KINDS: Mapping[type[formats.SinkFormat], _MessageKind] = {
+    formats.JsonSink: _MessageKind("application/json", "json"),
+    formats.CsvSink: _MessageKind("text/csv", "csv", breaks=True),
+    formats.TextSink: _MessageKind("text/plain", "txt"),
+    formats.KeyValueSink: _MessageKind("application/x-www-form-urlencoded", "txt"),
+    formats.XmlSink: _MessageKind("application/xml", "xml"),
+    formats.Avro: _MessageKind("application/octet-stream", "avro"),
+    formats.Binary: _MessageKind("application/octet-stream", "bin"),
+    formats.PassThrough: _MessageKind("application/octet-stream", "bin"),
 }
 
 
@@ -71,7 +60,9 @@ class MessageWriter:
     """Makes messages of outputs as `mapping` says. `templates` are texts with `{{attribute}}` in them, by name, whose
     values for a message are its `properties`."""
 
-    def __init__(self, mapping: SinkMapping, schema: Schema, templates: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, mapping: formats.SinkMapping, schema: Schema, templates: Mapping[str, str] | None = None
+    ) -> None:
         self.mapping, self.schema = mapping, schema
         self._encoder = encoder(mapping, schema, templates or {})
         kind = _KINDS[type(mapping.format)]
@@ -135,9 +126,9 @@ class MessageWriter:
 
     def _odd(self, columns: Sequence[Values]) -> dict[int, str]:
         """The events with a value that the format does not have, with the reason."""
-        if isinstance(self.mapping.format, Binary):
+        if isinstance(self.mapping.format, formats.Binary):
             return _nulls(self.schema, columns)
-        if not isinstance(self.mapping.format, JsonSink) or self.mapping.payload:
+        if not isinstance(self.mapping.format, formats.JsonSink) or self.mapping.payload:
             return {}
         out: dict[int, str] = {}
         for a, column in zip(self.schema, columns, strict=True):

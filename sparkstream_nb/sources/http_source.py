@@ -19,16 +19,15 @@ from typing import Any
 
 from ..logins import Logins
 from ..mapping.decoding import Decoder
-from ..serving import LEAVE_SECONDS, Answer, Listener, ServerLimits
+from ..serving import LEAVE_SECONDS, Answer, Listener, ServerLimits, SharedListener
 from ..serving import Request as HttpRequest
-from .reader import Behind, ReadMessages, SourceUnavailable
+from .reader import Behind, ReadMessages, SourceUnavailable, gather
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
 MOST_CONNECTIONS = 128
 MOST_BYTES = 1 << 24
 """Bytes of a request's body, at most."""
-GATHER_SECONDS = 0.01
 ANSWER_SECONDS = 30.0
 """Longest wait of a request for its answer."""
 _POLL = 0.1
@@ -83,15 +82,7 @@ class HttpReader:
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
-        try:
-            requests = [self._waiting.get(timeout=seconds)]
-        except queue.Empty:
-            return None
-        end = time.monotonic() + GATHER_SECONDS
-        with contextlib.suppress(queue.Empty):
-            while len(requests) < MOST_REQUESTS:
-                requests.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
-        requests = [r for r in requests if r.claim.acquire(blocking=False)]
+        requests = [r for r in gather(self._waiting, seconds, MOST_REQUESTS) if r.claim.acquire(blocking=False)]
         if not requests:
             return None
         self._open_requests = requests
@@ -233,13 +224,7 @@ class _SharedSite:
         return replace(_answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED, {}), closes=True)
 
 
-@dataclass(frozen=True)
-class _SharedListener:
-    site: _SharedSite
-    server: Listener
-
-
-_listeners: dict[tuple[str, int], _SharedListener] = {}
+_listeners: dict[tuple[str, int], SharedListener[_SharedSite]] = {}
 _listening = threading.Lock()
 
 
@@ -262,7 +247,7 @@ def _listen(site: _SourceSite) -> None:
                 f"{place.host}, port {place.port} cannot be listened at: {error.strerror}"
             ) from None
         server.start()
-        _listeners[place.host, place.port] = _SharedListener(shared, server)
+        _listeners[place.host, place.port] = SharedListener(shared, server)
 
 
 def _leave(reader: HttpReader) -> None:
@@ -273,7 +258,7 @@ def _leave(reader: HttpReader) -> None:
         if listener.site.sites:
             return
         del _listeners[place.host, place.port]
-    listener.server.close(LEAVE_SECONDS)
+    listener.listener.close(LEAVE_SECONDS)
 
 
 def _answer(status: HTTPStatus, text: str, headers: Mapping[str, str]) -> Answer:

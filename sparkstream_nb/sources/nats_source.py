@@ -8,7 +8,6 @@ subscriber that is too slow: that is an error of the app, as is each message tha
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import time
 from collections.abc import Mapping
@@ -17,11 +16,10 @@ from typing import Any
 
 from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
 from ..mapping.decoding import Decoded, Decoder, RejectedMessage
-from .reader import Behind, ReadMessages, SourceUnavailable
+from .reader import Behind, ReadMessages, SourceUnavailable, gather
 
 MOST_WAITING = 10_000
 """Messages that wait for the app in this process."""
-GATHER_SECONDS = 0.01
 _POLL = 0.02
 
 
@@ -63,12 +61,7 @@ class NatsReader:
                 await asyncio.sleep(_POLL)
 
     def read(self, seconds: float) -> ReadMessages | None:
-        messages: list[bytes] = []
-        with contextlib.suppress(queue.Empty):
-            messages.append(self._waiting.get(timeout=seconds))
-            end = time.monotonic() + GATHER_SECONDS
-            while len(messages) < MOST_WAITING:
-                messages.append(self._waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+        messages = gather(self._waiting, seconds, MOST_WAITING)
         connection = self._connection
         lost_messages = 0 if connection is None else connection.dropped_messages - self._reported_losses
         if messages or lost_messages:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ..mapping.decoding import Decoded
 
@@ -81,3 +84,21 @@ class SourceReader(Protocol):
     def cancel(self) -> None:
         """Ends a call that is under way, from another thread."""
         ...
+
+
+T = TypeVar("T")
+GATHER_SECONDS = 0.01
+"""The time for more messages to come in, once there is one."""
+
+
+def gather(waiting: queue.Queue[T], seconds: float, most: int) -> list[T]:
+    """The messages that wait, and those that come in soon after the first; none if that does not come in `seconds`."""
+    try:
+        messages = [waiting.get(timeout=seconds)]
+    except queue.Empty:
+        return []
+    end = time.monotonic() + GATHER_SECONDS
+    with contextlib.suppress(queue.Empty):
+        while len(messages) < most:
+            messages.append(waiting.get(timeout=max(end - time.monotonic(), 0.0)))
+    return messages

@@ -21,14 +21,13 @@ from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, open_frame
 from ..errors import shown
 from ..mapping.decoding import Decoder
 from ..serving import run_to_end
-from .reader import Behind, ReadMessages, SourceUnavailable
+from .reader import Behind, ReadMessages, SourceUnavailable, gather
 
 MOST_WAITING = 1_000
 """Messages that wait for a source."""
 MOST_CONNECTIONS = 64
 FRAME_SECONDS = 10.0
 """Longest time for a frame to come in, once it has begun."""
-GATHER_SECONDS = 0.01
 _POLL = 0.02
 _MOST_WARNINGS = 20
 """Connections of a port whose end is logged with its reason."""
@@ -62,15 +61,8 @@ class TcpReader:
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
-        try:
-            messages = [self.waiting.get(timeout=seconds)]
-        except queue.Empty:
-            return None
-        end = time.monotonic() + GATHER_SECONDS
-        with contextlib.suppress(queue.Empty):
-            while len(messages) < MOST_WAITING:
-                messages.append(self.waiting.get(timeout=max(end - time.monotonic(), 0.0)))
-        return ReadMessages(self._decoder.decode(messages), len(messages))
+        messages = gather(self.waiting, seconds, MOST_WAITING)
+        return ReadMessages(self._decoder.decode(messages), len(messages)) if messages else None
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         pass

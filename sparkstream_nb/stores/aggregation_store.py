@@ -42,6 +42,7 @@ from .store_protocol import (
     ErrorRow,
     GroupFilter,
     KeySearch,
+    Partials,
     ShardRows,
 )
 
@@ -238,11 +239,7 @@ class AggregationStore(ABC, Generic[C]):
     # --------------------------------------------------------------------------------------------------------- writing
 
     def commit(
-        self,
-        key: BatchKey,
-        partials: Mapping[tuple[str, str], pa.Table],
-        errors: Sequence[ErrorRow] = (),
-        clock: BatchClock | None = None,
+        self, key: BatchKey, partials: Partials, errors: Sequence[ErrorRow] = (), clock: BatchClock | None = None
     ) -> bool:
         ledger, values = self._q(LEDGER), {"app": key.app, "run": key.run, "batch": key.batch}
 
@@ -325,17 +322,11 @@ class AggregationStore(ABC, Generic[C]):
         return self._read(layout, per, (start, end), groups, by_shard=True)
 
     def count(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        bounds: tuple[int, int],
-        groups: GroupFilter = EACH_GROUP,
-        *,
-        most: int,
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> int:
         layout = self._layout(aggregation)
-        where = self._where(layout, bounds, groups)
-        rows = f"SELECT 1 AS one FROM {self._table(layout, per)} WHERE {where.sql} LIMIT {int(most)}"
+        where = self._where(layout, (bucket_range.start, bucket_range.end), groups)
+        rows = f"SELECT 1 AS one FROM {self._table(layout, per)} WHERE {where.sql} LIMIT {int(bucket_range.most)}"
         sql = f"SELECT count(*) FROM ({rows}) counted"
         return int(self._transaction(lambda c: c.rows(sql, where.values), reads=True)[0][0])
 

@@ -140,13 +140,16 @@ class Dialect(ABC):
         """a + b, infinite if that is too large, if the database holds infinity."""
         return f"{a} + {b}"
 
+    extremes: ClassVar[tuple[str, str]] = ("least", "greatest")
+    """The functions that give the smaller and the larger of two values."""
+
     def least(self, a: str, b: str) -> str:
         """The smaller of two values; the other one where one is null."""
-        return f"coalesce(least({a}, {b}), {a}, {b})"
+        return f"coalesce({self.extremes[0]}({a}, {b}), {a}, {b})"
 
     def greatest(self, a: str, b: str) -> str:
         """The larger of two values; the other one where one is null."""
-        return f"coalesce(greatest({a}, {b}), {a}, {b})"
+        return f"coalesce({self.extremes[1]}({a}, {b}), {a}, {b})"
 
     def only(self, value: str, type_: Type) -> str:
         """The one value of a group that is not null."""
@@ -340,12 +343,6 @@ class SQLite(Dialect):
 
     def sum_longs(self, values: str) -> str:
         return f"java_sum({values})"
-
-    def least(self, a: str, b: str) -> str:
-        return f"coalesce(min({a}, {b}), {a}, {b})"
-
-    def greatest(self, a: str, b: str) -> str:
-        return f"coalesce(max({a}, {b}), {a}, {b})"
 
     def fits(self, column: StoredColumn, type_: Any) -> bool:
         # SQLite's columns take any value; what counts is that a text stays one and a number one.

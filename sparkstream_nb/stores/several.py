@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from ..plan.nodes import AggregationDef, BatchClock
-from .store_protocol import BatchKey, ErrorRow, Store
+from .store_protocol import BatchKey, ErrorRow, Partials, Store
 
 M = TypeVar("M", bound=Callable[..., Any])
 
@@ -47,11 +47,7 @@ class StoreSet:
             store.prepare([d for d in all_definitions if self.store_of(d.id) is store])
 
     def commit(
-        self,
-        key: BatchKey,
-        partials: Mapping[tuple[str, str], pa.Table],
-        errors: Sequence[ErrorRow] = (),
-        clock: BatchClock | None = None,
+        self, key: BatchKey, partials: Partials, errors: Sequence[ErrorRow] = (), clock: BatchClock | None = None
     ) -> bool:
         for store in self._others:
             its = {place: rows for place, rows in partials.items() if self.store_of(place[0]) is store}

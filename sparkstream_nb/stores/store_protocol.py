@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -96,6 +96,9 @@ class Buckets:
     total: int
 
 
+Partials: TypeAlias = Mapping[tuple[str, str], pa.Table]
+"""Tables of partials by aggregation and shard id."""
+
 KEPT_BATCHES = 1000
 """Micro-batches of a run that a ledger remembers; Spark repeats the last one."""
 
@@ -120,11 +123,7 @@ class Store(Protocol):
         ...
 
     def commit(
-        self,
-        key: BatchKey,
-        partials: Mapping[tuple[str, str], pa.Table],
-        errors: Sequence[ErrorRow] = (),
-        clock: BatchClock | None = None,
+        self, key: BatchKey, partials: Partials, errors: Sequence[ErrorRow] = (), clock: BatchClock | None = None
     ) -> bool:
         """Merges the partials of (aggregation id, shard id) into the tables and stores `errors`, all or nothing.
 
@@ -158,15 +157,9 @@ class Store(Protocol):
         ...
 
     def count(
-        self,
-        aggregation: str,
-        per: AggDuration,
-        bounds: tuple[int, int],
-        groups: GroupFilter = EACH_GROUP,
-        *,
-        most: int,
+        self, aggregation: str, per: AggDuration, bucket_range: BucketRange, groups: GroupFilter = EACH_GROUP
     ) -> int:
-        """Number of rows with bounds[0] ≤ bucket < bounds[1], of all shards; `most` if there are more."""
+        """Number of rows in the buckets of a range, of all shards; its `most` if there are more."""
         ...
 
     def buckets(

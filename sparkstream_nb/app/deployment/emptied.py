@@ -15,7 +15,7 @@ from pathlib import Path
 from ...errors import StoreError
 from ...journal.private import private_file, private_folder
 from ...plan.nodes import AggregationDef
-from ...stores import Store
+from ...stores import BucketRange, Store
 from ...stores.address import MEMORY
 from .deployment import Deployment
 
@@ -110,4 +110,4 @@ def _holds(store: Store, aggregation: AggregationDef, shards: Sequence[str] | No
     """True if there are rows of an aggregation, of these shards alone where they are given."""
     if shards is not None:
         return any(s.rows and s.shard in shards for s in store.shards(aggregation.id))
-    return any(store.count(aggregation.id, per, _ALWAYS, most=1) for per in aggregation.durations)
+    return any(store.count(aggregation.id, per, BucketRange(*_ALWAYS, 1)) for per in aggregation.durations)

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...charts.picture import INK, Bars, Lane, LaneAxis, Mark, Panel, Picture, Rules, Style, Texts, floats
 from ...charts.value_texts import format_count, text_of
-from .trace_labels import (
-    BLUE,
-    OUTPUTS,
-    RED,
-    EventLabels,
-    Place,
-    clock_axis,
-    feed_notes,
-    moment_text,
-    output_marks,
-    points,
-    values_text,
-)
+from . import trace_labels
 
 if TYPE_CHECKING:
     from ..results.traces import Stay, TracedWindow, WindowTrace
@@ -28,21 +16,22 @@ MOST_BARS = 60
 """Events of a window that are drawn at most."""
 _ROW, _HEADING, _GAP = 17.0, 18.0, 6.0
 _BAR_INSET = 3.5
-_IN_WINDOW, _WAITING = Style(BLUE, opacity=0.8), Style(BLUE, is_outline=True, is_tinted=True, width=1.2, dash="dash")
+_IN_WINDOW = Style(trace_labels.BLUE, opacity=0.8)
+_WAITING = Style(trace_labels.BLUE, is_outline=True, is_tinted=True, width=1.2, dash="dash")
 _RING = Style(INK, is_outline=True)
-_RESET = Style(RED, width=1.3, dash="dot")
+_RESET = Style(trace_labels.RED, width=1.3, dash="dot")
 
 
-def labels_of(t: WindowTrace) -> EventLabels:
+def labels_of(t: WindowTrace) -> trace_labels.EventLabels:
     """The labels of its events."""
     events = [s.event for w in t.windows for s in w.stays]
-    return EventLabels(t.feed.labels, [(e.timestamp, e.values) for e in events])
+    return trace_labels.EventLabels(t.feed.labels, [(e.timestamp, e.values) for e in events])
 
 
-def label_of(stay: Stay, labels: EventLabels | None = None) -> str:
+def label_of(stay: Stay, labels: trace_labels.EventLabels | None = None) -> str:
     """An event's label, by default all of its values, after the key of its partition, unless that is one of them."""
     key, values = stay.event.key, stay.event.values
-    label = values_text(values) if labels is None else labels.text(values)
+    label = trace_labels.values_text(values) if labels is None else labels.text(values)
     return label if key in ("", *map(text_of, values.values())) else f"{key}: {label}"
 
 
@@ -64,13 +53,13 @@ def describe(t: WindowTrace) -> str:
 
 def describe_stay(s: Stay, start: int) -> str:
     """An event's values, and when it came, was emitted and left; lines of text. `start`: of the trace (ms)."""
-    lines = [label_of(s), f"came at {moment_text(s.entry, start)}"]
+    lines = [label_of(s), f"came at {trace_labels.moment_text(s.entry, start)}"]
     if s.emitted is not None and s.emitted != s.entry:
-        lines.append(f"emitted at {moment_text(s.emitted, start)}")
+        lines.append(f"emitted at {trace_labels.moment_text(s.emitted, start)}")
     if not s.held:
         lines.append("not in the window after this step")
     else:
-        lines.append("still in the window" if s.left is None else f"left at {moment_text(s.left, start)}")
+        lines.append("still in the window" if s.left is None else f"left at {trace_labels.moment_text(s.left, start)}")
     return "\n".join(lines)
 
 
@@ -85,10 +74,11 @@ def window_trace_picture(t: WindowTrace) -> Picture:
     for window, window_stays in windows:
         marks.add(window, window_stays)
     outputs = [o for o in t.outputs if o.time <= marks.end]
-    lanes = [*marks.lanes, OUTPUTS] if outputs else marks.lanes
-    all_marks = [*marks.marks(), *(output_marks(outputs, len(marks.lanes), t.feed.labels) if outputs else ())]
-    panel = Panel(clock_axis(t.feed.start, marks.end), LaneAxis(lanes), all_marks)
-    return Picture(title_of(t), [panel], feed_notes(t.feed, len(stays), total, "event"), describe(t))
+    lanes = [*marks.lanes, trace_labels.OUTPUTS] if outputs else marks.lanes
+    lowest = trace_labels.output_marks(outputs, len(marks.lanes), t.feed.labels) if outputs else ()
+    all_marks = [*marks.marks(), *lowest]
+    panel = Panel(trace_labels.clock_axis(t.feed.start, marks.end), LaneAxis(lanes), all_marks)
+    return Picture(title_of(t), [panel], trace_labels.feed_notes(t.feed, len(stays), total, "event"), describe(t))
 
 
 class _WindowMarks:
@@ -99,11 +89,11 @@ class _WindowMarks:
         self.lanes: list[Lane] = []
         self._start, self._has_headings = t.feed.start, len(t.windows) > 1
         self._labels = labels_of(t)
-        self._waiting: list[tuple[Place, int]] = []
-        self._in_window: list[tuple[Place, int]] = []
-        self._last: list[Place] = []
-        self._dots: list[Place] = []
-        self._rings: list[Place] = []
+        self._waiting: list[tuple[trace_labels.Place, int]] = []
+        self._in_window: list[tuple[trace_labels.Place, int]] = []
+        self._last: list[trace_labels.Place] = []
+        self._dots: list[trace_labels.Place] = []
+        self._rings: list[trace_labels.Place] = []
         self._rest: list[Mark] = []
 
     def add(self, window: TracedWindow, stays: Sequence[Stay]) -> None:
@@ -128,28 +118,28 @@ class _WindowMarks:
         first, last = s.entry, self.end if s.left is None else min(s.left, self.end)
         turn = last if s.emitted is None else min(max(s.emitted, first), last)
         if not s.held:
-            (self._rings if s.emitted is None else self._dots).append(Place(first, lane + 0.5, title))
+            (self._rings if s.emitted is None else self._dots).append(trace_labels.Place(first, lane + 0.5, title))
             return
         if turn > first:
-            self._waiting.append((Place(first, lane, title), turn))
+            self._waiting.append((trace_labels.Place(first, lane, title), turn))
         if last > turn or (last == first and s.left is not None):
-            self._in_window.append((Place(turn, lane, title), last))
+            self._in_window.append((trace_labels.Place(turn, lane, title), last))
         if s.left is None:
-            self._last.append(Place(last, lane + 0.5, title))
+            self._last.append(trace_labels.Place(last, lane + 0.5, title))
 
     def marks(self) -> list[Mark]:
         """The marks, in the order of the legend."""
         return [
             *_bars(self._in_window, _IN_WINDOW, "in the window"),
             *_bars(self._waiting, _WAITING, "not emitted yet"),
-            *points(self._last, "arrow", 5, Style(BLUE), name="still there at the end"),
-            *points(self._dots, "circle", 4, Style(BLUE), name="emitted at once, not kept"),
-            *points(self._rings, "circle", 4, _RING, name="not taken in"),
+            *trace_labels.points(self._last, "arrow", 5, Style(trace_labels.BLUE), name="still there at the end"),
+            *trace_labels.points(self._dots, "circle", 4, Style(trace_labels.BLUE), name="emitted at once, not kept"),
+            *trace_labels.points(self._rings, "circle", 4, _RING, name="not taken in"),
             *self._rest,
         ]
 
 
-def _bars(spans: Sequence[tuple[Place, int]], style: Style, name: str) -> list[Mark]:
+def _bars(spans: Sequence[tuple[trace_labels.Place, int]], style: Style, name: str) -> list[Mark]:
     """Bars from places to ends (ms); nothing where there are none."""
     if not spans:
         return []

@@ -195,7 +195,7 @@ class AggregationReader:
         if n < 2:
             return buckets
         bounds = (int(buckets.starts[0]), int(buckets.starts[-1]) + 1)
-        rows = self._store.count(self.definition.id, query.per, bounds, groups, most=100 * MOST_ROWS)
+        rows = self._store.count(self.definition.id, query.per, BucketRange(*bounds, 100 * MOST_ROWS), groups)
         bucket_limit = min(n, max(1, n * MOST_ROWS // max(1, rows)))
         if query.latest:
             return Buckets(buckets.starts[n - bucket_limit :], buckets.before + n - bucket_limit, buckets.total)

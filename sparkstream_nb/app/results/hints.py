@@ -10,7 +10,7 @@ from ...errors import SiddhiRuntimeError
 from ...outputs.reach import CutBucket, Missed, cut_by, cuts, find_missed
 from ...plan.binding.query_inputs import per_duration
 from ...plan.nodes import Const, JoinInput, Plan, Retrieval
-from ...stores import Store
+from ...stores import BucketRange, Store
 
 
 def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: bool) -> str | None:
@@ -18,7 +18,7 @@ def hint_of(plan: Plan, retrieval: Retrieval, store: Store, *, now: int, empty: 
     it is `empty`."""
     assert retrieval.source is not None
     id_ = retrieval.source.id
-    cut_buckets = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, (a, b), most=1) > 0, now=now)
+    cut_buckets = cuts(plan, retrieval, lambda per, a, b: store.count(id_, per, BucketRange(a, b, 1)) > 0, now=now)
     if cut_buckets:
         return "; ".join(map(what_is_cut, cut_buckets))
     missed_range = find_missed(plan, retrieval, store, now=now) if empty else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import update_wrapper, wraps
+from operator import attrgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast, overload
 
@@ -45,12 +46,13 @@ class PartProperty(property, Generic[R]):
 
     def __init__(self, part: str, getter: Callable[[Any], R]) -> None:
         """`getter` is the property of the part's class: a getter to a type checker."""
-        of_part = cast(property, getter)
-        read = cast(Callable[[Any], R], of_part.fget)
+        read = cast(Callable[[Any], R], cast(property, getter).fget)
+        path = attrgetter(f"{part}.{read.__name__}")
 
         @wraps(read)
         def call(app: Any) -> R:
-            return read(getattr(app, part))
+            value: R = path(app)
+            return value
 
         super().__init__(call)  # its docstring is the getter's
 

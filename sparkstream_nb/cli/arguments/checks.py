@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ...option_values import stream_and_file
 from ...options import Options, add, add_reading, add_trace_bounds
 
 
@@ -33,10 +32,7 @@ def add_trace(c: Options) -> None:
     """Options of `sparkstream trace`."""
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     c.add_argument("query", metavar="QUERY", nargs="?", help="a query or a named window (default: the only one)")
-    c.add_argument(
-        "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
-        help="the events, a .csv or .parquet file; may be given several times",
-    )  # fmt: skip
+    add(c, "--feed", help="the events, a .csv or .parquet file; may be given several times")
     add_trace_bounds(c)
     add(c, "--param")
     add(c, "--allow-scripts")
@@ -55,12 +51,9 @@ def add_audit(c: Options) -> None:
         help="the nodes' deployment.yaml files, or their folder; behind the apps; as --conf",
     )
     add(c, "--conf", "--allow-env")
-    c.add_argument(
+    add(
+        c,
         "--feed",
-        action="append",
-        default=[],
-        type=stream_and_file,
-        metavar="STREAM=FILE",
         help="count the outputs that differ on two to four nodes, with a .csv or .parquet file; may be given several "
         "times",
     )

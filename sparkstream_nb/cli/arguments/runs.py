@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...option_values import attribute_and_share, number, positive, stream_and_count, stream_and_file
+from ...option_values import attribute_and_share, number, positive, stream_and_count
 from ...options import RANDOM_RATE, Options, add, add_deployment, add_reading, add_seed
 
 
@@ -10,12 +10,9 @@ def add_run(c: Options) -> None:
     """Options of `sparkstream run`."""
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     add(c, "--name")
-    c.add_argument(
+    add(
+        c,
         "--feed",
-        action="append",
-        default=[],
-        type=stream_and_file,
-        metavar="STREAM=FILE",
         help="feed a stream with a .csv or .parquet file; several, of one stream or of many, are merged by --time; a "
         "recording needs no STREAM=",
     )
