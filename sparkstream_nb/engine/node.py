@@ -11,7 +11,7 @@ rows (see `rows`) and the event paths of the app (see `operator_graph`) give Sid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,29 +25,26 @@ from ..plan.plugins import require
 from ..plan.table_requests import RowSource, TableChanges
 from ..types import Type
 from .columnar.blocks import Buffer, Tracked
-from .columnar.column_data import Array, Column, StringPool, UnreadColumn, concat, writable
+from .columnar.column_data import Array, Column, StringPool, UnreadColumn, writable
 from .columnar.javamap import string_hash, walk_order
 from .columnar.malloc_tuning import keep_freed_memory
-from .columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows, event_order, in_order, steps_of
+from .columnar.rows import ORDER_KEY_BITS, Clock, Rows, event_order, in_order
 from .columnar.timers import earliest
 from .expressions import Context
 from .runtime.assembly import Assembly
 from .runtime.batch_splitter import make_batch_splitter
-from .runtime.memory_topics import GroupOperator, TopicOperator
+from .runtime.memory_topics import GroupOperator
 from .runtime.ondemand_queries import answer
 from .runtime.operator_graph import build
 from .runtime.operators import AggregationOperator, EntryOperator, Operator, QueryOperator, entry
-from .runtime.query_operator import split_kinds
 from .runtime.state_names import NOT_CARRIED, carry_over, state_names
+from .runtime.step_outputs import OutputCollector, StepOutputs, as_read, observable_streams
 from .runtime.table_cycles import two_pass_tables
-from .runtime.triggers import TriggerOperator, start_rows
+from .runtime.triggers import start_rows
 from .scripts import scripts_of
 from .state.node_batch import (
     PLAIN_OUTPUTS,
-    Chunks,
-    Emitted,
     InputBatch,
-    LazyObjects,
     OutputOptions,
     Outputs,
     RetrievalAnswer,
@@ -57,7 +54,6 @@ from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack
 from .step_count import StepCount
-from .windows.window_protocol import no_rows
 
 SLICE = 1 << 17
 """Steps that go through the operators at a time: the columns of more do not stay in a core's cache."""
@@ -93,8 +89,7 @@ class NodeEngine:
         refuse(plan)
         require(plan.plugins)
         keep_freed_memory()
-        self.plan, self.shard, self.trace, self.tells_chunks = plan, shard, outputs.trace, outputs.chunks
-        self._object_values: Callable[[Column, StringPool], Any] = LazyObjects if outputs.lazy else Column.to_list
+        self.plan, self.shard, self.trace = plan, shard, outputs.trace
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
         self.services = Services(StringPool(), context, watching=outputs.watching)
@@ -116,12 +111,13 @@ class NodeEngine:
             if isinstance(op, AggregationOperator) and self._run_graph.order is not None:
                 op.rank = self._run_graph.ranks[i]
         self._published_streams: frozenset[str] = published_streams(plan) if outputs.publishes else frozenset()
-        self._output_streams = {s for op in self.operators for s in _shown(op)} | self._published_streams
+        self._output_streams = {s for op in self.operators for s in observable_streams(op)} | self._published_streams
         self._labels = outputs.labels
         self._output_streams -= set(map(stream_of, self._labels.values()))
         self._by_operator = self._run_graph.order is not None and not by_chunk
         self._slice, self._passes, self._rests = _LEAST if self._run_graph.fixpoints else SLICE, 0, 0
-        self._queries = {op.name: op.query for op in self.operators if isinstance(op, QueryOperator)}
+        queries = [op.query for op in self.operators if isinstance(op, QueryOperator)]
+        self._collector = OutputCollector(self.services, outputs, self._schemas, queries)
         self._empty = self._empties()
         self.passed = StepCount()
         self._waiting: dict[int, Clock] = {}
@@ -159,7 +155,7 @@ class NodeEngine:
 
         Raises KeyError for a stream that the app does not define, ValueError for columns that do not fit its schema.
         """
-        step_outputs = _StepOutputs(self.trace)
+        step_outputs = StepOutputs(self.trace)
         if not self.started and (self._start_known or len(batch.clock)):
             self._start(step_outputs, self.now if self._start_known else int(batch.clock[0]))
         clock = self._clock(batch.clock)
@@ -181,7 +177,11 @@ class NodeEngine:
                     run = self._run_by_operator if in_one_run else self._run_by_chunk
                     run(self._between(slice_inputs, a + x, a + y), part.part(x, y), step_outputs)
                     self.passed.count += y - x if in_one_run else 0
-        outputs = self._outputs(step_outputs)
+        outputs = self._collector.collect(step_outputs, self.steps)
+        for id, aggregation in self.parts.aggregations.items():
+            table = aggregation.partials()
+            if table is not None:
+                outputs.partials[id] = table
         for instances in self.parts.instances.values():
             instances.release()
         self.steps += len(batch.clock)
@@ -244,7 +244,7 @@ class NodeEngine:
         self.started = True
         self.now = self.services.clock.start = time
 
-    def _start(self, out: _StepOutputs, time: int) -> None:
+    def _start(self, out: StepOutputs, time: int) -> None:
         """Starts the clock at `time` (ms) and fires the triggers at 'start': once for the state, before the first step.
         """
         self._start_clock(time)
@@ -282,7 +282,7 @@ class NodeEngine:
             cols = [_column(t, c, strings) for t, c in zip(schema.types, columns, strict=True)]
         return Rows(cols, writable(np.ascontiguousarray(ts, np.int64)), *event_order(step, self.steps))
 
-    def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
+    def _run_by_operator(self, inputs: dict[str, Rows], clock: Clock, out: StepOutputs) -> None:
         assert self._run_graph.order is not None
         for table in self.parts.logged_tables:
             table.begin()
@@ -297,7 +297,7 @@ class NodeEngine:
                 op.apply(rows, clock)
                 out.query(op, rows)
                 if self._is_labelled(op):
-                    out.note(self._labels[op.name], _as_read(op, rows))
+                    out.note(self._labels[op.name], as_read(op, rows))
         for stream in self._output_streams & (outputs.keys() | (self._published_streams & inputs.keys())):
             parts = [(-1, inputs[stream])] if stream in self._published_streams and stream in inputs else []
             out.note(stream, in_order(parts + outputs.get(stream, [])))
@@ -327,7 +327,7 @@ class NodeEngine:
                 continue
             out.append((op, rows))
             if op.node.target is not None:
-                outputs.setdefault(op.node.target, []).append((self._run_graph.ranks[i], _as_read(op, rows)))
+                outputs.setdefault(op.node.target, []).append((self._run_graph.ranks[i], as_read(op, rows)))
         return out
 
     def _in_circle(
@@ -358,7 +358,7 @@ class NodeEngine:
         ready.update(complete)
         return results
 
-    def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: _StepOutputs) -> None:
+    def _run_by_chunk(self, inputs: dict[str, Rows], clock: Clock, out: StepOutputs) -> None:
         chunks: dict[int, list[tuple[str, Rows, list[int]]]] = {}
         quiet = Clock(clock.base, clock.now, clock.may_fire, 0, 0)
         for stream, rows in inputs.items():
@@ -418,7 +418,7 @@ class NodeEngine:
             yield rows.slice(int(starts[c]), int(ends[c])), takers
 
     def _push(
-        self, stream: str, rows: Rows, clock: Clock, out: _StepOutputs, takers: Sequence[int] | None = None
+        self, stream: str, rows: Rows, clock: Clock, out: StepOutputs, takers: Sequence[int] | None = None
     ) -> None:
         """`takers`: the operators that have to see the rows; None: all that read the stream."""
         for i in self.graph.receivers.get(stream, []) if takers is None else takers:
@@ -434,7 +434,7 @@ class NodeEngine:
         self.services.faults.clear()
         return faults
 
-    def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: _StepOutputs) -> None:
+    def _emit(self, op: Operator, rows: Rows | None, clock: Clock, out: StepOutputs) -> None:
         for stream, fault in self._faults():
             for chunk in fault.by_chunk():
                 self._push(stream, chunk, clock, out)
@@ -446,7 +446,7 @@ class NodeEngine:
             op.apply(chunk, clock)
             out.query(op, chunk)
             if target is not None:
-                chunk = _as_read(op, chunk)
+                chunk = as_read(op, chunk)
                 self._push(target, chunk, clock, out)
                 if self._is_labelled(op):
                     out.note(self._labels[op.name], chunk)
@@ -454,40 +454,6 @@ class NodeEngine:
                     out.note(target, chunk)
 
     # ------------------------------------------------------------------------------------------------------ results
-
-    def _outputs(self, step_outputs: _StepOutputs) -> Outputs:
-        outputs = Outputs(errors=list(self.services.errors), logs=list(self.services.logs))
-        self.services.errors.clear()
-        self.services.logs.clear()
-        for stream, parts in step_outputs.streams.items():
-            outputs.streams[stream] = self._collect_outputs(parts, self._schemas[stream_of(stream)].names)
-        for name, op in self._queries.items() if self.trace else ():
-            if op.query.named:
-                schema, seen = op.query.select.schema, step_outputs.queries.get(name)
-                empty = no_rows(schema.types)
-                rows = concat_rows(seen) if seen else empty
-                current, expired_rows = split_kinds(rows)
-                if self.services.watching is not None:
-                    self.services.watching.kinds[name] = rows.kinds().tolist()
-                outputs.queries[name] = (
-                    self._collect_outputs([current], schema.names),
-                    self._collect_outputs([expired_rows], schema.names),
-                )
-        for id, aggregation in self.parts.aggregations.items():
-            table = aggregation.partials()
-            if table is not None:
-                outputs.partials[id] = table
-        return outputs
-
-    def _collect_outputs(self, parts: Sequence[Rows], names: tuple[str, ...]) -> Emitted:
-        strings = self.services.strings
-        joined_columns = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
-        columns = [
-            self._object_values(c, strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in joined_columns
-        ]
-        ts = parts[0].ts if len(parts) == 1 else np.concatenate([p.ts for p in parts])
-        chunks = chunks_of(parts) if self.tells_chunks else None
-        return Emitted(names, steps_of([p.order_key for p in parts], self.steps), ts, columns, chunks)
 
     def answer(self, retrieval: nodes.Retrieval) -> RetrievalAnswer:
         """The answer to an on-demand query over this node's own state; it may change a table.
@@ -590,48 +556,9 @@ class NodeEngine:
         }
 
 
-class _StepOutputs:
-    """Outputs of the operators during one step call."""
-
-    def __init__(self, trace: bool) -> None:
-        self.trace = trace
-        self.streams: dict[str, list[Rows]] = {}
-        self.queries: dict[str, list[Rows]] = {}
-
-    def note(self, stream: str, rows: Rows) -> None:
-        """Records the events of an observable stream."""
-        self.streams.setdefault(stream, []).append(rows)
-
-    def query(self, op: Operator, rows: Rows) -> None:
-        if self.trace and isinstance(op, QueryOperator):
-            self.queries.setdefault(op.name, []).append(rows)
-
-
-def chunks_of(parts: Sequence[Rows]) -> Chunks:
-    """The chunks of rows that come one part after the other."""
-    numbers, last = [], 0
-    for p in parts:
-        changes = (np.diff(p.chunk, prepend=p.chunk[:1]) != 0) | (np.diff(p.order_key, prepend=p.order_key[:1]) != 0)
-        numbers.append(last + np.cumsum(changes))
-        last += int(changes.sum()) + 1
-    order_keys = np.concatenate([p.order_key for p in parts])
-    return Chunks(np.concatenate(numbers), order_keys & EVENT_PHASE != EVENT_PHASE)
-
-
 def _same(a: Sequence[tuple[Operator, Rows]], b: Sequence[tuple[Operator, Rows]]) -> bool:
     """True if the same operators have the same outputs."""
     return [op for op, _ in a] == [op for op, _ in b] and all(x.alike(y) for (_, x), (_, y) in zip(a, b, strict=True))
-
-
-def _as_read(op: Operator, rows: Rows) -> Rows:
-    """An operator's output as the stream's readers see it: all CURRENT.
-
-    Rows from a named window keep their event types. Rows that leave a partition lose their partition instance.
-    """
-    if not isinstance(op, QueryOperator):
-        return rows
-    inner = nodes.is_of_partition(op.query.target.id)
-    return Rows(rows.columns, rows.ts, rows.order_key, rows.chunk, None, rows.instance if inner else None)
 
 
 def _column(type: Type, column: Any, strings: StringPool) -> Column:
@@ -648,15 +575,6 @@ def _is_due(op: Operator, now: int) -> bool:
 
 def _in_partition(op: Operator) -> bool:
     return isinstance(op, EntryOperator) or (isinstance(op, QueryOperator) and op.query.services.is_partitioned)
-
-
-def _shown(op: Operator) -> Iterator[str]:
-    """The observable streams that an operator writes."""
-    yield from op.node.also
-    target = op.node.target
-    outer = isinstance(op, QueryOperator) and op.query.target.kind == "stream" and "#" not in op.query.target.id
-    if target is not None and (outer or isinstance(op, TriggerOperator | TopicOperator)):
-        yield target
 
 
 def _sent_at_once(rows: Rows) -> bool:
