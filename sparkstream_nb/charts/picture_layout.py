@@ -202,7 +202,7 @@ def _lay_out_panel(panel: Panel, left: float, right: float, top: float, *, has_n
     for number, mark in enumerate(panel.marks):
         if isinstance(mark, Texts):
             if mark.anchor == "beside":
-                placers.append((number, place_beside(mark, x, left, right + RIGHT, rows, lines)))
+                placers.append((number, place_beside(mark, x, (left, right + RIGHT), rows, lines)))
             else:
                 lane_lines = lines if isinstance(panel.y, LaneAxis) else None
                 placers.append((number, place_texts(mark, x, left, right + RIGHT, lane_lines)))

@@ -78,10 +78,10 @@ def _legend_entry(entry: PlacedEntry) -> Iterator[str]:
 def _sample(mark: Mark, x: float, y: float) -> str:
     match mark:
         case Bars():
-            return _rectangle(x, y - 6, 12, 12, mark.style, min(2.0, mark.rounding))
+            return _rectangle((x, y - 6, 12, 12), mark.style, min(2.0, mark.rounding))
         case Points():
             radius = min(5.5, mark.radius)
-            return _symbol(mark.symbol, x + 6, y, radius, mark.style)
+            return _symbol(mark, x + 6, y, radius)
         case Texts():
             return _text(PlacedText(x + 6, y + 4, mark.texts[0] if mark.texts else "", "middle"))
         case Rules():
@@ -221,8 +221,9 @@ def _class(mark: Mark) -> str:
     return f' class="{mark.part}"' if mark.part else ""
 
 
-def _rectangle(x: float, y: float, width: float, height: float, style: Style, rounding: float, more: str = "") -> str:
-    """A rectangle; an outline is within it."""
+def _rectangle(place: tuple[float, ...], style: Style, rounding: float, more: str = "") -> str:
+    """A rectangle at x, y, with a width and a height; an outline is within it."""
+    x, y, width, height = place
     half = style.width / 2 if style.is_outline else 0.0
     corners = f' rx="{rounding:g}"' if rounding else ""
     return (
@@ -244,8 +245,7 @@ def _bars(mark: Bars, layout: PanelLayout) -> Iterator[str]:
         for i, row in enumerate(rows):
             if is_inside[i]:
                 fill = _fill(mark.style, mark.colours[i] if mark.colours else None) + _class(mark)
-                x, y, width, height = row
-                yield _with_title(_rectangle(x, y, width, height, mark.style, mark.rounding, fill), mark, i)
+                yield _with_title(_rectangle(row, mark.style, mark.rounding, fill), mark, i)
     elif any(is_inside):  # one shape for all
         shapes = [row for row, is_shown in zip(rows, is_inside, strict=True) if is_shown]
         path = "".join(f"M{x:.1f} {y:.1f}h{w:.1f}v{h:.1f}h-{w:.1f}z" for x, y, w, h in shapes)
@@ -313,14 +313,15 @@ def _points(mark: Points, layout: PanelLayout) -> Iterator[str]:
     for i, (x, y) in enumerate(rows):
         if np.isfinite(y) and layout.area.left - 1 <= x <= layout.area.right + 1:
             radius = mark.radii[i] if mark.radii else mark.radius
-            yield _with_title(_symbol(mark.symbol, x, y, radius, mark.style, _class(mark)), mark, i)
+            yield _with_title(_symbol(mark, x, y, radius, _class(mark)), mark, i)
 
 
-def _symbol(symbol: str, x: float, y: float, r: float, style: Style, more: str = "") -> str:
-    """A symbol of a radius of about `r` px."""
+def _symbol(mark: Points, x: float, y: float, r: float, more: str = "") -> str:
+    """The symbol of a mark, with a radius of about `r` px."""
+    style = mark.style
     look = _fill(style) + more
     stroke = f'fill="none" stroke="{style.colour}" stroke-width="{max(2.0, style.width):g}"{more}'
-    match symbol:
+    match mark.symbol:
         case "circle":
             return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:g}" {look}/>'
         case "square":

@@ -149,10 +149,11 @@ class _Row:
 
 
 def place_beside(
-    mark: Texts, scale: Scale, left: float, right: float, rows: dict[int, int], lines: Lines
+    mark: Texts, scale: Scale, bounds: tuple[float, float], rows: dict[int, int], lines: Lines
 ) -> Callable[[Scale], list[PlacedText]]:
-    """The labels beside their marks, each lane for itself; `rows` gets how many rows below a lane needs. What it
-    returns places them once the vertical scale is known."""
+    """The labels beside their marks, within `bounds` (px), each lane for itself; `rows` gets how many rows below a
+    lane needs. What it returns places them once the vertical scale is known."""
+    left, right = bounds
     at = scale.places(mark.x).tolist()
     placed_texts: list[tuple[PlacedText, float, int]] = []
     for lane in dict.fromkeys(mark.y[np.isfinite(mark.y)].tolist()):

@@ -25,8 +25,8 @@ def trace_feed(o: Namespace, apps: Mapping[str, App], source_of: Callable[[str],
         )
     feed = source_of(o.source) if o.source is not None else {s: source_of(source) for s, source in o.sources}
     scripts = app.deployment.request.allow_scripts
-    options = TraceOptions.of(reading_of(o), o.start, o.until, o.limit, labels=o.labels, allow_scripts=scripts)
-    return trace_plan(app.plan, query, feed, options)
+    options = TraceOptions.of(reading_of(o), o.start, o.until, o.limit, labels=o.labels)
+    return trace_plan(app.plan, query, feed, options, allow_scripts=scripts)
 
 
 def split_name(full_name: str, apps: Mapping[str, App]) -> tuple[str, str | None]:

@@ -230,8 +230,8 @@ class App(Displayed):
         of this app, with the same arguments. A private node takes the events; the app does not see them.
         """
         scripts = self.deployment.request.allow_scripts
-        options = TraceOptions.of({"time": time}, start, until, limit, labels=labels, allow_scripts=scripts)
-        return trace_plan(self.plan, query, feed, options)
+        options = TraceOptions.of({"time": time}, start, until, limit, labels=labels)
+        return trace_plan(self.plan, query, feed, options, allow_scripts=scripts)
 
     # ------------------------------------------------------------------------------------------------------ the past
 

@@ -49,9 +49,9 @@ def trace(
     Raises `SiddhiError` if the text is wrong, `Misuse` for an unknown query, one without a window or pattern, and a
     feed that does not fit.
     """
-    options = TraceOptions.of({"time": time}, start, until, limit, labels=labels, allow_scripts=allow_scripts)
+    options = TraceOptions.of({"time": time}, start, until, limit, labels=labels)
     plan, _ = compile_open(text, {"shardId": "node-1"}, dict(variables or {}))
-    return trace_plan(plan, query, feed, options)
+    return trace_plan(plan, query, feed, options, allow_scripts=allow_scripts)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ class TraceOptions:
     until: int | None = None
     limit: int = MOST_EVENTS
     labels: tuple[str, ...] = ()
-    allow_scripts: bool = False
 
     @staticmethod
     def of(
@@ -74,7 +73,6 @@ class TraceOptions:
         limit: int | None = None,
         *,
         labels: str | Sequence[str] | None = None,
-        allow_scripts: bool = False,
     ) -> TraceOptions:
         """The options as `trace` takes them. Raises `Misuse` for times that are none, and a limit out of range."""
         most = MOST_EVENTS if limit is None else limit
@@ -83,10 +81,12 @@ class TraceOptions:
         first = None if start is None else milliseconds(start, "start")
         last = None if until is None else milliseconds(until, "until")
         label_names = (labels,) if isinstance(labels, str) else tuple(labels or ())
-        return TraceOptions(reading, first, last, most, label_names, allow_scripts)
+        return TraceOptions(reading, first, last, most, label_names)
 
 
-def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions) -> WindowTrace | PatternTrace:
+def trace_plan(
+    plan: nodes.Plan, query: str | None, feed: Any, options: TraceOptions, *, allow_scripts: bool = False
+) -> WindowTrace | PatternTrace:
     """`trace` of a plan. Raises what that does."""
     subject = find_subject(plan, query)
     if feed is None:
@@ -100,7 +100,7 @@ def trace_plan(plan: nodes.Plan, query: str | None, feed: Any, options: TraceOpt
     limited_feed = trace_feed.TraceFeed(steps[: options.limit], event_count, options.start, options.until)
     _check_labels(options.labels, plan, subject)
     node = traced_node.TracedNode(
-        plan, subject.operator, subject.name, start=options.start, allow_scripts=options.allow_scripts
+        plan, subject.operator, subject.name, start=options.start, allow_scripts=allow_scripts
     )
     if subject.is_pattern:
         partials = pattern_traces.trace_pattern(node, subject.name, limited_feed)

@@ -20,18 +20,11 @@ def run(options: Any) -> int:
     """`sparkstream trace`."""
     if not options.feed or any(not stream for stream, _ in options.feed):
         raise Misuse("sparkstream trace: name the events to trace the app with: --feed STREAM=FILE")
-    how = TraceOptions.of(
-        reading_of(options),
-        options.start,
-        options.until,
-        options.limit,
-        labels=options.labels,
-        allow_scripts=options.allow_scripts,
-    )
+    how = TraceOptions.of(reading_of(options), options.start, options.until, options.limit, labels=options.labels)
     with text_of(options.app) as text:
         plan, _ = compile_open(text, NODE, dict(options.param))
         feed = {stream: Path(file) for stream, file in options.feed}
-        plan_trace = trace_plan(plan, options.query, feed, how)
+        plan_trace = trace_plan(plan, options.query, feed, how, allow_scripts=options.allow_scripts)
     if options.svg is not None:
         write_picture(options.svg, trace_svg(plan_trace))
     else:
