@@ -311,6 +311,7 @@ class SQLite(Dialect):
     serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
     holds = Values(nan=False)
     nulls_last = " NULLS LAST"
+    extremes = ("min", "max")
     for_update = ""
 
     def url(self, database: Database) -> sa.URL:
