@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engine.expressions.java_values import Float, RowFailure, to_float32
 from ..engine.expressions.jsonpath import JsonNames, NotFound, compile_path, read
-from ..engine.expressions.jsontext import write_gson
+from ..engine.expressions.jsontext import map_leaves, write_gson
 from ..errors import shown
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Attribute, Schema, Type
@@ -156,7 +156,7 @@ class JsonPathReader:
 
     def read(self, text: str) -> ParsedMessage:
         """The events of a message. Raises MessageError."""
-        document = _wrap_numbers(parse_lenient(text))
+        document = map_leaves(parse_lenient(text), _wrap_number)
         if self.enclosing is not None:
             try:
                 document = read(document, self.enclosing)
@@ -177,7 +177,7 @@ class JsonPathReader:
             try:
                 out.rows.append(self._event(item))
             except _Lacks as e:
-                out.bad.append(RejectedPart(str(e), write_json(_tokens(item), JACKSON)))
+                out.bad.append(RejectedPart(str(e), write_json(map_leaves(item, _token), JACKSON)))
         return out
 
     def _event(self, document: Any) -> Row:
@@ -214,12 +214,8 @@ class _Int(int):
     token: str
 
 
-def _wrap_numbers(value: Any) -> Any:
-    """A document as paths are read in: numbers compare, and know their texts."""
-    if isinstance(value, dict):
-        return {k: _wrap_numbers(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_wrap_numbers(v) for v in value]
+def _wrap_number(value: Any) -> Any:
+    """A leaf of a document as paths are read in: numbers compare, and know their texts."""
     if isinstance(value, IntegerToken):
         integer = _Int(value) if len(value) <= 4000 else _Int(0)
         integer.token = value
@@ -231,12 +227,8 @@ def _wrap_numbers(value: Any) -> Any:
     return value
 
 
-def _tokens(value: Any) -> Any:
+def _token(value: Any) -> Any:
     """The other way round, for `written`."""
-    if isinstance(value, dict):
-        return {k: _tokens(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_tokens(v) for v in value]
     return IntegerToken(value.token) if isinstance(value, _Int | _Number) else value
 
 
@@ -247,17 +239,13 @@ def _path_text(value: Any) -> str:
     if isinstance(value, _Int | _Number):
         return value.token
     if isinstance(value, dict):
-        return write_gson(_plain(value))
+        return write_gson(map_leaves(value, _plain))
     if isinstance(value, list):
-        return write_json(_tokens(value), SMART)
+        return write_json(map_leaves(value, _token), SMART)
     return write_json(value, SMART)
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_plain(v) for v in value]
     if isinstance(value, _Int):
         return number(IntegerToken(value.token))
     return float(value) if isinstance(value, _Number) else value

@@ -53,13 +53,6 @@ class FileBegins:
     made_at: int
 
 
-@dataclass(frozen=True)
-class Boundary:
-    """Between two transactions."""
-
-    position: LogPosition
-
-
 @dataclass(frozen=True, eq=False)
 class TableColumns:
     """The columns of the table in the rows that follow, as the library has them."""
@@ -79,9 +72,10 @@ class RowBytes:
 
 @dataclass(frozen=True)
 class LogItem:
-    """An event of the log, None if it is of no use here, and the place behind it."""
+    """An event of the log, None if it is of no use here, and the place behind it. A position is one between two
+    transactions."""
 
-    what: FileBegins | Boundary | TableColumns | RowBytes | StoreError | None
+    what: FileBegins | LogPosition | TableColumns | RowBytes | StoreError | None
     next_position: LogPosition
 
 
@@ -179,11 +173,11 @@ class BinlogStream:
         if kind == 19:
             return TableColumns(tuple(event.columns))
         if kind == 4:
-            return Boundary(LogPosition(str(event.next_binlog), int(event.position)))
+            return LogPosition(str(event.next_binlog), int(event.position))
         if kind == 16:
-            return Boundary(next_position)
+            return next_position
         if kind in _BEGIN:
-            return Boundary(LogPosition(next_position.file, next_position.at - event.packet.event_size))
+            return LogPosition(next_position.file, next_position.at - event.packet.event_size)
         if kind == 15:
             return FileBegins(event.timestamp)
         if kind in _UNKNOWN:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Operation = Literal["insert", "update", "delete"]
 OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete")
@@ -59,54 +60,56 @@ class LogPortion:
     position: list[Any]
 
 
-class ChangeLog(Protocol):
+class ChangeLog(ABC):
     """The log of a database server, read for one table. Used by one thread, except `cancel`. All methods except `close`
     and `cancel` raise StoreError, with one line, if the database cannot be reached or refuses.
     """
 
+    _unread: tuple[float, int] | None = None
+
     @property
+    @abstractmethod
     def place(self) -> str:
         """The server and its database, without user and password."""
-        ...
 
     @property
+    @abstractmethod
     def part(self) -> str:
         """The key of the position in the journal. A position of another key is not this log's."""
-        ...
 
+    @abstractmethod
     def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
         """Continue behind `position`; None: behind all that is committed now. Returns the position, and a sentence if
         something between is not read.
 
         Raises StoreError, with the way out, if the log no longer has what follows `position`.
         """
-        ...
 
+    @abstractmethod
     def read(self, seconds: float, most: int) -> LogPortion | None:
         """Read about `most` changes at once, or those that are there; None if none came within `seconds`. A portion
         without changes is a position that is worth keeping, as the server can remove the log before it."""
-        ...
 
+    @abstractmethod
     def confirm(self, position: list[Any]) -> None:
         """Tell the server that all before `position` is on the disk here."""
-        ...
 
+    @abstractmethod
     def keep_alive(self) -> None:
         """Show the server that this reader is there, though it does not read now."""
-        ...
 
     def unread(self) -> tuple[float, int] | None:
         """A time (s of the monotonic clock), and the bytes of the log that were not read then; None: not known yet."""
-        ...
+        return self._unread
 
+    @abstractmethod
     def why_not_logged(self, column: str) -> str:
         """The reason, with the way out, for which the log lacks a former value of `column`."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Close the connections; `open` may follow."""
-        ...
 
+    @abstractmethod
     def cancel(self) -> None:
         """End a query that is under way, from another thread."""
-        ...

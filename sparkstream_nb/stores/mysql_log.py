@@ -22,7 +22,6 @@ from .address import Database
 from .binlog_rows import ADDRESSES, BinlogColumn, ColumnReader, column_reader, read_rows
 from .binlog_stream import (
     BinlogStream,
-    Boundary,
     FileBegins,
     LogItem,
     LogPosition,
@@ -30,7 +29,7 @@ from .binlog_stream import (
     TableColumns,
     describe_mysql_error,
 )
-from .change_log import Change, LogPortion, LogTable, Operation
+from .change_log import Change, ChangeLog, LogPortion, LogTable, Operation
 from .dialects import DIALECTS
 
 _WORTH_KEEPING = 16 << 20
@@ -66,7 +65,7 @@ class BinlogPlace:
     server_name: str = ""
 
 
-class MySqlLog:
+class MySqlLog(ChangeLog):
     """A `ChangeLog` of MySQL's and MariaDB's."""
 
     def __init__(self, place: BinlogPlace) -> None:
@@ -86,7 +85,6 @@ class MySqlLog:
         """The number of the table's changes behind `_end` that were read, and of them, by an earlier run."""
         self._log_end: tuple[float, LogPosition] | None = None
         self._asked_at = float("-inf")
-        self._unread: tuple[float, int] | None = None
         self._lock = threading.Lock()
 
     @property
@@ -253,8 +251,8 @@ class MySqlLog:
             self._take_rows(what, changes)
         elif isinstance(what, TableColumns):
             self._readers = self._readers_of(what)
-        elif isinstance(what, Boundary):
-            self._pass_boundary(what.position)
+        elif isinstance(what, LogPosition):
+            self._pass_boundary(what)
         elif isinstance(what, FileBegins):
             self._made_at = what.made_at
 
@@ -355,9 +353,6 @@ class MySqlLog:
             self._unread = at, left
             if not left:
                 self._log_end = None
-
-    def unread(self) -> tuple[float, int] | None:
-        return self._unread
 
     def why_not_logged(self, column: str) -> str:
         return f"the log has no value of column '{column}': SET GLOBAL binlog_row_image='FULL'"

@@ -13,14 +13,14 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
 from ..errors import StoreError, did_you_mean
 from .address import Database
-from .change_log import OPERATIONS, Change, LogPortion, Operation
+from .change_log import OPERATIONS, Change, ChangeLog, LogPortion, Operation
 from .dialects import TLS_OPTIONS, known_options
 from .pgoutput import Begin, Commit, LoggedRelation, Relation, RowChange, parse_message
 from .wal_stream import WalStream, in_one_line
@@ -56,8 +56,7 @@ class WalPlace:
     publication: str | None = None
 
 
-@dataclass(frozen=True)
-class _Table:
+class _Table(NamedTuple):
     """A table as the catalogue has it."""
 
     schema: str
@@ -71,7 +70,7 @@ class _Table:
         return f"{self.schema}.{self.name}"
 
 
-class PostgresLog:
+class PostgresLog(ChangeLog):
     """A `ChangeLog` of PostgreSQL's."""
 
     def __init__(self, place: WalPlace) -> None:
@@ -88,7 +87,6 @@ class PostgresLog:
         """A transaction that was read in part, by its commit, and the number of its changes that were."""
         self._log_end: tuple[float, int] | None = None
         self._asked_at = float("-inf")
-        self._unread: tuple[float, int] | None = None
         self._publication = ""
         self._checked_at = float("-inf")
         self._cancel_event = threading.Event()
@@ -405,9 +403,6 @@ class PostgresLog:
             self._unread = at, left
             if not left:
                 self._log_end = None
-
-    def unread(self) -> tuple[float, int] | None:
-        return self._unread
 
     def why_not_logged(self, column: str) -> str:
         return f"the log has no former value of column '{column}': ALTER TABLE {self._table} REPLICA IDENTITY FULL"

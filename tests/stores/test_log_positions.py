@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sparkstream_nb.stores import mysql_log, pgoutput, postgresql_log
 from sparkstream_nb.stores.address import from_jdbc
-from sparkstream_nb.stores.binlog_stream import Boundary, FileBegins, LogItem, LogPosition, RowBytes, TableColumns
+from sparkstream_nb.stores.binlog_stream import FileBegins, LogItem, LogPosition, RowBytes, TableColumns
 from sparkstream_nb.stores.change_log import NOT_LOGGED, ChangeLog
 from sparkstream_nb.stores.mysql_log import BinlogPlace, MySqlLog
 from sparkstream_nb.stores.pgoutput import Begin, Commit, LoggedRelation, Relation, RowChange, parse_message
@@ -210,11 +210,11 @@ class FakeBinlog:
             if i and i % 2 == 0:
                 at = LogPosition(f"log.{i // 2 + 1}", 4)
                 if self._follows(at):
-                    yield LogItem(Boundary(at), at)
+                    yield LogItem(at, at)
                     yield LogItem(FileBegins(i // 2 + 1), at)
             sent = self._follows(at)
             if sent:
-                yield LogItem(Boundary(at), at)
+                yield LogItem(at, at)
                 yield LogItem(TableColumns((column,)), at)
             for is_ours in changes:
                 if sent and is_ours:
@@ -222,7 +222,7 @@ class FakeBinlog:
                 number += 1
             at = LogPosition(at.file, at.at + 10)
             if sent and i % 3:  # others end where the next one begins
-                yield LogItem(Boundary(at), at)
+                yield LogItem(at, at)
 
     def _follows(self, at: LogPosition) -> bool:
         return (mysql_log._number(at), at.at) >= (mysql_log._number(self.start), self.start.at)

@@ -248,6 +248,9 @@ class Deliveries:
         self._source = source
         source.outputs.followers = list(self._all)
 
+    def __len__(self) -> int:
+        return len(self._all)
+
     def start(self) -> None:
         """Starts those that do not run."""
         for delivery in self._all:

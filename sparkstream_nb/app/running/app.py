@@ -280,10 +280,10 @@ class App(Displayed):
         notebook its display follows the app."""
         app = self.runtime
         disk = disk_of(self.home, app.app_run, self.deployment.retention)
-        sinks = () if app.connections.sinks is None else app.connections.sinks.figures()
+        sinks = app.connections.sinks.figures()
         with app.progress.changed:
             stats = stats_of(self.name, self.plan, self.state, app.app_run, app.inbox, app.progress, disk)
-        sources = () if app.connections.intakes is None else app.connections.intakes.figures()
+        sources = app.connections.intakes.figures()
         return replace(
             stats,
             sinks=sinks,

@@ -21,8 +21,7 @@ _TRIED_SECONDS = 0.5
 class AppConnections:
     """The sources and sinks of the app that `definition` describes, whose files are `files`.
 
-    `entrance`: the way in for events of sources, and of sinks that could not deliver. `sinks` and `intakes` are None
-    for an app without sinks, and without sources.
+    `entrance`: the way in for events of sources, and of sinks that could not deliver.
     """
 
     def __init__(self, definition: AppDefinition, files: AppFiles, entrance: Entrance) -> None:
@@ -30,22 +29,21 @@ class AppConnections:
         self.sinks = self._open_sinks()
         self.intakes = self._open_sources()
 
-    def _open_sinks(self) -> Deliveries | None:
+    def _open_sinks(self) -> Deliveries:
         """The sinks of the app, which continue where they were. New ones begin with the next micro-batch."""
         d, way_in = self._definition, self._entrance
         sinks = d.deployment.connections.sinks
-        if not sinks:
-            return None
         run = d.app_run.run
-        begin = max(way_in.progress.batch, self._files.store.last_committed(d.deployment.name, run)) + 1
+        committed = self._files.store.last_committed(d.deployment.name, run) if sinks else -1
+        begin = max(way_in.progress.batch, committed) + 1
         fault = FaultStreams(way_in.lock, way_in.inbox, d.app_run, way_in.route)
         source = DeliverySource(self._files.outputs, way_in.progress, self._keep_errors, fault, d.folder / "sinks")
-        return Deliveries(sinks.setups(run), source, begin)
+        return Deliveries(sinks.setups(run) if sinks else [], source, begin)
 
-    def _open_sources(self) -> Intakes | None:
+    def _open_sources(self) -> Intakes:
         """The sources of the app, which continue from their positions in the inbox."""
         sources = self._definition.deployment.connections.sources
-        return Intakes(sources.setups(self._entrance.latest), self._entrance) if sources else None
+        return Intakes(sources.setups(self._entrance.latest) if sources else [], self._entrance)
 
     def _keep_errors(self, sink: str, place: OutputPlace, errors: Sequence[Sequence[Any]]) -> None:
         """Keeps the events that a sink could not deliver. The ledger names those that were kept before a crash."""
@@ -60,55 +58,45 @@ class AppConnections:
     def add_source(self, setup: IntakeSetup) -> SourceThread:
         """Adds a source to the running app, in place of one of its name. It starts with the app."""
         with self._entrance.lock:
-            if self.intakes is None:
-                self.intakes = Intakes([], self._entrance)
             return self.intakes.add(setup)
 
     def remove_source(self, name: str) -> None:
         """Ends a source that was added."""
         with self._entrance.lock:
-            if self.intakes is not None:
-                self.intakes.remove(name)
+            self.intakes.remove(name)
 
     def start_sources(self) -> None:
-        """Starts to read, where the app has sources."""
-        if self.intakes is not None:
-            self.intakes.start()
+        """Starts to read."""
+        self.intakes.start()
 
     def stop_sources(self) -> None:
         """Reads nothing more."""
-        if self.intakes is not None:
-            self.intakes.stop()
+        self.intakes.stop()
 
     def start_sinks(self) -> None:
-        """Starts to deliver, where the app has sinks."""
-        if self.sinks is not None:
-            self.sinks.start()
+        """Starts to deliver."""
+        self.sinks.start()
 
     def stop_sinks(self) -> None:
         """Delivers nothing more until the next start."""
-        if self.sinks is not None:
-            self.sinks.stop()
+        self.sinks.stop()
 
     def drain_sinks(self, seconds: float) -> int:
         """Waits until the sinks have delivered all outputs, for `seconds` at most; the number still to be sent."""
-        return 0 if self.sinks is None else self.sinks.drain(seconds)
+        return self.sinks.drain(seconds)
 
     def wait_tried(self) -> None:
         """Waits a little until it is known which sources are away."""
-        if self.intakes is not None:
-            self.intakes.wait_tried(_TRIED_SECONDS)
+        self.intakes.wait_tried(_TRIED_SECONDS)
 
     def close(self) -> None:
         """Ends the threads of sources and sinks."""
         self.stop_sources()
-        if self.sinks is not None:
-            self.sinks.close()
+        self.sinks.close()
 
     @property
     def away(self) -> list[str]:
         """The sources that cannot be read and the sinks that could not deliver last, each with the reason."""
-        sources = () if self.intakes is None else self.intakes.figures()
-        sinks = () if self.sinks is None else self.sinks.figures()
+        sources, sinks = self.intakes.figures(), self.sinks.figures()
         sentences = [f"Source {s.name} ({s.origin}) is away: {s.last_error}." for s in sources if s.last_error]
         return sentences + [f"Sink {s.name} ({s.target}): {s.last_error}." for s in sinks if s.last_error]

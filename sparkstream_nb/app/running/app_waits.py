@@ -48,7 +48,7 @@ class AppWaits:
         app = self._app
         app.start()
         began = time.monotonic()
-        while not (app.connections.intakes is None or app.connections.intakes.caught_up(began)):
+        while not app.connections.intakes.caught_up(began):
             remaining_seconds = began + seconds - time.monotonic()
             if remaining_seconds <= 0:
                 return False
@@ -110,7 +110,7 @@ class AppWaits:
                 app.stream.start()
         self._commit_all()
         sinks = app.connections.sinks
-        if sinks is not None:  # outputs of a stream whose attributes change are not sent later
+        if len(sinks):  # outputs of a stream whose attributes change are not sent later
             sinks.start()
             sinks.drain(_DRAIN_SECONDS)
             self._commit_all()  # events that a sink could not deliver may come in again

@@ -24,6 +24,15 @@ class JsonError(Exception):
     """The text is not JSON, not even leniently read."""
 
 
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A document whose values that are neither objects nor arrays are changed."""
+    if isinstance(value, dict):
+        return {k: map_leaves(v, change) for k, v in value.items()}
+    if isinstance(value, list):
+        return [map_leaves(v, change) for v in value]
+    return change(value)
+
+
 class _JsonReader:
     """A recursive reader. `org`: org.json's ways (`=` and `;` as separators, NULL), else json-smart's.
 

@@ -39,8 +39,8 @@ class StepOutputs:
 
 
 class OutputCollector:
-    """Makes the outputs of a step of what the operators put out: columns for the runner, with `options`. `schemas` are
-    those of the streams, `queries` the app's."""
+    """Makes the outputs of a step of what the operators put out: columns for the runner, with `options`. `schemas`: of
+    the streams, by their names; `queries`: of the app."""
 
     def __init__(
         self, services: Services, options: OutputOptions, schemas: Mapping[str, Schema], queries: Sequence[QueryOp]
@@ -50,14 +50,14 @@ class OutputCollector:
         self._queries = [q for q in queries if q.query.named] if options.trace else []
 
     def collect(self, step_outputs: StepOutputs, steps: int) -> Outputs:
-        """The outputs, without those of aggregations, and all errors and logs since the last call. `steps`: the number
+        """The outputs without partials of aggregations, and all errors and logs since the last call. `steps`: the number
         of the first step."""
         services = self._services
         outputs = Outputs(errors=list(services.errors), logs=list(services.logs))
         services.errors.clear()
         services.logs.clear()
         for stream, parts in step_outputs.streams.items():
-            outputs.streams[stream] = self._emitted(parts, self._schemas[stream_of(stream)].names, steps)
+            outputs.streams[stream] = self._columns_of(parts, self._schemas[stream_of(stream)].names, steps)
         for query in self._queries:
             schema, seen = query.query.select.schema, step_outputs.queries.get(query.name)
             rows = concat_rows(seen) if seen else no_rows(schema.types)
@@ -65,12 +65,12 @@ class OutputCollector:
             if services.watching is not None:
                 services.watching.kinds[query.name] = rows.kinds().tolist()
             outputs.queries[query.name] = (
-                self._emitted([current], schema.names, steps),
-                self._emitted([expired_rows], schema.names, steps),
+                self._columns_of([current], schema.names, steps),
+                self._columns_of([expired_rows], schema.names, steps),
             )
         return outputs
 
-    def _emitted(self, parts: Sequence[Rows], names: tuple[str, ...], steps: int) -> Emitted:
+    def _columns_of(self, parts: Sequence[Rows], names: tuple[str, ...], steps: int) -> Emitted:
         strings = self._services.strings
         joined_columns = [concat(columns) for columns in zip(*(p.columns for p in parts), strict=True)]
         columns = [self._objects(c, strings) if c.type is Type.OBJECT else c.to_arrow(strings) for c in joined_columns]

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import jsonpath
 from ..java_values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
-from ..jsontext import JsonError, read_smart, write_gson
+from ..jsontext import JsonError, map_leaves, read_smart, write_gson
 from ..rowwise import Builder, rowwise_boxed
 
 
@@ -84,15 +84,11 @@ def _element(value: Any) -> Any:
         if isinstance(json_value, str) and " " in text.strip() and text.strip()[0] not in "'\"":
             raise RowFailure(f"'{text}' is not JSON")
         if isinstance(json_value, dict | list):
-            return _doubles(json_value)
+            return map_leaves(json_value, _double)
     return value
 
 
-def _doubles(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _doubles(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_doubles(v) for v in value]
+def _double(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
