@@ -145,10 +145,7 @@ def line_options() -> dict[str, Options]:
     p.add_argument(
         "source", nargs="?", metavar="SOURCE", help="a variable that holds a data frame, or a .csv or .parquet file"
     )
-    p.add_argument(
-        "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
-        help="feed several streams, merged by event time (--time); may be given several times",
-    )  # fmt: skip
+    _add_sources(p, "feed several streams, merged by event time (--time); may be given several times")
     add_reading(p)
     add(p, "--route")
     add(p, "--limit", help="only the first N rows of each source")
@@ -277,10 +274,7 @@ def line_options() -> dict[str, Options]:
         "source", nargs="?", metavar="SOURCE",
         help="a variable that holds a data frame or a list of events, or a .csv or .parquet file",
     )  # fmt: skip
-    p.add_argument(
-        "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
-        help="the events of several streams, merged by event time; may be given several times",
-    )  # fmt: skip
+    _add_sources(p, "the events of several streams, merged by event time; may be given several times")
     add_trace_bounds(p)
     _add_out(p, "store the trace in this variable")
 
@@ -400,3 +394,10 @@ def _entry(call: str, description: str) -> str:
     indent = " " * (_COMMAND_WIDTH + 1)
     lines = textwrap.fill(description, WIDTH, initial_indent=indent, subsequent_indent=indent)
     return f"{call}\n{lines}" if len(call) > _COMMAND_WIDTH else f"{call:<{_COMMAND_WIDTH}} {lines.lstrip()}"
+
+
+def _add_sources(p: Options, help_text: str) -> None:
+    p.add_argument(
+        "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
+        help=help_text,
+    )  # fmt: skip

@@ -7,7 +7,7 @@ other: two nodes, a node and the database, a node and the clients. A slow link d
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -165,15 +165,19 @@ class Schedule:
         return Schedule(self.pair, (*self.faults, *faults))
 
 
+def random_times(rng: random.Random, between: tuple[int, int], rate: float) -> Iterator[int]:
+    """Times (ms) in `between` that `rng` draws: `rate` for each ten minutes in the mean."""
+    at, last = float(between[0]), between[1]
+    while (at := at + rng.expovariate(rate / 600_000)) < last:
+        yield int(at)
+
+
 def random_schedule(pair: Pair, seed: int, between: tuple[int, int], *, rate: float = 1.0) -> Schedule:
     """Faults that a seed determines, in `between` (ms): `rate` for each ten minutes in the mean."""
     rng = random.Random(seed)
-    first, last = between
     faults: list[Fault] = []
     down: dict[str, int] = {}
-    at = float(first)
-    while (at := at + rng.expovariate(rate / 600_000)) < last:
-        now = int(at)
+    for now in random_times(rng, between, rate):
         for node in [n for n, back in down.items() if back <= now]:
             del down[node]
         node = rng.choice(pair.nodes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import Misuse
 from ..messaging import Messaging
-from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, shift_fault
+from .faults import Cut, Fault, Kill, Pause, Restart, Slow, check_faults, random_times, shift_fault
 from .topology import CLIENTS, DATABASE, Coordination
 
 MANAGERS = "managers"
@@ -152,12 +152,9 @@ def _links(cluster: ResourceCluster) -> list[set[str]]:
 def random_faults(cluster: ResourceCluster, seed: int, between: tuple[int, int], rate: float) -> tuple[Fault, ...]:
     """Faults that a seed determines, in `between` (ms): `rate` for each ten minutes in the mean."""
     rng = random.Random(f"{seed}:faults")
-    first, last = between
     faults: list[Fault] = []
     until: dict[str, int] = {}
-    at = float(first)
-    while (at := at + rng.expovariate(rate / 600_000)) < last:
-        now = int(at)
+    for now in random_times(rng, between, rate):
         node = rng.choice((*cluster.nodes, *cluster.nodes, *cluster.managers))
         span = 1 + int(rng.expovariate(1 / 30_000))
         kind = rng.choice(("kill", "kill", "pause", "managers", "database"))

@@ -53,11 +53,17 @@ class Resumed(NodeHappening):
 
 
 @dataclass(frozen=True)
-class LinkChanged(Happening):
-    """True if two ends reach each other, from now on."""
+class LinkHappening(Happening):
+    """A happening on the link between two ends, `a` and `b`."""
 
     a: str
     b: str
+
+
+@dataclass(frozen=True)
+class LinkChanged(LinkHappening):
+    """True if two ends reach each other, from now on."""
+
     whether: bool
 
     def __str__(self) -> str:
@@ -65,11 +71,9 @@ class LinkChanged(Happening):
 
 
 @dataclass(frozen=True)
-class Delayed(Happening):
+class Delayed(LinkHappening):
     """Messages between two ends arrive `by` ms later, from now on; 0: without delay."""
 
-    a: str
-    b: str
     by: int
 
     def __str__(self) -> str:

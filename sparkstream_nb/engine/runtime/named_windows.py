@@ -30,7 +30,7 @@ class NamedWindow(DeclaredState):
 
     def __init__(self, definition: nodes.WindowDef, services: Services, scheduler: int) -> None:
         self.definition, self.services = definition, services
-        self.id = definition.source.id
+        self.id = self.name = definition.source.id
         self.types = definition.source.schema.types
         wants_expired = definition.output != "current"
         self.published_kinds = {"current": (CURRENT,), "expired": (EXPIRED,), "all": (CURRENT, EXPIRED)}[

@@ -100,6 +100,10 @@ class _Wrapper(StatelessOperator):
         """The query or window."""
         raise NotImplementedError
 
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
     def next_due(self) -> int | None:
         return self.inner.next_due()
 
@@ -147,10 +151,6 @@ class QueryOperator(_Wrapper):
     def inner(self) -> QueryOp:
         return self.query
 
-    @property
-    def name(self) -> str:
-        return self.query.name
-
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         query_inputs = {}
         for source, key in self.keys.items():
@@ -178,10 +178,6 @@ class WindowOperator(_Wrapper):
     @property
     def inner(self) -> NamedWindow:
         return self.window
-
-    @property
-    def name(self) -> str:
-        return self.window.id
 
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Rows | None:
         return self.window.run(inputs[entry(self.window.id)], clock)

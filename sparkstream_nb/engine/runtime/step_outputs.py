@@ -50,8 +50,8 @@ class OutputCollector:
         self._queries = [q for q in queries if q.query.named] if options.trace else []
 
     def collect(self, step_outputs: StepOutputs, steps: int) -> Outputs:
-        """The outputs without partials of aggregations, and all errors and logs since the last call. `steps`: the number
-        of the first step."""
+        """The outputs without partials of aggregations, and all errors and logs since the last call. `steps`: the
+        number of the first step."""
         services = self._services
         outputs = Outputs(errors=list(services.errors), logs=list(services.logs))
         services.errors.clear()
