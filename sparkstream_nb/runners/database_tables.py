@@ -102,9 +102,7 @@ class NodeTables:
 
     def unfit(self, table: str, row: Values) -> str | None:
         """`RowSource.unfit`."""
-        from ..stores.tables import why_unfit
-
-        return why_unfit(self._tables[self._owner[table]], table, row)
+        return self._tables[self._owner[table]].why_unfit(table, row)
 
     def _begin(self) -> None:
         if self._began:

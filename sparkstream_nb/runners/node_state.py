@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from ..engine.columnar.blocks import Buffer, Tracked, digest_of
 from ..engine.state.content_chunking import pieces
@@ -49,3 +50,26 @@ def damaged_state(what: str, place: str = ITS_CHECKPOINT) -> SparkStreamError:
         f"The state of a node in {place} is damaged: {what}. Put the checkpoint back from a copy, or begin with a new "
         "one (an app: fresh=True)."
     )
+
+
+@dataclass
+class MemoryState:
+    """The state of a node in the memory of a trial. A `NodeState`."""
+
+    current: tuple[str, str] | None
+    pieces: dict[str, bytes] = field(default_factory=dict)
+
+    def version(self) -> tuple[str, str] | None:
+        return self.current
+
+    def set_version(self, version: str, digests: str) -> None:
+        self.current = version, digests
+
+    def piece(self, digest: str) -> bytes | None:
+        return self.pieces.get(digest)
+
+    def put_piece(self, digest: str, piece: bytes) -> None:
+        self.pieces[digest] = piece
+
+    def remove_piece(self, digest: str) -> None:
+        self.pieces.pop(digest, None)

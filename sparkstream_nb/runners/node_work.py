@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -30,7 +30,8 @@ from ..recovery.batch_care import DIED, BatchCare, alone, steps_of, with_care
 from ..simulation.faults import fault_of
 from .app_node import AppNode, parse_note
 from .node_spec import NodeSpec, NodeState, NodeWork
-from .node_state import ITS_CHECKPOINT, read_piece
+from .node_state import ITS_CHECKPOINT, MemoryState, read_piece
+from .trial_process import blame_culprits
 
 if TYPE_CHECKING:
     from .database_tables import NodeTables
@@ -135,8 +136,6 @@ class _NodeBatch:
         """The results, after trials in child processes if the entries are suspected of ending processes."""
         if not self.instructions.concerns(self.input.entries):
             return self.run()
-        from .trial_process import NodeTrial, blame_culprits
-
         with alone(self.work.folder):
             version = self.state.version()
             work = replace(self.work, check=None, outputs=None, keep=False)
@@ -365,3 +364,19 @@ def _runs_of_events(entries: Iterable[Entry]) -> Iterator[list[EventsEntry] | En
             yield [e for e in run if isinstance(e, EventsEntry)]
         else:
             yield from run
+
+
+@dataclass(frozen=True)
+class NodeTrial:
+    """A node's work on its entries: the node's `key` in `work`, and its state before it."""
+
+    work: NodeWork
+    key: int
+    input: NodeInput
+    version: tuple[str, str] | None
+    pieces: Mapping[str, bytes]
+
+    def run(self, instructions: BatchCare) -> None:
+        """Do the work. Raises what fails."""
+        state = MemoryState(self.version, dict(self.pieces))
+        try_entries(replace(self.work, instructions=instructions), state, self.key, self.input)

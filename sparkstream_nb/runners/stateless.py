@@ -36,6 +36,7 @@ from ..retention import Retention
 from ..system import put_in_place
 from ..types import Schema
 from .node_spec import NodeSpec
+from .trial_process import blame_culprits
 
 _APPS = "apps.pickle"
 _apps_seen: dict[str, list[SourceApp | None]] = {}
@@ -202,12 +203,23 @@ def work_off_share(
     """
     if not app.works or not app.instructions.concerns(share.entries):
         return try_share(folder, app, share, check)
-    from .trial_process import ShareTrial, blame_culprits
-
     with alone(folder):
         trial = ShareTrial(folder, replace(app, outputs=None, divides=False), share)
         blame_culprits(trial, app.instructions, steps_of(share.entries), check)
         return try_share(folder, app, share, check)
+
+
+@dataclass(frozen=True)
+class ShareTrial:
+    """A task's stateless work on its share of an app's entries."""
+
+    folder: Path
+    app: SourceApp
+    share: TaskShare
+
+    def run(self, instructions: BatchCare) -> None:
+        """Do the work. Raises what fails."""
+        try_share(self.folder, replace(self.app, instructions=instructions), self.share)
 
 
 def try_share(

@@ -14,78 +14,31 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
 
-from ..journal.batch_planning import TaskShare
+from ..engine.notation.kernels import watch_compilation
 from ..recovery.batch_care import BatchCare, EventsBlamed, Trial
 from ..recovery.trial import find_culprits
 from ..recovery.trial_report import StepRange, TrialOutcome, TrialReport
 from ..system import end_with_parent, offer_to_oom_killer
-from .node_spec import NodeWork
-from .node_work import NodeInput, try_entries
-from .stateless import SourceApp, try_share
 
 _POLLING_SECONDS = 0.1
 _SENT_BY_OTHERS = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGSTOP", "SIGUSR1", "SIGUSR2"}
 """Signals that ask a process to end. One of these accuses no event."""
 
 
-@dataclass
-class MemoryState:
-    """The state of a node in the memory of a trial. A `NodeState`."""
-
-    current: tuple[str, str] | None
-    pieces: dict[str, bytes] = field(default_factory=dict)
-
-    def version(self) -> tuple[str, str] | None:
-        return self.current
-
-    def set_version(self, version: str, digests: str) -> None:
-        self.current = version, digests
-
-    def piece(self, digest: str) -> bytes | None:
-        return self.pieces.get(digest)
-
-    def put_piece(self, digest: str, piece: bytes) -> None:
-        self.pieces[digest] = piece
-
-    def remove_piece(self, digest: str) -> None:
-        self.pieces.pop(digest, None)
-
-
-@dataclass(frozen=True)
-class NodeTrial:
-    """A node's work on its entries: the node's `key` in `work`, and its state before it."""
-
-    work: NodeWork
-    key: int
-    input: NodeInput
-    version: tuple[str, str] | None
-    pieces: Mapping[str, bytes]
+class ProcessTrial(Protocol):
+    """Work that can be tried in a child process, to which it is sent as it is."""
 
     def run(self, instructions: BatchCare) -> None:
         """Do the work. Raises what fails."""
-        state = MemoryState(self.version, dict(self.pieces))
-        try_entries(replace(self.work, instructions=instructions), state, self.key, self.input)
-
-
-@dataclass(frozen=True)
-class ShareTrial:
-    """A task's stateless work on its share of an app's entries."""
-
-    folder: Path
-    app: SourceApp
-    share: TaskShare
-
-    def run(self, instructions: BatchCare) -> None:
-        """Do the work. Raises what fails."""
-        try_share(self.folder, replace(self.app, instructions=instructions), self.share)
+        ...
 
 
 def blame_culprits(
-    trial: NodeTrial | ShareTrial, instructions: BatchCare, steps: StepRange, check: Callable[[], None] | None = None
+    trial: ProcessTrial, instructions: BatchCare, steps: StepRange, check: Callable[[], None] | None = None
 ) -> None:
     """Raises EventsBlamed if there are events or queries that end the trial's process. `instructions`: the ones set
     aside already. `check` is called ten times a second, and raises the error that ends the search.
@@ -98,7 +51,7 @@ def blame_culprits(
 
 
 def _run_child(
-    trial: NodeTrial | ShareTrial, instructions: BatchCare, suspects: StepRange, check: Callable[[], None] | None
+    trial: ProcessTrial, instructions: BatchCare, suspects: StepRange, check: Callable[[], None] | None
 ) -> TrialOutcome:
     """Carry out a trial in a child process, and see how it ends."""
     # Spark may have added folders of modules.
@@ -142,8 +95,6 @@ def main() -> None:
     offer_to_oom_killer()
     trial, instructions, suspects = pickle.load(sys.stdin.buffer)
     end_with_parent(sys.stdin.buffer)
-    from ..engine.notation.kernels import watch_compilation
-
     watch_compilation(lambda compiles: report.write(compiles=compiles))
     try:
         trial.run(replace(instructions, trial=Trial(suspects, report)))

@@ -150,6 +150,20 @@ class SqlTables:
         sizes = {a: getattr(types[name(x.name)], "length", None) for a, x in enumerate(layout.schema)}
         return {a: n for a, n in sizes.items() if n is not None and n < _LONGEST}
 
+    def why_unfit(self, table: str, row: Values) -> str | None:
+        """Why the database cannot hold a row; None if it can."""
+        layout = self.layouts[table]
+        for a, v in enumerate(row):
+            name = layout.schema[a].name
+            reason = None if v is None else self.dialect.holds.unfit(v)
+            if reason is not None:
+                return f"'{name}' {reason}, which {self.database.kind} cannot hold"
+            if isinstance(v, str):
+                most = self.lengths(table).get(a)
+                if most is not None and len(v) > most:
+                    return f"'{name}' has {len(v):,} characters, and its column in {layout.name} holds {most:,}"
+        return None
+
     def begin(self) -> Turn:
         """Begins a node's turn: waits until no other node changes these tables."""
         self.lengths(next(iter(self.layouts)))  # before the turn, which SQLite's file allows no one else
@@ -286,21 +300,6 @@ _READ: Mapping[Type, Callable[[Any], Any]] = {
     Type.FLOAT: lambda v: float(np.float32(v)),
 }  # fmt: skip
 """Conversions of a driver's values to the engine's: it may give numbers for bools, and decimals for numbers."""
-
-
-def why_unfit(tables: SqlTables, table: str, row: Values) -> str | None:
-    """Why the database cannot hold a row; None if it can."""
-    layout = tables.layouts[table]
-    for a, v in enumerate(row):
-        name = layout.schema[a].name
-        reason = None if v is None else tables.dialect.holds.unfit(v)
-        if reason is not None:
-            return f"'{name}' {reason}, which {tables.database.kind} cannot hold"
-        if isinstance(v, str):
-            most = tables.lengths(table).get(a)
-            if most is not None and len(v) > most:
-                return f"'{name}' has {len(v):,} characters, and its column in {layout.name} holds {most:,}"
-    return None
 
 
 def _index_name(table: str, columns: Sequence[str]) -> str:

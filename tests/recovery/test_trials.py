@@ -20,8 +20,8 @@ from sparkstream_nb.recovery.trial import find_culprits
 from sparkstream_nb.recovery.trial_report import StepRange, Suspect, TrialOutcome
 from sparkstream_nb.runners import trial_process
 from sparkstream_nb.runners.node_spec import NodeWork
-from sparkstream_nb.runners.node_work import NodeInput
-from sparkstream_nb.runners.trial_process import NodeTrial, blame_culprits
+from sparkstream_nb.runners.node_work import NodeInput, NodeTrial
+from sparkstream_nb.runners.trial_process import blame_culprits
 from tests.runners.test_node_work import spec_of
 
 STEPS = StepRange(100, 1_100)

@@ -27,8 +27,8 @@ from sparkstream_nb.recovery.batch_care import DIED, Aside, BatchCare, is_elsewh
 from sparkstream_nb.recovery.trial_report import StepRange, Suspect, TrialOutcome, TrialReport
 from sparkstream_nb.runners.app_node import AppNode
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
+from sparkstream_nb.runners.node_state import MemoryState
 from sparkstream_nb.runners.node_work import NodeInput, _Attempt, _NodeBatch
-from sparkstream_nb.runners.trial_process import MemoryState
 
 APP = """
 define stream S (k string, o object);

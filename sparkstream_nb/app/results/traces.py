@@ -111,8 +111,6 @@ class WindowTrace(Pictured):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each event and window: `window`, `entered`, `emitted`, `left`, `key`, then the attributes."""
-        import pandas as pd
-
         rows = [
             {
                 "window": w.stream, "entered": s.entry, "emitted": s.emitted, "left": s.left, "held": s.held,
@@ -120,10 +118,7 @@ class WindowTrace(Pictured):
             }
             for w in self.windows for s in w.stays
         ]  # fmt: skip
-        frame = pd.DataFrame(rows)
-        if rows:
-            frame[["emitted", "left"]] = frame[["emitted", "left"]].astype("Int64")
-        return frame
+        return _frame_of(rows, ["emitted", "left"])
 
     def picture(self) -> Picture:
         """A bar for each event, over time."""
@@ -204,8 +199,6 @@ class PatternTrace(Pictured):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each partial match: its number, `start`, `end`, `ended`, `reason`, `key`, and captures by state."""
-        import pandas as pd
-
         rows = []
         for p in self.partials:
             row: dict[str, Any] = {
@@ -216,10 +209,7 @@ class PatternTrace(Pictured):
                     None if c.event is None else dict(c.event.values) for c in p.captures if c.state == i
                 ]
             rows.append(row)
-        frame = pd.DataFrame(rows)
-        if rows:
-            frame["ended"] = frame["ended"].astype("Int64")
-        return frame
+        return _frame_of(rows, ["ended"])
 
     def picture(self) -> Picture:
         """The events by stream and a lane for each partial match, over time."""
@@ -227,3 +217,13 @@ class PatternTrace(Pictured):
 
     def summary(self) -> str:
         return f"<PatternTrace of {self.query}: {len(self.partials):,} partial matches, {len(self.matches):,} matches>"
+
+
+def _frame_of(rows: list[dict[str, Any]], integers: list[str]) -> pd.DataFrame:
+    """A frame of rows; `integers` are the columns of numbers that may be missing."""
+    import pandas as pd  # it takes its time to load
+
+    frame = pd.DataFrame(rows)
+    if rows:
+        frame[integers] = frame[integers].astype("Int64")
+    return frame

@@ -13,6 +13,7 @@ from ...plan import nodes
 from ...plan.open_names import compile_open
 from ..deployment.deployment import milliseconds
 from ..results.traces import PatternTrace, WindowTrace
+from . import pattern_traces, trace_feed, traced_node, window_traces
 
 MOST_EVENTS = 200
 """Events of a feed that a trace uses unless it is told otherwise."""
@@ -91,7 +92,6 @@ def trace_plan(
     subject = find_subject(plan, query)
     if feed is None:
         raise Misuse(f"{subject.name}: give the events to trace it with, such as feed=[(time, values), ...]")
-    from . import pattern_traces, trace_feed, traced_node, window_traces  # they load patterns, which takes its time
 
     steps = trace_feed.steps_of(plan, feed, options.reading, subject.streams[0] if len(subject.streams) == 1 else "")
     if not steps:

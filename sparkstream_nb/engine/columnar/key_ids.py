@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
+from ..expressions.java_values import object_text
 from ..notation.intrinsics import prefetch
 from ..notation.kernels import compiled, kernel, struct
 from .arrays import grown
@@ -173,8 +174,6 @@ def key_numbers(column: Column, strings: StringPool, *, null_is_text: bool = Tru
     if t is Type.STRING:
         return _codes(column, strings, null_is_text).astype(np.int64), None
     if t is Type.OBJECT:
-        from ..expressions.java_values import object_text
-
         return strings.encode([object_text(x) for x in v.tolist()]).astype(np.int64), None
     if t is Type.LONG:
         return v.astype(np.int64), column.null

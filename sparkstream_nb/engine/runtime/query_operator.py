@@ -16,6 +16,8 @@ from ..columnar.frame import LazyRows, frame_of
 from ..columnar.rows import CURRENT, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..columnar.timers import earliest
 from ..joins.joins import JoinOp, Lookup
+from ..patterns.op import StateOp
+from ..patterns.watched_pattern import WatchedPattern
 from ..ratelimit import Limiter, limiter, waits
 from ..select.selector import Selected, Selector, SelectorSetup
 from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
@@ -94,11 +96,7 @@ class QueryOp(DeclaredByInstance):
             self.inputs: tuple[str, ...] = (source.source.id,)
             self.schedulers = self._steps.schedulers
         elif isinstance(source, nodes.StateInput):
-            from ..patterns.op import StateOp
-
             if services.watching is not None and services.watches(self.name):
-                from ..patterns.watched_pattern import WatchedPattern
-
                 self._pattern = WatchedPattern(source, services, scheduler, query.select, self.name)
                 services.watching.pattern = self._pattern
             else:

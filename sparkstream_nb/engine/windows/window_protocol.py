@@ -307,7 +307,5 @@ class Emission:
 
 def no_rows(types: Sequence[Type]) -> Rows:
     """Rows with these columns and no row."""
-    from ..columnar.column_data import Column
-
     none = np.empty(0, np.int64)
     return Rows([Column.empty(t) for t in types], none, none, none)
