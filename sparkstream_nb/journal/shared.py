@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
-from pyarrow import ArrowException
+from pyarrow import ArrowException, fs
 from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from ..errors import Misuse, SparkStreamError, printable
@@ -199,14 +199,11 @@ class Shared:
             if kind == "file":
                 system = LocalFileSystem()
             elif kind == "s3":
-                from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem  # not every build of Arrow has it
-
-                system = S3FileSystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=_TRIES), **options)
+                # Not every build of Arrow has it.
+                system = fs.S3FileSystem(retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_TRIES), **options)
             elif kind.startswith("gs:"):
-                from pyarrow.fs import GcsFileSystem
-
                 # It would go on trying for a quarter of an hour.
-                system = GcsFileSystem(retry_time_limit=timedelta(seconds=_CONNECT_SECONDS))
+                system = fs.GcsFileSystem(retry_time_limit=timedelta(seconds=_CONNECT_SECONDS))
             else:
                 system, _ = FileSystem.from_uri(kind)
             _file_systems[key] = system, self.path

@@ -344,13 +344,12 @@ class SiddhiMagic(Magics):
         print(f"{o.source}: {'was formatted already' if new_text == text else 'formatted'}")
 
     def _do_test(self, options: Options, rest: str) -> Any:
-        from ..testing.reporting import ReportOptions, run_paths
-        from ..testing.suite_runner import RunOptions
+        from ..testing import reporting, suite_runner
 
         o = options.parse(split(rest))
-        run = RunOptions(allow_scripts=o.allow_scripts, only=o.k or "")
-        how = ReportOptions(run, o.update, o.coverage, o.quiet)
-        report = self._interruptible(lambda: run_paths(o.paths, how))
+        run = suite_runner.RunOptions(allow_scripts=o.allow_scripts, only=o.k or "")
+        how = reporting.ReportOptions(run, o.update, o.coverage, o.quiet)
+        report = self._interruptible(lambda: reporting.run_paths(o.paths, how))
         self._keep(o, report)
         return report
 

@@ -58,13 +58,12 @@ def session(master: str | None) -> Session:
         return InlineSession()
     try:
         check_installed()
-        from .spark.runner import SparkSessionOfApps
-        from .spark.shared_session import spark_session
+        from .spark import runner, shared_session
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "py4j"):
             raise
         raise SparkUnavailable(settings.NO_SPARK) from error
-    return SparkSessionOfApps(spark_session(master))
+    return runner.SparkSessionOfApps(shared_session.spark_session(master))
 
 
 def checkpoint_of(kind: Kind, home: Path, shared: Shared | None) -> Checkpoint:

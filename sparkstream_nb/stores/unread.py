@@ -25,14 +25,13 @@ class UnreadValue:
 def read_any_value(connection: Any) -> None:
     """Lets a connection of psycopg's give each value that its loader fails for as `UnreadValue`; a row of others would
     not be read for it."""
-    from psycopg.adapt import Loader
-    from psycopg.pq import Format
+    from psycopg import adapt, pq
 
     adapters = connection.adapters
 
-    def guard_loader(loader: Any) -> type[Loader]:
-        class Guarded(Loader):
-            format = Format.TEXT
+    def guard_loader(loader: Any) -> type[adapt.Loader]:
+        class Guarded(adapt.Loader):
+            format = pq.Format.TEXT
 
             def __init__(self, oid: int, context: Any = None) -> None:
                 super().__init__(oid, context)
@@ -48,6 +47,6 @@ def read_any_value(connection: Any) -> None:
 
     for info in list(adapters.types):
         for oid in (info.oid, info.array_oid):
-            loader = adapters.get_loader(oid, Format.TEXT) if oid and info.name not in _PLAIN else None
+            loader = adapters.get_loader(oid, pq.Format.TEXT) if oid and info.name not in _PLAIN else None
             if loader is not None:
                 adapters.register_loader(oid, guard_loader(loader))

@@ -29,8 +29,7 @@ class Reading:
 
     def shape(self, stream: str, schema: Schema) -> Shape:
         """The reading of a source of `stream`. Raises `Misuse` for an argument that is none."""
-        from ...ingest.time_formats import TimeFormat
-        from ...ingest.value_formats import ValueFormat
+        from ...ingest import time_formats, value_formats
         from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
 
         for what in ("time", "time_format", "time_zone", "decimal"):
@@ -45,8 +44,8 @@ class Reading:
             schema,
             self.time,
             source_columns(schema, self.columns),
-            time_format=TimeFormat.of(self.time_format, self.time_zone),
-            values=ValueFormat.of(self.decimal, self.missing),
+            time_format=time_formats.TimeFormat.of(self.time_format, self.time_zone),
+            values=value_formats.ValueFormat.of(self.decimal, self.missing),
         )
 
     def by_stream(self, schemas: Mapping[str, Schema]) -> dict[str, Reading]:

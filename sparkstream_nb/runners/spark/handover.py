@@ -87,10 +87,10 @@ def handover(home: Path, shared: Shared | None) -> Callable[[DataFrame, int], No
     def hand(frame: DataFrame, batch: int) -> None:  # sent by value: what `ship` sends does not reach this process
         import os
 
-        import pyarrow
-        from pyarrow import fs
+        import pyarrow.fs
 
         kind, options = system
+        fs = pyarrow.fs
         files = fs.LocalFileSystem() if kind == "file" else fs.S3FileSystem(**options) if kind == "s3" else None
         if files is None:
             files, _ = fs.FileSystem.from_uri(kind)

@@ -98,8 +98,7 @@ class Jvm:
 
     def wait_for_gateway(self) -> JavaGateway:
         """Wait until it answers. Raises SparkUnavailable, with its last lines of output, if it ended instead."""
-        from pyspark.java_gateway import launch_gateway
-        from pyspark.serializers import UTF8Deserializer, read_int
+        from pyspark import java_gateway, serializers
 
         while not self._connection_file.exists():
             if self.process.poll() is not None:
@@ -107,9 +106,9 @@ class Jvm:
                 raise SparkUnavailable(f"Spark did not start on {self.master}: its Java ended at once.{why}")
             time.sleep(0.02)
         with self._connection_file.open("rb") as file:
-            port, secret = read_int(file), UTF8Deserializer().loads(file)
+            port, secret = serializers.read_int(file), serializers.UTF8Deserializer().loads(file)
         with change_environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
-            gateway = launch_gateway()
+            gateway = java_gateway.launch_gateway()
         gateway.proc = self.process
         return gateway
 
