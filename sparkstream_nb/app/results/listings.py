@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from .frontend import Displayed
 
@@ -13,8 +14,21 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
+class _WithFormerNames:
+    """Attributes of listings under their former names, with a warning."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            new_name = {"found": "items", "apps": "entries", "feeds": "entries"}.get(name)
+            if new_name not in vars(self):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warnings.warn(f"{name} is called {new_name} now", DeprecationWarning, stacklevel=2)
+            return getattr(self, new_name)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class Listing(Displayed, Sequence[T]):
+class Listing(_WithFormerNames, Displayed, Sequence[T]):
     """Some things in order."""
 
     items: tuple[T, ...]
@@ -30,7 +44,7 @@ class Listing(Displayed, Sequence[T]):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Directory(Displayed, Mapping[K, V]):
+class Directory(_WithFormerNames, Displayed, Mapping[K, V]):
     """Some things by their names or numbers."""
 
     entries: dict[K, V]
