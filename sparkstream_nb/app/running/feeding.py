@@ -40,12 +40,20 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
+class AppStreams:
+    """The streams of an app: their schemas, the `inputs` that no query writes, and the elements of the app for which
+    the time of arrival matters."""
+
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
+    inputs: Sequence[str] = ()
+    by_arrival: ByArrival = NOTHING
+
+
+@dataclass(frozen=True, eq=False)
 class FeedTarget:
     """The interface of an app, as a feed uses it. `start` starts the app if it does not run, `append` puts entries into
     the inbox, and `now` is the time (ms) of the next event without one; these three are called with `lock` held. Such
-    events of a feed are `spacing_ms` ms apart. `by_arrival`: the elements of the app for which the time of arrival
-    matters. `shards`: the ids of its nodes.
-    `schemas`: the schemas of its streams; `inputs`: the streams that no query writes."""
+    events of a feed are `spacing_ms` ms apart. `shards`: the ids of its nodes."""
 
     name: str
     nodes: int
@@ -58,10 +66,8 @@ class FeedTarget:
     now: Callable[[], int]
     marks: Marks
     spacing_ms: int = 1
-    by_arrival: ByArrival = NOTHING
     shards: Sequence[str] = ()
-    schemas: Mapping[str, Schema] = field(default_factory=dict)
-    inputs: Sequence[str] = ()
+    app_streams: AppStreams = field(default_factory=AppStreams)
 
     def skew(self, disorder: Disorder | None) -> Skew | None:
         """The clocks that are off. Raises `Misuse` for a node that the app does not have."""
@@ -174,7 +180,7 @@ def fill(cursor: FeedCursor, loaded_feeds: Sequence[Loaded], disorder: Disorder 
 
 def _of_times(target: FeedTarget, shape: feeds.Shape, feed_on_disk: feeds.FeedOnDisk, highest: Array) -> list[str]:
     """Notes on the times of a feed's events, where the time of their arrival matters and is another one."""
-    by_arrival, clock = target.by_arrival, target.inbox.position.clock
+    by_arrival, clock = target.app_streams.by_arrival, target.inbox.position.clock
     if not by_arrival or not target.spacing_ms or not feed_on_disk.rows:
         return []
     if shape.time is None:
@@ -233,9 +239,9 @@ class Account:
         self.reading += clock.perf_counter() - began
 
     def _read_recording(self, recording: RecordingFile) -> None:
-        schemas = self.target.schemas
-        recorded_feeds = recording.add_to(self.cursor, schemas)
-        notes = recording.notes(schemas, self.target.inputs)
+        streams = self.target.app_streams
+        recorded_feeds = recording.add_to(self.cursor, streams.schemas)
+        notes = recording.notes(streams.schemas, streams.inputs)
         self.loaded_feeds += [Loaded(recorded.feed, recorded.shape, {}, notes) for recorded in recorded_feeds]
 
     def put(self, now: int, most: int | None = None, until: int | None = None) -> int:

@@ -64,7 +64,7 @@ class AppRecording(Displayed):
             )
             anonymizing.check(self._runtime.schemas)
         app_run, inbox = self._runtime.app_run, self._runtime.inbox
-        streams = {*self._runtime.target.inputs, *inbox.position.events}
+        streams = {*self._runtime.target.app_streams.inputs, *inbox.position.events}
         schemas = {s: schema for s, schema in self._runtime.schemas.items() if s in streams}
         app = RecordedApp(self.app, inbox.folder, self._runtime.schemas, schemas, app_run.shards, app_run.began)
         return write_recording(app, Path(path), anonymizing)

@@ -32,7 +32,7 @@ from .app_connections import AppConnections
 from .app_files import AppDefinition, AppFiles
 from .app_waits import AppWaits, retraction
 from .background import Feed, Feeds, feeds_of
-from .feeding import FeedTarget
+from .feeding import AppStreams, FeedTarget
 
 
 class AppRuntime:
@@ -79,8 +79,8 @@ class AppRuntime:
         self.target = FeedTarget(
             self.name, self.nodes, self.inbox, self.stream, self.session, self.lock,
             self.start, self.append, self.clock.now,
-            self._marks(), spacing_ms=1 if self.clock.wall is None else 0, by_arrival=ByArrival.of(self.plan),
-            shards=self.shard_ids, schemas=self.schemas, inputs=self.plan.input_streams,
+            self._marks(), spacing_ms=1 if self.clock.wall is None else 0, shards=self.shard_ids,
+            app_streams=AppStreams(self.schemas, self.plan.input_streams, ByArrival.of(self.plan)),
         )  # fmt: skip
         entrance = Entrance(
             self.inbox, self.progress, self.lock, self.routing,
