@@ -118,7 +118,11 @@ class App(Displayed):
         """A note on the Spark that the app runs on; None for a tested version."""
         return self.runtime.session.about
 
-    closed = PartProperty("runtime", AppRuntime.closed)
+    @property
+    def closed(self) -> bool:
+        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
+        return self.runtime.closed
+
     state = PartProperty("runtime", AppRuntime.state)
     away = PartProperty("connections", AppConnections.away)
     feeds = PartProperty("runtime", AppRuntime.feeds)

@@ -34,8 +34,8 @@ class AppConnections:
         d, way_in = self._definition, self._entrance
         sinks = d.deployment.connections.sinks
         run = d.app_run.run
-        committed = self._files.store.last_committed(d.deployment.name, run) if sinks else -1
-        begin = max(way_in.progress.batch, committed) + 1
+        last_batch = self._files.store.last_committed(d.deployment.name, run) if sinks else -1
+        begin = max(way_in.progress.batch, last_batch) + 1
         fault = FaultStreams(way_in.lock, way_in.inbox, d.app_run, way_in.route)
         source = DeliverySource(self._files.outputs, way_in.progress, self._keep_errors, fault, d.folder / "sinks")
         return Deliveries(sinks.setups(run) if sinks else [], source, begin)
