@@ -146,22 +146,23 @@ def _time_without_space(f: SyntaxFailure) -> Advice | None:
     return Advice(f"'{before}' is read as a separate number here", f"Write '{before[:-1]} {unit}'.", -1)
 
 
+_FOREIGN_WORDS = {
+    "&": Advice("'&' is not SiddhiQL", "Write 'and'."),
+    "|": Advice("'|' is not SiddhiQL", "Write 'or' between conditions. Texts are joined with str:concat(a, b)."),
+    "where": Advice("'where' is not SiddhiQL", "Write the condition in brackets, S[...], or 'on ...' for a table."),
+}
+
+
 def _foreign_operator(f: SyntaxFailure) -> Advice | None:
     if f.word() == "=" and "EQ" in f.expected:
         return Advice("'=' does not compare", "Write '=='.")
     if f.word() == ">" and f.word(-1) == "<":
         return Advice("'<>' is not SiddhiQL", "Write '!='.", -1)
-    if f.word() == "&":
-        return Advice("'&' is not SiddhiQL", "Write 'and'.")
-    if f.word() == "|":
-        return Advice("'|' is not SiddhiQL", "Write 'or' between conditions. Texts are joined with str:concat(a, b).")
     if f.word() == "!" and "_NOT" in f.expected:
         return Advice("'!' does not negate", "Write 'not'.")
     if f.word() == "(" and f.word(-1) == "!":
         return Advice("'!' does not negate", "Write 'not'.", -1)
-    if f.word() == "where":
-        return Advice("'where' is not SiddhiQL", "Write the condition in brackets, S[...], or 'on ...' for a table.")
-    return None
+    return _FOREIGN_WORDS.get(f.word())
 
 
 def _unary_minus(f: SyntaxFailure) -> Advice | None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .address import Database
+
 Operation = Literal["insert", "update", "delete"]
 OPERATIONS: tuple[Operation, ...] = ("insert", "update", "delete")
 
@@ -65,25 +67,36 @@ class ChangeLog(ABC):
     and `cancel` raise StoreError, with one line, if the database cannot be reached or refuses.
     """
 
-    _unread: tuple[float, int] | None = None
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._unread: tuple[float, int] | None = None
 
     @property
-    @abstractmethod
     def place(self) -> str:
         """The server and its database, without user and password."""
+        return str(self._database)
 
     @property
     @abstractmethod
     def part(self) -> str:
         """The key of the position in the journal. A position of another key is not this log's."""
 
-    @abstractmethod
     def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
         """Continue behind `position`; None: behind all that is committed now. Returns the position, and a sentence if
         something between is not read.
 
         Raises StoreError, with the way out, if the log no longer has what follows `position`.
         """
+        self.close()
+        try:
+            return self._open(position)
+        except BaseException:
+            self.close()
+            raise
+
+    @abstractmethod
+    def _open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
+        """`open` of a closed one, which may fail half-way."""
 
     @abstractmethod
     def read(self, seconds: float, most: int) -> LogPortion | None:

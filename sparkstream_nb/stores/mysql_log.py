@@ -69,6 +69,7 @@ class MySqlLog(ChangeLog):
     """A `ChangeLog` of MySQL's and MariaDB's."""
 
     def __init__(self, place: BinlogPlace) -> None:
+        super().__init__(place.database)
         self._where = place
         self._sql: Any = None
         self._stream: BinlogStream | None = None
@@ -88,25 +89,12 @@ class MySqlLog(ChangeLog):
         self._lock = threading.Lock()
 
     @property
-    def place(self) -> str:
-        return str(self._where.database)
-
-    @property
     def part(self) -> str:
         return f"{self._where.table}@{self._where.server_name or 'binlog'}"
 
     # ------------------------------------------------------------------------------------------------------- opening
 
-    def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
-        self.close()
-        try:
-            self._open(position)
-        except BaseException:
-            self.close()
-            raise
-        return self._position(), None
-
-    def _open(self, position: list[Any] | None) -> None:
+    def _open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
         settings = self._settings()
         try:
             self._sql = pymysql.connect(**settings, autocommit=True)
@@ -134,6 +122,7 @@ class MySqlLog(ChangeLog):
                 f"file {start.file} of the log of {self.place} was made again, so that the changes behind the former "
                 f"one cannot be read: {self._way_out()}"
             )
+        return self._position(), None
 
     def _begin_at(self, position: list[Any] | None, start: LogPosition) -> None:
         self._readers, self._readers_by_columns, self._catalogue = None, {}, None

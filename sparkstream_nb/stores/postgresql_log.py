@@ -74,6 +74,7 @@ class PostgresLog(ChangeLog):
     """A `ChangeLog` of PostgreSQL's."""
 
     def __init__(self, place: WalPlace) -> None:
+        super().__init__(place.database)
         self._where = place
         self._sql: Any = None
         self._stream: WalStream | None = None
@@ -92,25 +93,13 @@ class PostgresLog(ChangeLog):
         self._cancel_event = threading.Event()
 
     @property
-    def place(self) -> str:
-        return str(self._where.database)
-
-    @property
     def part(self) -> str:
         return f"{self._where.table}@{self._where.slot}"
 
     # ------------------------------------------------------------------------------------------------------- opening
 
-    def open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
-        self.close()
-        self._cancel_event.clear()
-        try:
-            return self._open(position)
-        except BaseException:
-            self.close()
-            raise
-
     def _open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
+        self._cancel_event.clear()
         self._connect()
         self._check_server()
         self._table = self._find_table()

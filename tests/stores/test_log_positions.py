@@ -238,10 +238,11 @@ def test_a_source_of_mysql(
     transactions: list[list[bool]], runs: list[tuple[int, int, bool]], worth_keeping: int
 ) -> None:
     class Log(MySqlLog):
-        def _open(self, position: list[Any] | None) -> None:
+        def _open(self, position: list[Any] | None) -> tuple[list[Any], str | None]:
             start = LogPosition("log.1", 4) if position is None else LogPosition(position[0], position[1])
             self._begin_at(position, start)
             self._stream = FakeBinlog(transactions, start)  # type: ignore[assignment]
+            return self._position(), None
 
         def _find_end(self) -> LogPosition:
             return LogPosition("log.1", 0)
