@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html as markup
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -35,6 +36,7 @@ from ..app.pictures.timeline_picture import Timeline, full_timeline, timeline_pi
 from ..app.results.divergence import VERDICTS
 from ..app.results.feed_progress import span
 from ..app.results.followed_stream import FollowedStream
+from ..app.results.frontend import Displayed
 from ..app.results.reasons import group_reasons
 from ..app.running.input_recording import AppRecording
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, text_of, when
@@ -50,6 +52,8 @@ from .drawings.text_tables import MUTED, Grid, escaped_lines, paragraph
 from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats_shown import stats_html, stats_text
 from .tail_shown import tail_html, tail_text
+
+T = TypeVar("T", bound=Displayed)
 
 # --------------------------------------------------------------------------------------------------------------- apps
 
@@ -483,34 +487,15 @@ def _(cluster: Cluster) -> str:
     return cluster_html(cluster.snapshot(), limit_of())
 
 
-@text.register
-def _(snapshot: ClusterSnapshot) -> str:
-    return cluster_text(snapshot, limit_of())
+def _register_limited(kind: type[T], as_text: Callable[[T, int], str], as_html: Callable[[T, int], str]) -> None:
+    """The forms of a result whose rows are cut at the limit of the notebook."""
+    text.register(kind, lambda result: as_text(result, limit_of()))
+    html.register(kind, lambda result: as_html(result, limit_of()))
 
 
-@html.register
-def _(snapshot: ClusterSnapshot) -> str:
-    return cluster_html(snapshot, limit_of())
-
-
-@text.register
-def _(failover: Failover) -> str:
-    return failover_text(failover, limit_of())
-
-
-@html.register
-def _(failover: Failover) -> str:
-    return failover_html(failover, limit_of())
-
-
-@text.register
-def _(study: FailoverStudy) -> str:
-    return study_text(study, limit_of())
-
-
-@html.register
-def _(study: FailoverStudy) -> str:
-    return study_html(study, limit_of())
+_register_limited(ClusterSnapshot, cluster_text, cluster_html)
+_register_limited(Failover, failover_text, failover_html)
+_register_limited(FailoverStudy, study_text, study_html)
 
 
 def _study_grid(study: Study, limit: int | None = None) -> Grid:
