@@ -241,11 +241,11 @@ class AggregationView(Following):
     def _made(self) -> LiveOutput | None:
         """None if ipywidgets, anywidget or Plotly cannot be loaded."""
         try:
-            from . import live, plots  # they take a second to load
+            from .live import LiveOutput  # takes a second to load
+            from .plots import PLOT_FILES
         except ImportError:
             return None
-        script = read_script("plot.js", "aggregation.js")
-        return live.LiveOutput(self._forms, script, self._handle_message, plots.PLOT_FILES)
+        return LiveOutput(self._forms, read_script("plot.js", "aggregation.js"), self._handle_message, PLOT_FILES)
 
     def _figure_json(self) -> str:
         from .plots import figure_json
