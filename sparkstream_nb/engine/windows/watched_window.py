@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,8 +92,7 @@ def _events_by_key(window: KeyedWindow, state: dict[str, Any]) -> list[HeldEvent
     return [HeldEvents(last_batch, False), HeldEvents(rows.take(np.sort(first[first >= 0])), True)]
 
 
-@dataclass(frozen=True)
-class WindowEvent:
+class WindowEvent(NamedTuple):
     """An event that arrived at a window: its number, its partition instance, its timestamp (ms) and its values."""
 
     number: int
