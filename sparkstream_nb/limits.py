@@ -13,8 +13,11 @@ from .retention import named_values
 MOST_NESTED = 200
 """The deepest nesting of objects that can be stored at all."""
 FURTHEST = 9_000_000_000_000_000
-"""The furthest event times (ms) before and after 1970 that frames and recordings may have: Spark's timestamps end soon
-after, and sums of a time and a duration stay longs."""
+"""The furthest event times (ms) before and after 1970 that recordings may have: sums of a time and a duration stay
+longs."""
+FIRST_TIME, LAST_TIME = -62_135_510_400_000, 253_402_214_399_999
+"""The first and the last event time (ms) of rows of Spark's frames: of the years 1 to 9999, as its timestamps, without
+the first and the last day, so that Python can show them in any time zone."""
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 _HIGHEST = {"characters": 500_000_000, "nesting": MOST_NESTED, "firings": 1_000_000_000}
 """An Arrow array has less than 2 GB, of which a character may take four bytes."""

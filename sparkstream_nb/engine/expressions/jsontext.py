@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
@@ -213,18 +214,23 @@ def write_gson(value: Any) -> str:
     return _write(value, _gson_text, _gson_number)
 
 
-def _write(value: Any, quote: Callable[[str], str], number: Callable[[Any], str]) -> str:
-    """A value as JSON; `quote` writes texts, `number` numbers and booleans."""
+def _write(
+    value: Any, quote: Callable[[str], str], number: Callable[[Any], str], *, has_null_keys: bool = True
+) -> str:
+    """A value as JSON; `quote` writes texts, `number` numbers and booleans. Without `has_null_keys` a map with such a
+    key is null."""
     if value is None or isinstance(value, Null):
         return "null"
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, dict):
-        members = (f"{quote(object_text(k))}:{_write(value[k], quote, number)}" for k in walk(value))
-        return "{" + ",".join(members) + "}"
-    if isinstance(value, list | tuple | set | frozenset):
-        return "[" + ",".join(_write(item, quote, number) for item in walk(value)) + "]"
-    return number(value)
+    if not isinstance(value, dict | list | tuple | set | frozenset):
+        return number(value)
+    write = partial(_write, quote=quote, number=number, has_null_keys=has_null_keys)
+    if not isinstance(value, dict):
+        return "[" + ",".join(map(write, walk(value))) + "]"
+    if not has_null_keys and None in value:
+        return "null"
+    return "{" + ",".join(f"{quote(object_text(k))}:{write(value[k])}" for k in walk(value)) + "}"
 
 
 def _gson_number(value: Any) -> str:
@@ -251,8 +257,8 @@ def _org_text(text: str) -> str:
 
 
 def write_org(value: Any) -> str:
-    """`JSONObject.toString` of org.json: decimals without their last zeros."""
-    return _write(value, _org_text, _org_number)
+    """`JSONObject.toString` of org.json: decimals without their last zeros, and null for a map with a null key."""
+    return _write(value, _org_text, _org_number, has_null_keys=False)
 
 
 def _org_number(value: Any) -> str:

@@ -471,7 +471,8 @@ def make_window(
         )
     refuse, selected_columns = _refuse(services, query, stream), tuple[int | None, ...](range(len(attrs)))
     if needs.selected_attrs is not None:
-        selected_columns = tuple(None if a is None else places[a] for a in needs.selected_attrs)
+        # An attribute that a function behind the window adds is none of the window's.
+        selected_columns = tuple(None if a is None else places.get(a) for a in needs.selected_attrs)
     watching = services.watching if services.watches(query) else None
     if watching is not None:  # its number is a column behind the attributes
         types = (*types[: len(attrs)], Type.LONG, *types[len(attrs) :])

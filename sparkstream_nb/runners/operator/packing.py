@@ -21,7 +21,7 @@ from ...engine.state.node_batch import EventError, StreamRows, UnreadAttribute
 from ...ingest.ingest import too_late
 from ...ingest.row_typing import RowReading, TimeBounds, type_rows
 from ...journal.division import lean_column
-from ...limits import FURTHEST
+from ...limits import FIRST_TIME, LAST_TIME
 from ...nodes.partitioning import by_hash
 from ...types import Schema, Type
 from .operator_spec import OperatorSpec
@@ -97,7 +97,7 @@ def pack_rows(
         messages = [*_divide(spec, stream, rows)]
         if rows.errors:
             # A watermark is computed of the last times, also of this one.
-            messages.append(_Message(0, REJECTED, NO_TIME, -FURTHEST, pack_errors(rows.errors)))
+            messages.append(_Message(0, REJECTED, NO_TIME, FIRST_TIME, pack_errors(rows.errors)))
         last = max(last, int(rows.ts.max(initial=NO_TIME)))
         yield _as_batch(task, number, messages)
         number += len(messages)
@@ -170,14 +170,14 @@ def _time_of_error(at: int | None) -> int:
 
 def _time_bounds(spec: OperatorSpec) -> TimeBounds:
     """The times of rows that are taken: those that Spark's timestamps have, up to `max_ahead` after this machine's."""
-    last = FURTHEST if spec.max_ahead is None else min(FURTHEST, int(time.time() * 1000) + spec.max_ahead)
+    last = LAST_TIME if spec.max_ahead is None else min(LAST_TIME, int(time.time() * 1000) + spec.max_ahead)
 
     def reason(ms: int) -> str:
-        if abs(ms) > FURTHEST:
-            return f"{ms} is not an event time: these are at most {FURTHEST:,} ms before or after 1970"
+        if not FIRST_TIME <= ms <= LAST_TIME:
+            return f"{ms} is not an event time in ms: Spark's timestamps are of the years 1 to 9999"
         return too_late(ms, last)
 
-    return TimeBounds(-FURTHEST, last, reason)
+    return TimeBounds(FIRST_TIME, last, reason)
 
 
 def _divide(spec: OperatorSpec, stream: int, rows: InputRows) -> Iterator[_Message]:

@@ -14,7 +14,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...limits import FURTHEST
+from ...limits import FIRST_TIME, LAST_TIME
 from ...plan import nodes as n
 from ...types import Type
 from ..operator.column_types import SPARK
@@ -55,7 +55,7 @@ def translate(
     values = [(name, value) for name, value in items if value is not None]
     if len(conditions) < len(steps) or len(values) < len(items) or time is None:
         return None
-    wrong = time.isNull() | ~time.between(-FURTHEST, FURTHEST)
+    wrong = time.isNull() | ~time.between(FIRST_TIME, LAST_TIME)
     holds = reduce(lambda a, b: a & b, conditions, F.lit(True))
     return (
         frame.where(wrong | holds)

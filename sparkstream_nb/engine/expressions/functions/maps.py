@@ -109,6 +109,8 @@ def _scalar(text: str) -> Any:
 
 
 def _to_xml(value: dict[Any, Any], *order_key: str) -> str:
+    if None in value:
+        raise RowFailure("map:toXML() cannot write a null")
     body = "".join(f"<{object_text(k)}>{_xml_value(value[k])}</{object_text(k)}>" for k in walk(value))
     return f"<{order_key[0]}>{body}</{order_key[0]}>" if order_key else body
 
@@ -148,7 +150,7 @@ _READS: Mapping[str, Plain] = {
     "isEmpty": lambda m: not m,
     "keys": walk,
     "size": len,
-    "toJSON": write_org,
+    "toJSON": lambda m: None if None in m else write_org(m),
     "toXML": _to_xml,
     "values": lambda m: [m[k] for k in walk(m)],
 }
