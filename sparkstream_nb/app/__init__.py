@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .results.failover_study import FailoverStudy
     from .results.feed_progress import FeedProgress, ProgressLine
     from .results.frontend import Displayed
+    from .results.moment import Moment, NodeMoment, QueryMoment
     from .results.overview import Overview
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
@@ -91,12 +92,15 @@ __all__ = [
     "Labels",
     "Limits",
     "Messaging",
+    "Moment",
+    "NodeMoment",
     "Overview",
     "Pair",
     "PatternTrace",
     "Pause",
     "PlanText",
     "ProgressLine",
+    "QueryMoment",
     "Reading",
     "Removed",
     "RepairList",
@@ -173,6 +177,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.frame_feed": ["FrameFeed"],
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
+            ".results.moment": ["Moment", "NodeMoment", "QueryMoment"],
             ".results.rule_comparison": ["RuleComparison"],
             ".results.rule_sweep": ["Labels", "RuleSweep"],
             ".results.feed_progress": ["FeedProgress", "ProgressLine"],

@@ -92,7 +92,7 @@ class NodeEngine:
         self.plan, self.shard, self.trace = plan, shard, outputs.trace
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
         context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
-        self.services = Services(StringPool(), context, watching=outputs.watching)
+        self.services = Services(StringPool(), context, watching=outputs.watching, describes=outputs.describes)
         self._tokens = tokens
         self.now = 0 if start is None else start
         self._start_known = start is not None

@@ -10,7 +10,7 @@ import re
 import textwrap
 
 from ..errors import Misuse
-from ..option_values import counts, error_ids, positive, stream_and_source, variable
+from ..option_values import counts, error_ids, positive, stream_and_count, stream_and_source, variable
 from ..options import (
     RANDOM_RATE,
     WIDTH,
@@ -268,6 +268,16 @@ def line_options() -> dict[str, Options]:
     p = command("graph", "Draws an app: its parts and the streams between them, marked by the effect of routing.")
     p.add_argument("app", metavar="NAME")
 
+    p = command("at", "Shows what each node held at a moment: its windows, partial matches and tables.")
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("time", metavar="TIME", nargs="?", help="ms since 1970, or a time in UTC (default: the end)")
+    p.add_argument("--event", type=positive, metavar="N", help="after the event with this number")
+    p.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="after this output of a stream")
+    p.add_argument("--query", metavar="QUERY", help="only what this query held, event by event")
+    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
+    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_out(p, "store the moment in this variable")
+
     p = command("trace", "Draws what a window holds over a feed, or the partial matches of a pattern.")
     p.add_argument("query", metavar="NAME.query", help="the query or named window; with one, the app's NAME is enough")
     p.add_argument(
@@ -361,6 +371,7 @@ EXAMPLES = {
     "cluster": "Trades",
     "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
     "graph": "Trades",
+    "at": "Trades '2024-06-01 10:05:00' --query rise -o moment",
     "trace": "Trades.rise ticks --time timestamp --limit 50",
     "check": "trades.siddhi --param LIMIT=100",
     "test": "fraud.siddhitest --coverage",

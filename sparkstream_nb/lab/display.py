@@ -21,6 +21,7 @@ _FORMS = (
     "plans_shown",
     "results_shown",
     "attachable",
+    "moments_shown",
     "overview_shown",
     "rescheduled_shown",
     "rules_shown",

@@ -271,6 +271,15 @@ class SiddhiMagic(Magics):
     def _do_divergence(self, options: Options, rest: str) -> Any:
         return self._recorded_answer(options, rest, lambda app, o: app.divergence(o.nodes, o.routing))
 
+    def _do_at(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = api.get(o.app)
+        moment = self._interruptible(
+            lambda: app.at(o.time, event=o.event, output=o.output, nodes=o.nodes, routing=o.routing), app
+        )
+        self._keep(o, moment)
+        return moment if o.query is None else moment[o.query]
+
     def _do_study(self, options: Options, rest: str) -> Any:
         return self._recorded_answer(options, rest, lambda app, o: app.study(o.nodes, o.routing))
 

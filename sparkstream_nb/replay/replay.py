@@ -267,7 +267,7 @@ class NodeReplay:
 class Nodes:
     """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
     one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `plain_plan` is the
-    app's own. `lazy`: as in `OutputOptions`.
+    app's own. `lazy` and `describes`: as in `OutputOptions`.
     """
 
     plan: Plan
@@ -277,10 +277,12 @@ class Nodes:
     plain_plan: Plan | None = None
     limits: Limits = field(default_factory=Limits)
     lazy: bool = False
+    describes: bool = False
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
         """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
-        outputs = OutputOptions(labels=label_shared(self.plan) if by_query else {}, lazy=self.lazy)
+        labels = label_shared(self.plan) if by_query else {}
+        outputs = OutputOptions(labels=labels, lazy=self.lazy, describes=self.describes)
         engine = NodeEngine(
             plan, shard=shard, allow_scripts=self.scripts, start=self.start, limits=self.limits, outputs=outputs
         )
@@ -312,28 +314,52 @@ def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeRepla
 
 def replay_steps(recording: Recording, way: Way, nodes: Nodes) -> Iterator[list[NodeReplay]]:
     """Every node's outputs of each of the `recorded_events`, in order. Raises as `replay_nodes`."""
-    parts = nodes.split_plans(way)
-    leader = None if parts is None else recording.began if way.route is None else way.nodes
-    engines, shares = [], []
-    for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
-        duty = parts.duty if parts is not None and node == leader else None
-        plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
-        engines.append(nodes.engine(plan, f"node-{node + 1}"))
-        shares.append(_Share(way, duty))
+    group = ReplayedNodes(recording, way, nodes)
     for item in recording.items:
         if isinstance(item, str):
-            for engine in engines:
-                _change(engine, item, nodes)
-            continue
-        places = None if way == ONE else way.places(recording, item)
-        batch = _with_numbers(item, nodes.plan)
+            group.change(item)
+        else:
+            yield group.take(item, group.batches(item))
+
+
+class ReplayedNodes:
+    """The nodes of a replay, at its beginning. Raises the engine's errors for an app that it cannot run."""
+
+    def __init__(self, recording: Recording, way: Way, nodes: Nodes) -> None:
+        parts = nodes.split_plans(way)
+        leader = None if parts is None else recording.began if way.route is None else way.nodes
+        self._recording, self._way, self._nodes = recording, way, nodes
+        self.engines: list[NodeEngine] = []
+        self._shares: list[_Share] = []
+        for node in range(max(way.nodes, -1 if leader is None else leader + 1)):
+            duty = parts.duty if parts is not None and node == leader else None
+            plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
+            self.engines.append(nodes.engine(plan, f"node-{node + 1}"))
+            self._shares.append(_Share(way, duty))
+
+    def change(self, text: str) -> None:
+        """Carries out an on-demand query on each node."""
+        for engine in self.engines:
+            _change(engine, text, self._nodes)
+
+    def batches(self, item: Recorded) -> list[InputBatch | None]:
+        """The events of an item for each node; None for a node that does not get it."""
+        places = None if self._way == ONE else self._way.places(self._recording, item)
+        batch = _with_numbers(item, self._nodes.plan)
+        return [
+            share.part(batch, places, node) if share.takes(item.entry, node) else None
+            for node, share in enumerate(self._shares)
+        ]
+
+    def take(self, item: Recorded, batches: Sequence[InputBatch | None]) -> list[NodeReplay]:
+        """Each node's outputs for its `batches` of an item."""
         step_outputs = []
-        for node, (engine, share) in enumerate(zip(engines, shares, strict=True)):
+        for node, (engine, share, batch) in enumerate(zip(self.engines, self._shares, batches, strict=True)):
             out = NodeReplay(node)
-            if share.takes(item.entry, node):
-                out.add(share.step(engine, batch, places, node), item.batch.clock)
+            if batch is not None:
+                out.add(share.own_outputs(engine.step(batch)), batch.clock)
             step_outputs.append(out)
-        yield step_outputs
+        return step_outputs
 
 
 @dataclass(frozen=True)
@@ -347,11 +373,13 @@ class _Share:
         """True if the node gets an entry."""
         return self.duty is not None or self.way.route is not None or not entry.over or node in entry.over
 
-    def step(self, engine: NodeEngine, batch: InputBatch, places: Mapping[str, Array] | None, node: int) -> Outputs:
-        """The outputs of a node for a batch whose events go to `places` (None: all to this one)."""
-        if self.duty is not None:
-            return only(engine.step(batch), self.duty)
-        return engine.step(batch if places is None else part(batch, places, node))
+    def part(self, batch: InputBatch, places: Mapping[str, Array] | None, node: int) -> InputBatch:
+        """The part of a node, of a batch whose events go to `places` (None: all to this one)."""
+        return batch if self.duty is not None or places is None else part(batch, places, node)
+
+    def own_outputs(self, outputs: Outputs) -> Outputs:
+        """The outputs of which the node is in charge."""
+        return outputs if self.duty is None else only(outputs, self.duty)
 
 
 Merged = dict[tuple[str, int, tuple[Any, ...]], list[Any]]

@@ -34,6 +34,7 @@ from sparkstream_nb.app import (
     Feeds,
     FrameFeed,
     Kill,
+    Moment,
     Pair,
     PlanText,
     ResourceCluster,
@@ -57,12 +58,19 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.moment import MomentEvent
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.rule_trial import RuleTrial
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.app.results.stream_tail import TailShape
 from sparkstream_nb.app.running.input_recording import AppRecording
+from sparkstream_nb.engine.runtime.descriptions import (
+    DescribedEvent,
+    DescribedNode,
+    DescribedQuery,
+    DescribedWindow,
+)
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.journal.inbox import Inbox
@@ -199,7 +207,16 @@ class Follower:
 
 
 FOLLOWED = FrameFeed(cast(Any, SimpleNamespace(stopped=False)), cast(Any, Follower()))
+IN_WINDOW = DescribedWindow("S", "length", ["k"], [DescribedEvent(1000, {"k": "<i>"})], None)
+MOMENT = Moment(
+    "<App>",
+    compile_app("define stream S (k string); @info(name='<q>') from S#window.length(2) select k insert into O;"),
+    1, 2, 1000, {"node-1": DescribedNode(1000, {"<q>": DescribedQuery([IN_WINDOW], None, (), None)}, {}, {})},
+    [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], lambda position: MOMENT,
+)  # fmt: skip
 SHOWN: list[tuple[Displayed, str, str]] = [
+    (MOMENT, "event 1: S (<i>) to node-1", "event 1: S (&lt;i&gt;) to node-1"),
+    (MOMENT["<q>"], "<q> (length(2)), node-1: 1 event\n", "&lt;i&gt;"),
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),

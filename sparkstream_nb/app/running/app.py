@@ -33,6 +33,7 @@ from .app_scaling import scale_app
 from .app_waits import AppWaits
 from .background import Feed
 from .input_recording import AppRecording
+from .moments import Moments
 from .output_frames import OutputFrames
 from .part_method import PartMethod, PartProperty
 from .rejections import Rejections
@@ -63,6 +64,7 @@ class App(Displayed):
         self.queries, self.outputs = Retrievals(runtime), StreamReader(runtime)
         self.waits = runtime.waits
         self.frames, self.replays = OutputFrames(runtime, self.queries), Replays(runtime)
+        self.moments = Moments(runtime, self.replays)
 
     # --------------------------------------------------------------------------------------------------- properties
 
@@ -240,6 +242,7 @@ class App(Displayed):
     # ------------------------------------------------------------------------------------------------------ the past
 
     divergence = PartMethod("replays", Replays.divergence)
+    at = PartMethod("moments", Moments.at)
     compare = PartMethod("replays", Replays.compare)
     sweep = PartMethod("replays", Replays.sweep)
 

@@ -73,10 +73,10 @@ class Replays:
             remark = "failover() compares the outputs of its nodes with those of one node"
             raise Misuse(f"{app.name} has mode {app.mode}: {remark}")
         if feed is None:
-            return self._truth().against(self._way(nodes, routing))
+            return self._truth().against(self.way(nodes, routing))
         replay_material = self._material(feed)
-        truth = Truth(app.name, replay_material.source, self._replayed_nodes(), app.app_run.shards)
-        return truth.against(self._way(nodes or app.nodes, routing or app.routing))
+        truth = Truth(app.name, replay_material.source, self.replayed_nodes(), app.app_run.shards)
+        return truth.against(self.way(nodes or app.nodes, routing or app.routing))
 
     def compare(
         self,
@@ -164,10 +164,10 @@ class Replays:
         return compile_text, tree_of
 
     def _nodes_of_texts(self) -> Nodes:
-        return replace(self._replayed_nodes(), led=None)
+        return replace(self.replayed_nodes(), led=None)
 
     def _way_of_texts(self, nodes: int | None, routing: str | None) -> Way:
-        return ONE if nodes is None and routing is None else self._way(nodes, routing)
+        return ONE if nodes is None and routing is None else self.way(nodes, routing)
 
     @property
     def cluster(self) -> Cluster:
@@ -233,7 +233,7 @@ class Replays:
         SparkStreamError where the beginning of the input is not kept any more.
         """
         app = self._app
-        groups, nodes = self._groups(), self._replayed_nodes()
+        groups, nodes = self._groups(), self.replayed_nodes()
         if feed is None:
             app.waits.flush()
         material = None if feed is None else self._material(feed)  # its files go with it
@@ -265,7 +265,7 @@ class Replays:
         `Misuse` for impossible figures, SparkStreamError as `failover` and `feed` do.
         """
         app = self._app
-        nodes = replace(self._replayed_nodes(), led=None)
+        nodes = replace(self.replayed_nodes(), led=None)
         came_in = self._material(feed, time, reading)
         groups = app.deployment.groups
         first, last = span_of(came_in.source.read())
@@ -290,7 +290,8 @@ class Replays:
         by_stream = {s: ", ".join(q.name for q in plan.queries if q.output.target.id == s) for s in streams}
         return {**by_stream, **{label: query for query, label in label_shared(plan).items()}}
 
-    def _way(self, nodes: int | None, routing: str | None) -> Way:
+    def way(self, nodes: int | None, routing: str | None) -> Way:
+        """The routing of a replay; as it was, if neither is given. Raises `Misuse` for a wrong one."""
         app = self._app
         if nodes is None and routing is None:
             return Way(len(app.app_run.shards))
@@ -303,13 +304,19 @@ class Replays:
         """The truth of all that came in; the last one again where nothing came in since."""
         app = self._app
         app.check_open()
-        nodes = self._replayed_nodes()
+        nodes = self.replayed_nodes()
         app.waits.flush()
         source = self._read_input()
         truth = self._known_truth
         if truth is None or (truth.source, truth.shards) != (source, app.app_run.shards):
             self._known_truth = truth = Truth(app.name, source, nodes, app.app_run.shards)
         return truth
+
+    def input_so_far(self) -> Input:
+        """All that came in, committed. Raises SparkStreamError as `divergence` does."""
+        self._app.check_open()
+        self._app.waits.flush()
+        return self._read_input()
 
     def _read_input(self) -> Input:
         """The app's recorded input since it began. Raises SparkStreamError if it was another app for a part of
@@ -322,7 +329,8 @@ class Replays:
             )
         return Input(str(app.inbox.folder), app.schemas, app.app_run.began, app.inbox.position.seq - 1)
 
-    def _replayed_nodes(self) -> Nodes:
+    def replayed_nodes(self) -> Nodes:
+        """The nodes of a replay. Raises SparkStreamError for an app with a table in a database."""
         app = self._app
         database_tables = [t.source.id for t in app.plan.tables.values() if t.is_stored]
         if database_tables:
@@ -358,7 +366,7 @@ class Replays:
         for count in [nodes] if isinstance(nodes, int | str) else (nodes := list(nodes)):
             argument_checks.optional_int("nodes", count, 1, MOST_NODES)
         argument_checks.optional_str_list("routings", routings)
-        node_set = replace(self._replayed_nodes(), led=None)
+        node_set = replace(self.replayed_nodes(), led=None)
         disorders = [disorder] if isinstance(disorder, Disorder) else [*disorder]
         for each_disorder in disorders:
             if not isinstance(each_disorder, Disorder):

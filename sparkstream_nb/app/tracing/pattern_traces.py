@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ...engine.patterns.machine_layout import Processor
 from ...engine.patterns.machine_memory import EMPTY_EVENT
-from ...engine.patterns.watched_pattern import Captured, FullMatch, PartialMatch, PatternEvent, WatchedPattern
+from ...engine.patterns.machine_partials import Captured, PartialMatch
+from ...engine.patterns.watched_pattern import FullMatch, PatternEvent, WatchedPattern
 from ...plan import nodes
 from ...plan.reports.show_input import show_duration, show_state, show_states, state_names
 from ..results.traces import (

@@ -93,6 +93,10 @@ class StateOp(DeclaredState):
                 p = self.layout.slots[e.slot]
                 schema = self.layout.processors[p].state.input.schema
                 out[attribute_key(self.layout, p, e.attr)] = schema[e.attr].type
+        if self.services.describes:
+            for p, processor in enumerate(self.layout.processors):
+                for attr, type_ in enumerate(processor.state.input.source.schema.types):
+                    out[attribute_key(self.layout, p, attr)] = type_
         return out
 
     def _special(self) -> list[Column]:

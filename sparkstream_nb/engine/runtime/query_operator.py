@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_grou
 from ..state.declared import DeclaredByInstance, part
 from ..state.services import Services
 
+if TYPE_CHECKING:
+    from ..patterns.op import StateOp
+
 
 def _slides(source: nodes.StreamInput | nodes.JoinInput | nodes.StateInput, wants_expired: bool) -> bool:
     """True if rows of a query with this input expire one by one for `min` and `max`: if not, these keep only the best.
@@ -42,7 +46,7 @@ class QueryOp(DeclaredByInstance):
     """
 
     _steps: InputSteps | None = part()
-    _pattern = part()
+    _pattern: StateOp | None = part()
     _join: JoinOp | None = part()
     selector: Selector = part()
     _limiter: Limiter | None = part()
@@ -82,7 +86,9 @@ class QueryOp(DeclaredByInstance):
             read_attrs = slot_attrs(iter(select_exprs(query.select)), 0)
             if origin is not None:
                 read_attrs |= set(range(len(origin.schema)))
-            resets_per_chunk = self.selector.resets_per_chunk and begins_anew(source)
+            resets_per_chunk = (
+                self.selector.resets_per_chunk and begins_anew(source) and not services.keeps_all(self.name)
+            )
             window = WindowNeeds(
                 wants_expired=wants_expired,
                 selected_attrs=[i.expr.attr if isinstance(i.expr, nodes.Ref) else None for i in query.select.items],
@@ -125,6 +131,17 @@ class QueryOp(DeclaredByInstance):
         if self._pattern is not None:
             clock = replace(self.services.clock, start=time)
             self._pattern.services = replace(self._pattern.services, clock=clock)
+
+    @property
+    def pattern(self) -> StateOp | None:
+        """The pattern or sequence that it reads."""
+        return self._pattern
+
+    @property
+    def input_steps(self) -> list[InputSteps]:
+        """The steps of its input, or of both sides of a join that are streams."""
+        sides = [] if self._join is None else self._join.steps
+        return [s for s in (self._steps, *sides) if s is not None]
 
     @property
     def joins(self) -> bool:
@@ -218,6 +235,7 @@ class QueryOp(DeclaredByInstance):
         elif self._join is not None:
             frame = self._join.run(inputs, clock)
         else:
+            assert self._pattern is not None
             matches = self._pattern.run([(s, inputs[s]) for s in self.inputs], clock)
             frame = matches.frame()
         selection = self.selector.run(frame, clock)

@@ -162,6 +162,9 @@ class InputSteps(DeclaredState):
         self.query, self.source, self.services, self.slot = query, input.source.id, services, slot
         self.rank = 0  # the query's place among those that use a table
         self.window, self._running, self._reorders = None, [], []
+        self.window_names: tuple[str, ...] = ()
+        """The attributes that the window's events have, in the order of their columns."""
+        self.window_function = ""
         self._leaves_unseen = False  # whether the window's timers emit only expired rows, which are not wanted
         self._group = group
         self._steps: list[_FilterOp | _FunctionOp | _ReorderOp | Deduplicate | Window] = []
@@ -205,7 +208,7 @@ class InputSteps(DeclaredState):
             width = widths[len(steps) - len(keeps)]
             if isinstance(step, n.WindowStep):
                 later |= window_attrs(step, width, self._needs.selected_attrs is not None)
-                if self.services.watches(self.query):
+                if self.services.keeps_all(self.query):
                     later |= set(range(width))
             if isinstance(step, n.FunctionStep):
                 later = {a for a in later if a < width}
@@ -253,6 +256,8 @@ class InputSteps(DeclaredState):
         if step is not self._query_input.steps[-1]:
             needs = replace(needs, ops_only=False, resets_per_chunk=False)
         names = self._query_input.schema.names
+        self.window_names = tuple(names[a] for a in self._keep[i])
+        self.window_function = step.function
         self.window = make_window(
             step, types, self._next_phase(), needs, {a: names[a] for a in self._keep[i]},
             services=self.services, query=self.query, stream=self.source,
@@ -474,9 +479,10 @@ def make_window(
         # An attribute that a function behind the window adds is none of the window's.
         selected_columns = tuple(None if a is None else places.get(a) for a in needs.selected_attrs)
     watching = services.watching if services.watches(query) else None
+    if services.keeps_all(query):
+        needs = replace(needs, ops_only=False, resets_per_chunk=False)
     if watching is not None:  # its number is a column behind the attributes
         types = (*types[: len(attrs)], Type.LONG, *types[len(attrs) :])
-        needs = replace(needs, ops_only=False, resets_per_chunk=False)
     window = WINDOWS[step.function](
         WindowSetup(
             args, types, scheduler, needs.wants_expired, needs.findable, condition,

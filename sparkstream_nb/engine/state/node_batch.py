@@ -203,6 +203,7 @@ class OutputOptions:
     outputs of streams that a sink publishes outside include the events that come in. `labels`: by query, the label of
     its outputs in place of their stream (`plan.output_labels`). `watching`: the query or named window whose contents a
     trace reads; such a node has no snapshots. `lazy`: values of type object are `LazyObjects` in place of lists.
+    `describes`: the node can be described (`runtime.descriptions`).
     """
 
     trace: bool = False
@@ -212,6 +213,7 @@ class OutputOptions:
     labels: Mapping[str, str] = field(default_factory=dict)
     watching: Watching | None = None
     lazy: bool = False
+    describes: bool = False
 
 
 PLAIN_OUTPUTS = OutputOptions()

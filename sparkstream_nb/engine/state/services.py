@@ -37,7 +37,7 @@ class Services:
     each with the instances that are purged there and may still have state, `is_partitioned` whether it is in a
     partition. `on_error` is the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault
     streams. `clock` is the start of the node's clock. `watching`: the operator that is watched for a trace (None: none
-    is).
+    is). `describes`: windows and patterns hold all attributes of their events, so that they can be described.
     """
 
     strings: StringPool
@@ -56,6 +56,11 @@ class Services:
     clock: ClockStart = field(default_factory=ClockStart)
     faults: list[tuple[str, Rows]] = field(default_factory=list)
     watching: Watching | None = None
+    describes: bool = False
+
+    def keeps_all(self, name: str) -> bool:
+        """True if the windows of the query or named window `name` hold all attributes of their events."""
+        return self.describes or self.watches(name)
 
     def watches(self, name: str) -> bool:
         """True if the query or named window `name` is watched for a trace."""

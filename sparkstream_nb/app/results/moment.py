@@ -1,0 +1,275 @@
+"""A moment of an app: what each node held after one step of its input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from ...charts.value_texts import format_count
+from ...durations import describe_time
+from ...engine.runtime.descriptions import (
+    DescribedNode,
+    DescribedPartial,
+    DescribedQuery,
+    DescribedRows,
+    DescribedWindow,
+)  # fmt: skip
+from ...errors import Misuse, nearest
+from ...plan import nodes
+from ...plan.nodes import Plan
+from ...plan.reports.show_input import show_window, state_names
+from ...stores.frame_queries import query_frames
+from .frontend import Displayed
+
+_CONTENTS, _PARTIALS = "contents of ", "partial matches of "
+"""The beginnings of the names that SQL has for the windows and partial matches of queries."""
+
+
+@dataclass(frozen=True)
+class MomentEvent:
+    """An event of the last step: its number from 1, its stream, its time (ms), its values, and its node."""
+
+    number: int
+    stream: str
+    time: int
+    values: Sequence[Any]
+    node: str
+
+
+@dataclass(frozen=True)
+class MomentOutput:
+    """An output of the last step: its stream, its query, its time (ms), its values, and its node."""
+
+    stream: str
+    query: str
+    time: int
+    values: Sequence[Any]
+    node: str
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class QueryMoment(Displayed):
+    """The state of a query at a moment, by node: its windows, or its partial matches."""
+
+    query: nodes.Query
+    by_node: Mapping[str, DescribedQuery]
+
+    @property
+    def name(self) -> str:
+        """The query's name."""
+        return self.query.name
+
+    @property
+    def window(self) -> pd.DataFrame:
+        """A row for each event in the window, in its order: node, timestamp (ms), key of the partition, whether it
+        waits to be emitted (`waiting`), and its attributes. Of a join, the left window. Raises `Misuse` if the query
+        has none."""
+        return self.windows[0]
+
+    @cached_property
+    def windows(self) -> list[pd.DataFrame]:
+        """`window`, for each window of the query. Raises `Misuse` if it has none."""
+        count = max((len(q.windows) for q in self.by_node.values()), default=0)
+        if not count:
+            raise Misuse(f"query {self.name} has no window: {self._alternatives}")
+        return [
+            _with_nodes({node: _window_frame(q.windows[i]) for node, q in self.by_node.items()}) for i in range(count)
+        ]
+
+    @cached_property
+    def partial_matches(self) -> pd.DataFrame:
+        """A row for each partial match that has an event: node, key of the partition, the states that it `waits for`,
+        the time of its first event (`began`, ms) and when `within` ends it (`ends`, ms); by state the number of its
+        events, and the attributes of the last one, as in `e1.card`. Raises `Misuse` if the query has no pattern."""
+        if not isinstance(self.query.input, nodes.StateInput):
+            raise Misuse(f"query {self.name} has no pattern: {self._alternatives}")
+        source = self.query.input
+        return _with_nodes({node: _partials_frame(q, source) for node, q in self.by_node.items()})
+
+    @property
+    def _alternatives(self) -> str:
+        if isinstance(self.query.input, nodes.StateInput):
+            return "read partial_matches"
+        if any(q.windows for q in self.by_node.values()):
+            return "read window"
+        return "it keeps no events"
+
+    @property
+    def input_text(self) -> str:
+        """The windows of the query, or the kind of its input."""
+        if isinstance(self.query.input, nodes.StateInput):
+            return self.query.input.kind
+        sides = (self.query.input,) if isinstance(self.query.input, nodes.StreamInput) else (
+            self.query.input.left, self.query.input.right
+        )  # fmt: skip
+        return ", ".join(show_window(s) for side in sides for s in side.steps if isinstance(s, nodes.WindowStep))
+
+    def summary(self) -> str:
+        parts = [f"{node} {count_text(q, self.query)}" for node, q in self.by_node.items()]
+        return f"<QueryMoment of {self.name}: {'; '.join(parts)}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class NodeMoment:
+    """The state of one node at a moment: `node["spree"]` is a query's."""
+
+    name: str
+    plan: Plan
+    state: DescribedNode
+
+    def __getitem__(self, query: str) -> QueryMoment:
+        """The state of a query. Raises `Misuse` for an unknown one."""
+        return QueryMoment(_query(self.plan, query), {self.name: self.state.queries[query]})
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The rows of each table."""
+        return {id: _rows_frame(rows) for id, rows in self.state.tables.items()}
+
+    @property
+    def windows(self) -> dict[str, pd.DataFrame]:
+        """The events in each named window."""
+        return {id: _rows_frame(rows) for id, rows in self.state.windows.items()}
+
+    def __repr__(self) -> str:
+        return f"<NodeMoment of {self.name}: {', '.join(self.state.queries)}>"
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Moment(Displayed):
+    """An app after `position` of `steps` steps of its input (events, events sent at once, and ticks of the clock).
+
+    `moment["spree"]` is the state of a query on all nodes, `moment["node-2"]` that of a node. `events` and `outputs`
+    are the last step's; `clock` (ms) is None at the beginning. `seek` goes to another position.
+    """
+
+    app: str
+    plan: Plan
+    position: int
+    steps: int
+    clock: int | None
+    nodes: Mapping[str, DescribedNode]
+    events: Sequence[MomentEvent]
+    outputs: Sequence[MomentOutput]
+    seek: Callable[[int], Moment] = field(repr=False)
+
+    def __getitem__(self, name: str) -> Any:
+        """A node's `NodeMoment`, or a query's `QueryMoment`. Raises `Misuse` for another name."""
+        if name in self.nodes:
+            return NodeMoment(name, self.plan, self.nodes[name])
+        query = _query(self.plan, name, self.nodes)
+        return QueryMoment(query, {node: state.queries[name] for node, state in self.nodes.items()})
+
+    def next(self, steps: int = 1) -> Moment:
+        """The moment a number of steps later. Raises `Misuse` after the last one."""
+        if self.position + steps > self.steps:
+            raise Misuse(f"the input of {self.app} ends after step {self.steps:,}")
+        return self.seek(self.position + steps)
+
+    def back(self, steps: int = 1) -> Moment:
+        """The moment a number of steps earlier. Raises `Misuse` before the beginning."""
+        if self.position - steps < 0:
+            raise Misuse(f"the input of {self.app} begins with step 1: this is step {self.position:,}")
+        return self.seek(self.position - steps)
+
+    def queries(self) -> Iterator[QueryMoment]:
+        """The queries that have state."""
+        for query in self.plan.queries:
+            moment = self[query.name]
+            if any(q.windows or q.partial_matches is not None for q in moment.by_node.values()):
+                yield moment
+
+    def rows(self, name: str) -> pd.DataFrame:
+        """The rows of a table or named window on all nodes: node, then its attributes. Raises `Misuse` for another
+        name."""
+        by_node = {n: {**state.tables, **state.windows} for n, state in self.nodes.items()}
+        names = dict.fromkeys(id for rows in by_node.values() for id in rows)
+        if name not in names:
+            raise Misuse(nearest(f"{self.app} has no table or window '{name}' in memory", name, names))
+        return _with_nodes({node: _rows_frame(rows[name]) for node, rows in by_node.items()})
+
+    def sql(self, text: str) -> pd.DataFrame:
+        """The answer of DuckDB to a query over this moment: tables and named windows by their names,
+        `contents('QUERY')` and `partial_matches('QUERY')`; all have the column `node`. It reads no files. Raises
+        `Misuse` for a query that DuckDB refuses."""
+        return query_frames(text, self._relations(), {"contents": _CONTENTS, "partial_matches": _PARTIALS})
+
+    def _relations(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        for state in list(self.nodes.values())[:1]:
+            for name in (*state.tables, *state.windows):
+                yield name, self.rows(name)
+        for query in self.queries():
+            if isinstance(query.query.input, nodes.StateInput):
+                yield f"{_PARTIALS}{query.name}", query.partial_matches
+            else:
+                yield f"{_CONTENTS}{query.name}", query.window
+
+    def summary(self) -> str:
+        at = "the beginning" if self.clock is None else describe_time(self.clock)
+        return f"<Moment of {self.app}: {at}, step {self.position:,} of {self.steps:,}>"
+
+
+def _query(plan: Plan, name: str, others: Sequence[str] | Mapping[str, Any] = ()) -> nodes.Query:
+    for query in plan.queries:
+        if query.name == name:
+            return query
+    names = [*others, *(q.name for q in plan.queries)]
+    raise Misuse(nearest(f"there is no {'node or ' if others else ''}query '{name}'", name, names))
+
+
+def _with_nodes(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Frames of nodes as one, with the column `node` first."""
+    parts = [frame.assign(node=node)[["node", *frame.columns]] for node, frame in frames.items()]
+    parts = [p for p in parts if len(p)] or parts[:1]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["node"])
+
+
+def _rows_frame(rows: DescribedRows) -> pd.DataFrame:
+    return pd.DataFrame(list(rows.rows), columns=list(rows.names))
+
+
+def _window_frame(window: DescribedWindow) -> pd.DataFrame:
+    rows = [[e.timestamp, e.key, e.is_waiting, *e.values.values()] for e in window.events]
+    return pd.DataFrame(rows, columns=["timestamp", "key", "waiting", *window.names])
+
+
+def _partials_frame(query: DescribedQuery, source: nodes.StateInput) -> pd.DataFrame:
+    names = [state_names(source)[slot] for slot in query.slots]
+    attributes = [source.slots[slot].source.schema.names for slot in query.slots]
+    rows = []
+    for partial in begun(query):
+        times = [e.timestamp for events in partial.events for e in events]
+        ends = min(times) + source.within if source.within is not None else None
+        row = [partial.key, ", ".join(names[i] for i in partial.waits_for), min(times), ends]
+        for events, state_attributes in zip(partial.events, attributes, strict=True):
+            last = events[-1].values if events else {}
+            row += [len(events), *(last.get(a) for a in state_attributes)]
+        rows.append(row)
+    columns = ["key", "waits for", "began", "ends"]
+    for name, state_attributes in zip(names, attributes, strict=True):
+        columns += [name, *(f"{name}.{a}" for a in state_attributes)]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.astype({"began": "Int64", "ends": "Int64"})
+
+
+def begun(query: DescribedQuery) -> list[DescribedPartial]:
+    """The partial matches that have an event."""
+    return [p for p in query.partial_matches or () if any(p.events)]
+
+
+def count_text(state: DescribedQuery, query: nodes.Query) -> str:
+    """The number of events in a query's windows, or of its partial matches by the state that they wait for."""
+    if state.partial_matches is None:
+        return ", ".join(format_count(len(w.events), "event") for w in state.windows)
+    assert isinstance(query.input, nodes.StateInput)
+    names = state_names(query.input)
+    waits = Counter(", ".join(names[state.slots[i]] for i in p.waits_for) for p in begun(state))
+    by_state = ", ".join(f"{n:,} for {name}" for name, n in waits.items())
+    total = format_count(waits.total(), "partial match", "partial matches")
+    return f"{total}: wait {by_state}" if by_state else total
+

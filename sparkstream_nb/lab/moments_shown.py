@@ -1,0 +1,99 @@
+"""Moments of an app, as text and as HTML."""
+
+from __future__ import annotations
+
+import html as markup
+
+import pandas as pd
+
+from ..app import Moment, QueryMoment
+from ..app.results.moment import count_text
+from ..charts.value_texts import format_count, text_of, when
+from ..plan import nodes
+from .display import html, limit_of, text
+from .drawings.text_tables import Grid, paragraph
+
+
+@text.register
+def _(moment: Moment) -> str:
+    return "\n\n".join(["\n".join(_lines(moment)), *(g.text() for g in _grids(moment))])
+
+
+@html.register
+def _(moment: Moment) -> str:
+    head, *rest = map(markup.escape, _lines(moment))
+    lines = paragraph(f"<b>{head}</b>") + "".join(map(paragraph, rest))
+    return lines + "".join(g.html() for g in _grids(moment))
+
+
+@text.register
+def _(moment: QueryMoment) -> str:
+    return "\n\n".join([_query_head(moment), *(g.text() for g in _query_grids(moment))])
+
+
+@html.register
+def _(moment: QueryMoment) -> str:
+    head = paragraph(f"<b>{markup.escape(_query_head(moment))}</b>")
+    return head + "".join(g.html() for g in _query_grids(moment))
+
+
+def _lines(moment: Moment) -> list[str]:
+    """The time and step, the events of the step, and its outputs."""
+    clock = "before the first step" if moment.clock is None else when(moment.clock)
+    lines = [f"{moment.app} at {clock}, step {moment.position:,} of {moment.steps:,}"]
+    lines += [f"event {e.number:,}: {e.stream} {_values(e.values)} to {e.node}" for e in moment.events]
+    lines += [f"output: {o.stream} {_values(o.values)} of {o.query or o.stream} on {o.node}" for o in moment.outputs]
+    limit = limit_of(None)
+    return lines if len(lines) <= limit else [*lines[:limit], f"and {len(lines) - limit:,} more"]
+
+
+def _values(values: object) -> str:
+    assert isinstance(values, list | tuple)
+    return "(" + ", ".join(map(text_of, values)) + ")"
+
+
+def _grids(moment: Moment) -> list[Grid]:
+    """The state of the queries by node; and the rows of tables and named windows."""
+    rows = []
+    for query in moment.queries():
+        for node, state in query.by_node.items():
+            due = [t for t in (state.due, *(w.due for w in state.windows)) if t is not None]
+            rows.append(
+                [query.name, query.input_text, node, count_text(state, query.query), when(min(due)) if due else ""]
+            )
+    grids = [Grid(["query", "input", "node", "holds", "next timer"], rows)] if rows else []
+    rows = []
+    for node, state_of_node in moment.nodes.items():
+        stores = [("table", state_of_node.tables), ("window", state_of_node.windows)]
+        rows += [
+            [id, kind, node, format_count(len(r.rows), "row")] for kind, stores_of in stores
+            for id, r in stores_of.items()
+        ]  # fmt: skip
+    if rows:
+        grids.append(Grid(["name", "kind", "node", "holds"], rows))
+    return grids
+
+
+def _query_head(moment: QueryMoment) -> str:
+    counts = "; ".join(f"{node}: {count_text(q, moment.query)}" for node, q in moment.by_node.items())
+    return f"{moment.name} ({moment.input_text}), {counts}" if moment.input_text else f"{moment.name}: {counts}"
+
+
+def _query_grids(moment: QueryMoment) -> list[Grid]:
+    if isinstance(moment.query.input, nodes.StateInput):
+        return [_grid(moment.partial_matches, ("began", "ends"), "row")]
+    if not any(q.windows for q in moment.by_node.values()):
+        return []
+    return [_grid(frame, ("timestamp",), "event") for frame in moment.windows]
+
+
+def _grid(frame: pd.DataFrame, times: tuple[str, ...], what: str) -> Grid:
+    """The first rows of a frame, with its times as texts, without columns that say nothing."""
+    rows = frame.head(limit_of(None)).astype(object)
+    if "key" in rows and not any(frame["key"]):
+        rows = rows.drop(columns="key")
+    if "waiting" in rows and not any(frame["waiting"]):
+        rows = rows.drop(columns="waiting")
+    for column in times:
+        rows[column] = ["" if pd.isna(t) else when(int(t)) for t in rows[column]]
+    return Grid(list(rows.columns), rows.values.tolist(), total=len(frame), what=what)

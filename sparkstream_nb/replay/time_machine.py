@@ -1,0 +1,182 @@
+"""Nodes at any position of a recording: they are replayed up to it, from the nearest position whose state is kept."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..engine.runtime.descriptions import DescribedNode, describe
+from ..engine.state.node_batch import InputBatch
+from ..nodes.batches import between
+from ..plan.output_labels import stream_of
+from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
+
+STRIDE = 1_000_000
+"""Steps between positions whose states are kept."""
+NEAR = 256
+"""Steps before a position that was looked for, where a state is kept as well: steps backward are short."""
+MOST_STATES = 24
+"""States that are kept at most; the oldest go first."""
+
+
+@dataclass(frozen=True)
+class ReplayedStep:
+    """The last step before a position: the clock (ms), the node (from 0) of each event by stream, and the outputs."""
+
+    clock: int
+    outputs: Sequence[NodeReplay]
+
+
+class TimeMachine:
+    """The nodes of a recording. A position is the number of steps (events, events sent at once, or ticks of the clock)
+    that they have taken."""
+
+    def __init__(self, recording: Recording, way: Way, nodes: Nodes) -> None:
+        self.recording, self.way = recording, way
+        self._nodes = replace(nodes, describes=True)
+        self.position = 0
+        self.last_step: ReplayedStep | None = None
+        """The step that ended at `position`; None at the beginning."""
+        self._starts = np.cumsum([0, *(x.entry.steps for x in recording.recorded_events)]).tolist()
+        self._item_numbers = [i for i, x in enumerate(recording.items) if isinstance(x, Recorded)]
+        self._states: dict[int, list[bytes]] = {}
+        self._parts: tuple[int, list[InputBatch | None]] | None = None
+        self._group = self._new_nodes()
+
+    @property
+    def steps(self) -> int:
+        """The last position."""
+        return int(self._starts[-1])
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes, with a leader."""
+        return len(self._group.engines)
+
+    def seek(self, position: int) -> None:
+        """Goes to a position, from 0 to `steps`, forward or backward."""
+        if position < self.position or (position == self.position and self.last_step is None and position):
+            self._restore(position - 1)
+        else:
+            self._restore(position - 1, only_later=True)
+        near = position - 1 - NEAR
+        if near > self.position:
+            self._advance(near)
+            self._keep()
+        self._advance(position - 1)
+        self._advance(position)
+        if position == 0:
+            self.last_step = None
+
+    def describe(self) -> list[DescribedNode]:
+        """The state of each node at the position."""
+        return [describe(engine) for engine in self._group.engines]
+
+    def position_of_time(self, time: int) -> int:
+        """The position after the last step up to a time (ms) of the clock."""
+        events = self.recording.recorded_events
+        for number, item in enumerate(events):
+            clock = np.maximum.accumulate(item.batch.clock)
+            if len(clock) and int(clock[-1]) > time:
+                return int(self._starts[number]) + int(np.searchsorted(clock, time, side="right"))
+        return self.steps
+
+    def position_of_event(self, number: int) -> int:
+        """The position after the step that brought an event, by the event's number from 0. Raises KeyError."""
+        for place, item in enumerate(self.recording.recorded_events):
+            for stream, first in item.first.items():
+                if first <= number < first + item.counts[stream]:
+                    return int(self._starts[place]) + int(item.batch.rows[stream].step[number - first]) + 1
+        raise KeyError(number)
+
+    def position_of_output(self, stream: str, number: int) -> int | None:
+        """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
+        if there are fewer."""
+        for place, replays in enumerate(replay_steps(self.recording, self.way, replace(self._nodes, describes=False))):
+            steps = [
+                rows.step
+                for replay in replays
+                for label, parts in replay.streams.items() if stream_of(label) == stream
+                for rows, _ in parts
+            ]  # fmt: skip
+            all_steps = np.sort(np.concatenate([np.zeros(0, np.int64), *steps]))
+            if number <= len(all_steps):
+                return int(self._starts[place]) + int(all_steps[number - 1]) + 1
+            number -= len(all_steps)
+        return None
+
+    def events_of_step(self) -> list[tuple[int, str, int]]:
+        """The number, stream and node (from 0) of each event of the last step."""
+        if not self.position:
+            return []
+        item, step = self._locate(self.position - 1)
+        events = self.recording.recorded_events[item]
+        places = self.way.places(self.recording, events) if self.way.nodes > 1 else None
+        out = []
+        for stream, rows in events.batch.rows.items():
+            low, high = np.searchsorted(rows.step, [step, step + 1]).tolist()
+            for row in range(low, high):
+                node = 0 if places is None else int(places[stream][row])
+                out.append((events.first[stream] + row, stream, node))
+        return out
+
+    # ------------------------------------------------------------------------------------------------------ internals
+
+    def _locate(self, position: int) -> tuple[int, int]:
+        """The item that has the step which begins at a position, and the step's number in it."""
+        item = bisect_right(self._starts, position) - 1
+        return item, position - int(self._starts[item])
+
+    def _advance(self, position: int) -> None:
+        while self.position < position:
+            item, first = self._locate(self.position)
+            events = self.recording.recorded_events[item]
+            if self._parts is None or self._parts[0] != item:
+                self._parts = item, self._group.batches(events)
+            next_stride = (self.position // STRIDE + 1) * STRIDE
+            end = min(position, next_stride, int(self._starts[item + 1])) - int(self._starts[item])
+            batches = [None if b is None else between(b, first, end) for b in self._parts[1]]
+            outputs = self._group.take(events, batches)
+            self.last_step = ReplayedStep(max(e.now for e in self._group.engines), outputs)
+            self.position += end - first
+            if self.position == self._starts[item + 1]:
+                for text in self._queries_from(self._item_numbers[item] + 1):
+                    self._group.change(text)
+            if self.position == next_stride:
+                self._keep()
+
+    def _new_nodes(self) -> ReplayedNodes:
+        """Nodes at the beginning, after the on-demand queries that came before all events."""
+        new_nodes = ReplayedNodes(self.recording, self.way, self._nodes)
+        for text in self._queries_from(0):
+            new_nodes.change(text)
+        return new_nodes
+
+    def _queries_from(self, place: int) -> Iterator[str]:
+        """The on-demand queries from a place of the recording to the next events."""
+        for text in self.recording.items[place:]:
+            if not isinstance(text, str):
+                return
+            yield text
+
+    def _keep(self) -> None:
+        self._states.pop(self.position, None)
+        self._states[self.position] = [engine.snapshot() for engine in self._group.engines]
+        while len(self._states) > MOST_STATES:
+            del self._states[next(iter(self._states))]
+
+    def _restore(self, position: int, *, only_later: bool = False) -> None:
+        """Goes to the nearest kept position up to this one, or to the beginning; `only_later`: if that is forward."""
+        best = max((p for p in self._states if p <= position), default=0)
+        if only_later and best <= self.position:
+            return
+        if best in self._states:
+            self._group = ReplayedNodes(self.recording, self.way, self._nodes)
+            for engine, state in zip(self._group.engines, self._states[best], strict=True):
+                engine.restore(state)
+        else:
+            self._group = self._new_nodes()
+        self.position, self.last_step = best, None
