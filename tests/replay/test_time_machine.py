@@ -24,7 +24,7 @@ from sparkstream_nb.replay import time_machine
 from sparkstream_nb.replay.replay import ONE, NodeReplay, Nodes, Recorded, Recording, Way, replay_nodes
 from sparkstream_nb.replay.time_machine import TimeMachine
 
-PARTS, SHARE = 12, 4
+PARTS, SHARE = 12, 16
 """One of so many cases is run."""
 
 
