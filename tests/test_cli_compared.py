@@ -253,3 +253,22 @@ def test_a_text_under_many_settings(tmp_path: Path, capsys: pytest.CaptureFixtur
     ):  # fmt: skip
         assert cli.main([*words, *mistake]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_a_moment_of_the_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, page = words_of(tmp_path, "at"), tmp_path / "page.html"
+    assert cli.main([*words, "--event", "2", "--html", str(page)]) == 0
+    shown = capsys.readouterr().out
+    assert "Rules at 1970-01-01 00:00:02, step 2 of 4" in shown
+    assert "event 2: S (<a>, 2, 2000) to node-1" in shown
+    assert "<a>" not in page.read_text(encoding="utf-8")
+    words.insert(2, "1970-01-01 00:00:03")
+    assert cli.main([*words, "--query", "same", "--json", "--nodes", "2"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {(m["node"], m["e1.k"]) for m in data["partial_matches"]} == {("node-2", "<a>"), ("node-1", "b")}
+    assert cli.main([*words, "--query", "sane"]) == 2
+    assert "Did you mean 'same'" in capsys.readouterr().err
+    assert cli.main([*words_of(tmp_path, "at"), "--output", "O=1", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["step"], data["outputs"][0]["values"]) == (2, ["<a>", 2])
+    assert data["tables"]["T"] == [{"node": "node-1", "k": "<a>", "v": 2}]

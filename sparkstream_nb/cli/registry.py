@@ -83,6 +83,12 @@ COMMANDS = (
         comparisons.add_compare,
     ),
     Command(
+        "at",
+        "Show what each node held at a moment: events in windows, partial matches, rows of tables.",
+        "fraud.siddhi '2024-06-01 10:05' --feed Payments=p.csv --query spree",
+        comparisons.add_at,
+    ),
+    Command(
         "failover",
         "Count the outputs that two nodes of minimum HA lose or repeat when they fail, against one that never fails.",
         "fraud.siddhi --feed Payments=p.csv --time at --faults random:3",

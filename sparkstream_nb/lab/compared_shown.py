@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app import Divergence, Failover, RuleComparison, RuleSweep, Study
+from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, RuleSweep, Study
 from ..lang.clause_changes import Change
 from .display import html, text
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
+from .moments_shown import moment_data, moment_text, query_data
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
 from .rules_shown import rules_html, rules_text
 
-Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep
+Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment
 
 
 def comparison_text(comparison: Comparison, limit: int) -> str:
@@ -28,6 +29,8 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
                 return rules_text(comparison, limit)
             case RuleSweep():
                 return text(comparison)
+            case Moment() | QueryMoment():
+                return moment_text(comparison, limit)
         return failover_text(comparison, limit)
 
 
@@ -37,6 +40,8 @@ def comparison_page(comparison: Comparison, limit: int) -> str:
         return page_of(f"{comparison.app}: two texts", rules_html(comparison, limit))
     if isinstance(comparison, RuleSweep):
         return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
+    if isinstance(comparison, Moment | QueryMoment):
+        return page_of(comparison.summary().strip("<>"), html(comparison))
     body = divergence_html(comparison, None, limit) if isinstance(comparison, Divergence) else html(comparison)
     return page_of(f"{comparison.app}: several nodes and one", body)
 
@@ -59,6 +64,10 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
                 "repairs": comparison.repairs, "combinations": _records(comparison.frame),
                 "queries": _records(comparison.by_query),
             }  # fmt: skip
+        case Moment():
+            return moment_data(comparison)
+        case QueryMoment():
+            return query_data(comparison)
         case RuleSweep():
             rows = _records(comparison.frame.astype(object).where(comparison.frame.notna(), None))
             return {"app": comparison.app, "events": comparison.events, "settings": rows, "best": comparison.best}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html as markup
+from dataclasses import asdict
+from typing import Any
 
 import pandas as pd
 
@@ -16,7 +18,7 @@ from .drawings.text_tables import Grid, paragraph
 
 @text.register
 def _(moment: Moment) -> str:
-    return "\n\n".join(["\n".join(_lines(moment)), *(g.text() for g in _grids(moment))])
+    return moment_text(moment, None)
 
 
 @html.register
@@ -28,13 +30,43 @@ def _(moment: Moment) -> str:
 
 @text.register
 def _(moment: QueryMoment) -> str:
-    return "\n\n".join([_query_head(moment), *(g.text() for g in _query_grids(moment))])
+    return moment_text(moment, None)
 
 
 @html.register
 def _(moment: QueryMoment) -> str:
     head = paragraph(f"<b>{markup.escape(_query_head(moment))}</b>")
     return head + "".join(g.html() for g in _query_grids(moment))
+
+
+def moment_text(moment: Moment | QueryMoment, limit: int | None) -> str:
+    """A moment, or a query at it, as text with `limit` events (None: as many as tables show)."""
+    if isinstance(moment, QueryMoment):
+        return "\n\n".join([_query_head(moment), *(g.text() for g in _query_grids(moment, limit))])
+    return "\n\n".join(["\n".join(_lines(moment)), *(g.text() for g in _grids(moment))])
+
+
+def moment_data(moment: Moment) -> dict[str, Any]:
+    """A moment as plain data."""
+    return {
+        "app": moment.app, "step": moment.position, "steps": moment.steps, "clock": moment.clock,
+        "events": [asdict(e) for e in moment.events], "outputs": [asdict(o) for o in moment.outputs],
+        "queries": {q.name: query_data(q) for q in moment.queries()},
+        "tables": {name: _records(moment.rows(name)) for name in moment.row_names},
+    }  # fmt: skip
+
+
+def query_data(moment: QueryMoment) -> dict[str, Any]:
+    """A query at a moment as plain data."""
+    if isinstance(moment.query.input, nodes.StateInput):
+        return {"query": moment.name, "partial_matches": _records(moment.partial_matches)}
+    has_window = any(q.windows for q in moment.by_node.values())
+    return {"query": moment.name, "windows": [_records(w) for w in moment.windows] if has_window else []}
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    rows = frame.astype(object)
+    return rows.where(rows.notna(), None).to_dict("records")
 
 
 def _lines(moment: Moment) -> list[str]:
@@ -79,17 +111,17 @@ def _query_head(moment: QueryMoment) -> str:
     return f"{moment.name} ({moment.input_text}), {counts}" if moment.input_text else f"{moment.name}: {counts}"
 
 
-def _query_grids(moment: QueryMoment) -> list[Grid]:
+def _query_grids(moment: QueryMoment, limit: int | None = None) -> list[Grid]:
     if isinstance(moment.query.input, nodes.StateInput):
-        return [_grid(moment.partial_matches, ("began", "ends"), "row")]
+        return [_grid(moment.partial_matches, ("began", "ends"), "row", limit)]
     if not any(q.windows for q in moment.by_node.values()):
         return []
-    return [_grid(frame, ("timestamp",), "event") for frame in moment.windows]
+    return [_grid(frame, ("timestamp",), "event", limit) for frame in moment.windows]
 
 
-def _grid(frame: pd.DataFrame, times: tuple[str, ...], what: str) -> Grid:
+def _grid(frame: pd.DataFrame, times: tuple[str, ...], what: str, limit: int | None) -> Grid:
     """The first rows of a frame, with its times as texts, without columns that say nothing."""
-    rows = frame.head(limit_of(None)).astype(object)
+    rows = frame.head(limit_of(limit)).astype(object)
     if "key" in rows and not any(frame["key"]):
         rows = rows.drop(columns="key")
     if "waiting" in rows and not any(frame["waiting"]):

@@ -184,13 +184,17 @@ class Moment(Displayed):
             if any(q.windows or q.partial_matches is not None for q in moment.by_node.values()):
                 yield moment
 
+    @property
+    def row_names(self) -> list[str]:
+        """The tables and named windows that `rows` takes."""
+        return list(dict.fromkeys(id for s in self.nodes.values() for id in (*s.tables, *s.windows)))
+
     def rows(self, name: str) -> pd.DataFrame:
         """The rows of a table or named window on all nodes: node, then its attributes. Raises `Misuse` for another
         name."""
+        if name not in self.row_names:
+            raise Misuse(nearest(f"{self.app} has no table or window '{name}' in memory", name, self.row_names))
         by_node = {n: {**state.tables, **state.windows} for n, state in self.nodes.items()}
-        names = dict.fromkeys(id for rows in by_node.values() for id in rows)
-        if name not in names:
-            raise Misuse(nearest(f"{self.app} has no table or window '{name}' in memory", name, names))
         return _with_nodes({node: _rows_frame(rows[name]) for node, rows in by_node.items()})
 
     def sql(self, text: str) -> pd.DataFrame:
@@ -200,9 +204,8 @@ class Moment(Displayed):
         return query_frames(text, self._relations(), {"contents": _CONTENTS, "partial_matches": _PARTIALS})
 
     def _relations(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        for state in list(self.nodes.values())[:1]:
-            for name in (*state.tables, *state.windows):
-                yield name, self.rows(name)
+        for name in self.row_names:
+            yield name, self.rows(name)
         for query in self.queries():
             if isinstance(query.query.input, nodes.StateInput):
                 yield f"{_PARTIALS}{query.name}", query.partial_matches

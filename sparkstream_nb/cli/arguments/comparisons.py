@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...option_values import counts, new_name, outcome_bound, positive, stream_and_file, values_to_try
+from ...option_values import counts, new_name, outcome_bound, positive, stream_and_count, stream_and_file, values_to_try
 from ...options import Options, add, add_reading
 
 _LIMIT = 20
@@ -72,6 +72,19 @@ def add_compare(c: Options) -> None:
     c.add_argument("--label-time", default="time", metavar="COLUMN", help="its column of times (default: time)")
     c.add_argument("--tolerance", default="0 sec", metavar="DURATION", help="how far off an output may be (default: 0)")
     add(c, "--limit", help=f"outputs that differ to list (default: {_LIMIT})", default=_LIMIT)
+
+
+def add_at(c: Options) -> None:
+    """Options of `sparkstream at`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("moment", metavar="TIME", nargs="?", help="ms since 1970, or a time in UTC (default: the end)")
+    c.add_argument("--event", type=positive, metavar="N", help="after the event with this number")
+    c.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="after this output of a stream")
+    c.add_argument("--query", metavar="QUERY", help="only what this query held, event by event")
+    _add_feed(c)
+    c.add_argument("--nodes", type=positive, metavar="N", help="on so many nodes (default: 1)")
+    c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
+    add(c, "--limit", help=f"events to list (default: {_LIMIT})", default=_LIMIT)
 
 
 def _add_common(c: Options) -> None:
