@@ -41,7 +41,8 @@ def comparison_page(comparison: Comparison, limit: int) -> str:
     if isinstance(comparison, RuleSweep):
         return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
     if isinstance(comparison, Moment | QueryMoment):
-        return page_of(comparison.summary().strip("<>"), html(comparison))
+        subject = comparison.app if isinstance(comparison, Moment) else comparison.name
+        return page_of(f"{subject}: a moment", html(comparison))
     body = divergence_html(comparison, None, limit) if isinstance(comparison, Divergence) else html(comparison)
     return page_of(f"{comparison.app}: several nodes and one", body)
 

@@ -121,11 +121,11 @@ def _query_grids(moment: QueryMoment, limit: int | None = None) -> list[Grid]:
 
 def _grid(frame: pd.DataFrame, times: tuple[str, ...], what: str, limit: int | None) -> Grid:
     """The first rows of a frame, with its times as texts, without columns that say nothing."""
-    rows = frame.head(limit_of(limit)).astype(object)
-    if "key" in rows and not any(frame["key"]):
-        rows = rows.drop(columns="key")
-    if "waiting" in rows and not any(frame["waiting"]):
-        rows = rows.drop(columns="waiting")
+    silent = [c for c in ("key", "waiting") if c in frame and not any(frame[c])]
+    states = [c.partition(".")[0] for c in frame.columns if "." in c]
+    no_events = {state for state in states if state in frame and not any(frame[state])}
+    silent += [c for c in frame.columns if c.partition(".")[0] in no_events]
+    rows = frame.head(limit_of(limit)).astype(object).drop(columns=silent)
     for column in times:
         rows[column] = ["" if pd.isna(t) else when(int(t)) for t in rows[column]]
     return Grid(list(rows.columns), rows.values.tolist(), total=len(frame), what=what)

@@ -272,7 +272,7 @@ def count_text(state: DescribedQuery, query: nodes.Query) -> str:
     assert isinstance(query.input, nodes.StateInput)
     names = state_names(query.input)
     waits = Counter(", ".join(names[state.slots[i]] for i in p.waits_for) for p in begun(state))
-    by_state = ", ".join(f"{n:,} for {name}" for name, n in waits.items())
+    by_state = ", ".join(f"{n:,} {'waits' if n == 1 else 'wait'} for {name}" for name, n in waits.items())
     total = format_count(waits.total(), "partial match", "partial matches")
-    return f"{total}: wait {by_state}" if by_state else total
+    return f"{total}: {by_state}" if by_state else total
 
