@@ -89,7 +89,7 @@ class Replays:
         routing: str | None = None,
         new_names: Mapping[str, str] | None = None,
         warm_up: str | int = 0,
-        ignore: Iterable[str] = (),
+        ignore: str | Sequence[str] = (),
     ) -> RuleComparison:
         """The app's outputs under another text of it, compared with those under its own: each is the same, gone, new,
         has other values or comes at another time, and if it is not the same, with the clause of the text that causes
@@ -109,8 +109,9 @@ class Replays:
         texts = TextComparison.of(tree_of(self._app.deployment.request.text, {}), tree_of(text, {}), new_names)
         trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(), lambda other: compile_text(other, {}))
         came_in = self._material(feed, time, reading)  # its files go with it
-        ignored = frozenset([ignore] if isinstance(ignore, str) else ignore)
-        judging = Judging(argument_checks.duration_of("warm_up", warm_up), ignored)
+        ignored = [ignore] if isinstance(ignore, str) else ignore
+        argument_checks.optional_str_list("ignore", ignored)
+        judging = Judging(argument_checks.duration_of("warm_up", warm_up), frozenset(ignored))
         return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), judging)
 
     def sweep(

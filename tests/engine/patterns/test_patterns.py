@@ -15,6 +15,7 @@ from profiles import a_third_of_pairs, examples
 from reference.engine_cases import run_case
 from sparkstream_nb.engine.columnar.column_data import ARROW
 from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.runtime.operators import QueryOperator
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.types import Type
@@ -166,7 +167,8 @@ def test_forgotten_instances_begin_anew() -> None:
     plan = compile_app(app("from every a=A -> not B for 30 sec select a.v as x", True))
     node = NodeEngine(plan)
     node.step(batch(0, 100, 10))
-    pattern = next(q._pattern for q in node._queries.values())
+    (pattern,) = (op.query.pattern for op in node.operators if isinstance(op, QueryOperator))
+    assert pattern is not None
     before = pattern.bytes
     pattern.forget(np.arange(10))
     assert pattern.bytes < before
