@@ -22,6 +22,7 @@ from ...plan.nodes import Agg, Plan, Query, walk
 from ...plan.output_labels import stream_of
 from ...plan.query_parts import unrepeatable_attributes, unrepeatable_functions
 from ...plan.reports.lineage import LINEAGE
+from ...plan.upstream import upstream_of
 from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
 from ...replay.replay_progress import current_progress
 from ...types import Type
@@ -179,7 +180,9 @@ class TextReplay:
         out: dict[OutputBlock, list[Any]] = {}
         if not by_item:
             return out
-        nodes = self.nodes.with_tracing(lazy=True)
+        streams = {stream_of(block.place.label) for of_item in by_item.values() for block in of_item}
+        part = replace(self.nodes, plan=upstream_of(self.nodes.plan, streams))
+        nodes = part.with_tracing(lazy=True)
         current_progress().expect(self.recording.steps * self.way.nodes)
         for item, replays in enumerate(replay_steps(self.recording, self.way, nodes)):
             for block in by_item.pop(item, ()):
