@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from ..app import RuleComparison
 from ..app.results.rule_comparison import OUTCOMES
 from ..sarif import sarif_log, sarif_result, sarif_uri
-from ..testing.suite_results import xml_text
+from ..testing.suite_results import xml_document, xml_text
 
 _RULE = "changed-clause"
 
@@ -52,8 +52,7 @@ def as_junit(bounds: Sequence[CheckedBound], file: str) -> str:
         case = ElementTree.SubElement(suite, "testcase", place)
         if bound.excess:
             ElementTree.SubElement(case, "failure", {"message": bound.excess, "type": "failure"}).text = bound.excess
-    ElementTree.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+    return xml_document(root)
 
 
 def as_sarif(comparison: RuleComparison, bounds: Sequence[CheckedBound], file: str) -> str:

@@ -9,7 +9,7 @@ from ..lang.clause_changes import Change
 from .display import html, text
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
-from .moments_shown import moment_data, moment_text, query_data
+from .moments_shown import moment_data, moment_text, query_data, records
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
 from .rules_shown import rules_html, rules_text
@@ -54,42 +54,38 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             return {
                 "app": comparison.app, "nodes": comparison.nodes, "routing": comparison.way.route,
-                "events": comparison.events, "counts": _records(comparison.counts), "repairs": comparison.repairs,
-                "advice": comparison.advice, "aggregations": _records(comparison.aggregations),
+                "events": comparison.events, "counts": records(comparison.counts), "repairs": comparison.repairs,
+                "advice": comparison.advice, "aggregations": records(comparison.aggregations),
                 "differences": comparison.differences,
-                "first": _records(first.assign(node=[n or None for n in first["node"]])), "warning": comparison.warning,
+                "first": records(first.assign(node=[n or None for n in first["node"]])), "warning": comparison.warning,
             }  # fmt: skip
         case Study():
             return {
                 "app": comparison.app, "recommendation": comparison.recommendation, "best": comparison.best,
-                "repairs": comparison.repairs, "combinations": _records(comparison.frame),
-                "queries": _records(comparison.by_query),
+                "repairs": comparison.repairs, "combinations": records(comparison.frame),
+                "queries": records(comparison.by_query),
             }  # fmt: skip
         case Moment():
             return moment_data(comparison)
         case QueryMoment():
             return query_data(comparison)
         case RuleSweep():
-            rows = _records(comparison.frame.astype(object).where(comparison.frame.notna(), None))
+            rows = records(comparison.frame)
             return {"app": comparison.app, "events": comparison.events, "settings": rows, "best": comparison.best}
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             return {
                 "app": comparison.app, "nodes": comparison.way.nodes, "routing": comparison.way.route,
                 "events": comparison.events, "changes": [_change(c) for c in comparison.changes],
-                "new_names": dict(comparison.texts.new_names), "counts": _records(comparison.counts),
-                "totals": comparison.totals, "aggregations": _records(comparison.aggregations),
-                "differences": comparison.differences, "first": _records(first.replace({float("nan"): None})),
+                "new_names": dict(comparison.texts.new_names), "counts": records(comparison.counts),
+                "totals": comparison.totals, "aggregations": records(comparison.aggregations),
+                "differences": comparison.differences, "first": records(first),
             }  # fmt: skip
     return {
-        "app": comparison.app, "result": comparison.said, "counts": _records(comparison.frame),
-        "incidents": _records(comparison.timeline.head(limit)),
+        "app": comparison.app, "result": comparison.said, "counts": records(comparison.frame),
+        "incidents": records(comparison.timeline.head(limit)),
     }  # fmt: skip
 
 
 def _change(change: Change) -> dict[str, Any]:
     return {"in": change.element, "clause": change.clause, "old": change.text_before, "new": change.text_after}
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    return frame.astype(object).to_dict("records")

@@ -52,19 +52,20 @@ def moment_data(moment: Moment) -> dict[str, Any]:
         "app": moment.app, "step": moment.position, "steps": moment.steps, "clock": moment.clock,
         "events": [asdict(e) for e in moment.events], "outputs": [asdict(o) for o in moment.outputs],
         "queries": {q.name: query_data(q) for q in moment.queries()},
-        "tables": {name: _records(moment.rows(name)) for name in moment.row_names},
+        "tables": {name: records(moment.rows(name)) for name in moment.row_names},
     }  # fmt: skip
 
 
 def query_data(moment: QueryMoment) -> dict[str, Any]:
     """A query at a moment as plain data."""
     if isinstance(moment.query.input, nodes.StateInput):
-        return {"query": moment.name, "partial_matches": _records(moment.partial_matches)}
+        return {"query": moment.name, "partial_matches": records(moment.partial_matches)}
     has_window = any(q.windows for q in moment.by_node.values())
-    return {"query": moment.name, "windows": [_records(w) for w in moment.windows] if has_window else []}
+    return {"query": moment.name, "windows": [records(w) for w in moment.windows] if has_window else []}
 
 
-def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as plain data, with None for what is missing."""
     rows = frame.astype(object)
     return rows.where(rows.notna(), None).to_dict("records")
 

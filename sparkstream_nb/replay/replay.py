@@ -117,15 +117,21 @@ class Recording:
         """The events alone."""
         return [x for x in self.items if isinstance(x, Recorded)]
 
-    def event(self, number: int) -> tuple[str, int, list[Any]]:
-        """(stream, timestamp in ms, values) of an event."""
-        for x in self.recorded_events:
-            for stream, first in x.first.items():
-                if first <= number < first + x.counts[stream]:
-                    i, rows = number - first, x.batch.rows[stream]
-                    values = [c[i] if isinstance(c, list) else c[i].as_py() for c in rows.columns]
-                    return stream, int(rows.ts[i]), values
+    def locate(self, number: int) -> tuple[int, str, int]:
+        """The place of an event: the number of its item among `recorded_events`, its stream, and its row there. Raises
+        KeyError."""
+        for place, item in enumerate(self.recorded_events):
+            for stream, first in item.first.items():
+                if first <= number < first + item.counts[stream]:
+                    return place, stream, number - first
         raise KeyError(number)
+
+    def event(self, number: int) -> tuple[str, int, list[Any]]:
+        """(stream, timestamp in ms, values) of an event. Raises KeyError."""
+        place, stream, i = self.locate(number)
+        rows = self.recorded_events[place].batch.rows[stream]
+        values = [c[i] if isinstance(c, list) else c[i].as_py() for c in rows.columns]
+        return stream, int(rows.ts[i]), values
 
 
 class _BatchMemory:
@@ -319,7 +325,7 @@ def replay_steps(recording: Recording, way: Way, nodes: Nodes) -> Iterator[list[
         if isinstance(item, str):
             group.change(item)
         else:
-            yield group.take(item, group.batches(item))
+            yield group.take(item, group.batches(item, group.places(item)))
 
 
 class ReplayedNodes:
@@ -342,9 +348,12 @@ class ReplayedNodes:
         for engine in self.engines:
             _change(engine, text, self._nodes)
 
-    def batches(self, item: Recorded) -> list[InputBatch | None]:
-        """The events of an item for each node; None for a node that does not get it."""
-        places = None if self._way == ONE else self._way.places(self._recording, item)
+    def places(self, item: Recorded) -> Mapping[str, Array] | None:
+        """The node (from 0) of every event of an item, by stream; None: all go to the one node."""
+        return None if self._way == ONE else self._way.places(self._recording, item)
+
+    def batches(self, item: Recorded, places: Mapping[str, Array] | None) -> list[InputBatch | None]:
+        """The events of an item for each node, by their `places`; None for a node that does not get it."""
         batch = _with_numbers(item, self._nodes.plan)
         return [
             share.part(batch, places, node) if share.takes(item.entry, node) else None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..engine.columnar.column_data import Array
 from ..engine.runtime.descriptions import DescribedNode, describe
 from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between
@@ -24,10 +25,19 @@ MOST_STATES = 24
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """The last step before a position: the clock (ms), the node (from 0) of each event by stream, and the outputs."""
+    """The last step before a position: the clock (ms) and the outputs of each node."""
 
     clock: int
     outputs: Sequence[NodeReplay]
+
+
+@dataclass(frozen=True)
+class _ItemParts:
+    """An item by its number, with the node of each of its events (`ReplayedNodes.places`), and each node's part."""
+
+    item: int
+    places: Mapping[str, Array] | None
+    batches: Sequence[InputBatch | None]
 
 
 class TimeMachine:
@@ -43,7 +53,8 @@ class TimeMachine:
         self._starts = np.cumsum([0, *(x.entry.steps for x in recording.recorded_events)]).tolist()
         self._item_numbers = [i for i, x in enumerate(recording.items) if isinstance(x, Recorded)]
         self._states: dict[int, list[bytes]] = {}
-        self._parts: tuple[int, list[InputBatch | None]] | None = None
+        self._parts: _ItemParts | None = None
+        """The last item that was taken."""
         self._group = self._new_nodes()
 
     @property
@@ -58,18 +69,15 @@ class TimeMachine:
 
     def seek(self, position: int) -> None:
         """Goes to a position, from 0 to `steps`, forward or backward."""
-        if position < self.position or (position == self.position and self.last_step is None and position):
-            self._restore(position - 1)
-        else:
-            self._restore(position - 1, only_later=True)
+        if position == self.position and (position == 0 or self.last_step is not None):
+            return
+        self._approach(position - 1)
         near = position - 1 - NEAR
         if near > self.position:
             self._advance(near)
             self._keep()
         self._advance(position - 1)
         self._advance(position)
-        if position == 0:
-            self.last_step = None
 
     def describe(self) -> list[DescribedNode]:
         """The state of each node at the position."""
@@ -86,11 +94,8 @@ class TimeMachine:
 
     def position_of_event(self, number: int) -> int:
         """The position after the step that brought an event, by the event's number from 0. Raises KeyError."""
-        for place, item in enumerate(self.recording.recorded_events):
-            for stream, first in item.first.items():
-                if first <= number < first + item.counts[stream]:
-                    return int(self._starts[place]) + int(item.batch.rows[stream].step[number - first]) + 1
-        raise KeyError(number)
+        place, stream, row = self.recording.locate(number)
+        return int(self._starts[place]) + int(self.recording.recorded_events[place].batch.rows[stream].step[row]) + 1
 
     def position_of_output(self, stream: str, number: int) -> int | None:
         """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
@@ -110,11 +115,10 @@ class TimeMachine:
 
     def events_of_step(self) -> list[tuple[int, str, int]]:
         """The number, stream and node (from 0) of each event of the last step."""
-        if not self.position:
+        if self.last_step is None or self._parts is None:
             return []
         item, step = self._locate(self.position - 1)
-        events = self.recording.recorded_events[item]
-        places = self.way.places(self.recording, events) if self.way.nodes > 1 else None
+        events, places = self.recording.recorded_events[item], self._parts.places
         out = []
         for stream, rows in events.batch.rows.items():
             low, high = np.searchsorted(rows.step, [step, step + 1]).tolist()
@@ -134,11 +138,12 @@ class TimeMachine:
         while self.position < position:
             item, first = self._locate(self.position)
             events = self.recording.recorded_events[item]
-            if self._parts is None or self._parts[0] != item:
-                self._parts = item, self._group.batches(events)
+            if self._parts is None or self._parts.item != item:
+                places = self._group.places(events)
+                self._parts = _ItemParts(item, places, self._group.batches(events, places))
             next_stride = (self.position // STRIDE + 1) * STRIDE
             end = min(position, next_stride, int(self._starts[item + 1])) - int(self._starts[item])
-            batches = [None if b is None else between(b, first, end) for b in self._parts[1]]
+            batches = [None if b is None else between(b, first, end) for b in self._parts.batches]
             outputs = self._group.take(events, batches)
             self.last_step = ReplayedStep(max(e.now for e in self._group.engines), outputs)
             self.position += end - first
@@ -168,10 +173,10 @@ class TimeMachine:
         while len(self._states) > MOST_STATES:
             del self._states[next(iter(self._states))]
 
-    def _restore(self, position: int, *, only_later: bool = False) -> None:
-        """Goes to the nearest kept position up to this one, or to the beginning; `only_later`: if that is forward."""
+    def _approach(self, position: int) -> None:
+        """Goes to the nearest position up to this one whose state is kept or that it is at, else to the beginning."""
         best = max((p for p in self._states if p <= position), default=0)
-        if only_later and best <= self.position:
+        if best <= self.position <= position:
             return
         if best in self._states:
             self._group = ReplayedNodes(self.recording, self.way, self._nodes)

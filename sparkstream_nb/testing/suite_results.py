@@ -251,6 +251,11 @@ def to_junit(report: AppTestReport) -> str:
             ElementTree.SubElement(case, "error", {"message": xml_text(details[0]), "type": "error"}).text = xml_text(
                 "\n".join(details)
             )
+    return xml_document(root)
+
+
+def xml_document(root: ElementTree.Element) -> str:
+    """A tree as an indented XML document."""
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 

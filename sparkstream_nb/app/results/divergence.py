@@ -318,13 +318,10 @@ class Origins:
         return Origin(stream, ts, self.shards[self._node(number)], tuple(values))
 
     def _node(self, number: int) -> int:
-        for i, item in enumerate(self.recording.recorded_events):
-            for stream, first in item.first.items():
-                if first <= number < first + item.counts[stream]:
-                    if i not in self._nodes:
-                        self._nodes[i] = self.way.places(self.recording, item)
-                    return int(self._nodes[i][stream][number - first])
-        raise KeyError(number)
+        place, stream, row = self.recording.locate(number)
+        if place not in self._nodes:
+            self._nodes[place] = self.way.places(self.recording, self.recording.recorded_events[place])
+        return int(self._nodes[place][stream][row])
 
 
 @dataclass(frozen=True)

@@ -65,9 +65,9 @@ class OutputBlock:
     def taken(self, index: Numbers) -> OutputBlock:
         """The outputs at some positions."""
         columns = [taken(c, index) for c in self.columns]
-        return OutputBlock(
-            self.query, self.node, self.place, self.size, self.index[index], self.clock[index], self.ts[index], columns
-        )
+        return replace(
+            self, index=self.index[index], clock=self.clock[index], ts=self.ts[index], columns=columns
+        )  # fmt: skip
 
     def without(self, places: Collection[int]) -> OutputBlock:
         """The outputs with null in place of the values in some places."""
@@ -146,7 +146,7 @@ def _text_hashes(texts: npt.NDArray[np.object_]) -> Hashes:
 
 
 def _number_hashes(numbers: npt.NDArray[Any]) -> Hashes:
-    """The number itself where it is whole, as 1.0 is too; else the bits of the fraction."""
+    """A whole number, as 1.0 is, is its own hash; a fraction has its bits."""
     if numbers.dtype.kind == "f":
         doubles = numbers.astype(np.float64)
         with np.errstate(invalid="ignore"):

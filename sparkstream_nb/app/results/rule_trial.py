@@ -77,13 +77,14 @@ class RuleTrial:
         def replay_of(plan: Plan) -> TextReplay:
             return TextReplay(replace(self.nodes, plan=plan), recording, way, judging.without)
 
-        replays = replay_of(self.nodes.plan), replay_of(new_plan)
+        old_replay = replay_of(self.nodes.plan)
+        new_replay = replay_of(new_plan) if self.texts.changes else old_replay
         alone = {change: _Surplus(replay_of(plan)) for change, plan in self._plans_alone()}
         judged_from = recording.start + judging.warm_up if judging.warm_up and recording.events else None
         streams: dict[str, _StreamTrial] = {}
         for _ in recording.recorded_events:
-            blocks = replays[0].next_blocks()
-            new_blocks = replays[1].next_blocks() if self.texts.changes else blocks
+            blocks = old_replay.next_blocks()
+            new_blocks = blocks if new_replay is old_replay else new_replay.next_blocks()
             for stream in dict.fromkeys([*blocks, *new_blocks]):
                 if stream not in streams:
                     streams[stream] = _StreamTrial((self.nodes.plan, new_plan), stream, judged_from)
@@ -93,7 +94,7 @@ class RuleTrial:
         different = {stream: trial.unequal() for stream, trial in streams.items()}
         lineages = [
             replay.lineages(block for sides in different.values() for block in sides[side])
-            for side, replay in enumerate(replays)
+            for side, replay in enumerate((old_replay, new_replay))
         ]
         all_outputs = {}
         for stream in sorted(streams, key=[*self.nodes.plan.streams, *new_plan.streams].index):
@@ -102,7 +103,7 @@ class RuleTrial:
                 for blocks, by_block in zip(different[stream], lineages, strict=True)
             )
             all_outputs[stream] = streams[stream].outcome(before, after)
-        one, other = replays[0].aggregations(), replays[1 if self.texts.changes else 0].aggregations()
+        one, other = old_replay.aggregations(), new_replay.aggregations()
         checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
         surpluses = {change: surplus.counts() for change, surplus in alone.items()}
         return RuleComparison(
@@ -110,7 +111,7 @@ class RuleTrial:
         )  # fmt: skip
 
     def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
-        """The old text's plans with one change alone, where there are several and it does not need another one."""
+        """The old text's plans with one change alone, if there are several; without those that do not compile."""
         changes = self.texts.changes
         for change in changes if 1 < len(changes) <= MOST_TRIED else ():
             try:

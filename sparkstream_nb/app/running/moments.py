@@ -71,7 +71,7 @@ class Moments:
             raise Misuse(f"the input of {self._app.name} begins at {describe_time(first)}, after {describe_time(ms)}")
         position = machine.position_of_time(ms)
         if position == machine.steps:
-            last = max(int(x.batch.clock.max()) for x in machine.recording.recorded_events[-1:])
+            last = int(machine.recording.recorded_events[-1].batch.clock.max())
             if ms > last:
                 raise Misuse(f"the input of {self._app.name} ends at {describe_time(last)}, before {describe_time(ms)}")
         return position

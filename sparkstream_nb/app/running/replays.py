@@ -98,7 +98,7 @@ class Replays:
         The input so far is replayed under both texts, or a `feed`, as in `study`: by one node, or by `nodes` under a
         `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text; a name
         that this has throughout in the place of another is found. `warm_up`: a duration, or ms, at the beginning of the
-        input, whose outputs are not judged: what was before it may be missing. `ignore`: attributes of outputs by which
+        input, whose outputs are not judged, as earlier events may be missing. `ignore`: attributes of outputs by which
         they are not compared, such as that of `UUID()`. Raises SiddhiError, with a caret, for a text that
         does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
         `divergence` and `feed` do.

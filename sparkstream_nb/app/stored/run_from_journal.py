@@ -68,8 +68,8 @@ def reason_against(app_run: AppRun, folder: Path, planned_deployment: PlannedDep
 def rebuild_run(
     home: Path, app_run: AppRun, record: DeploymentRecord, planned_deployment: PlannedDeployment
 ) -> list[str]:
-    """Make the checkpoint, the store and the outputs of an app again; returns what was done, and where outputs differ
-    from those that were there, in words. The app's folder must belong to this process.
+    """Make the checkpoint, the store and the outputs of an app again. Returns sentences on the result, and on outputs
+    that differ from the former ones. The app's folder must belong to this process.
 
     Raises SparkStreamError if they cannot be made again: nothing is changed.
     """

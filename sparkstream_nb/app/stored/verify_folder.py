@@ -102,7 +102,7 @@ class _Verifier:
         self.damage: list[str] = []
         self.notes: list[str] = []
         self.has_input = False
-        """The journal is as it was written."""
+        """The journal is undamaged."""
 
     def verify(self) -> None:
         app_run = None
