@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, RuleSweep, Study
+from ..engine.expressions.objects import jsonable
 from ..lang.clause_changes import Change
 from .display import html, text
 from .drawings.text_tables import fit_terminal
@@ -74,6 +75,7 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             return {"app": comparison.app, "events": comparison.events, "settings": rows, "best": comparison.best}
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
+            first[["values", "new values"]] = first[["values", "new values"]].map(jsonable)
             return {
                 "app": comparison.app, "nodes": comparison.way.nodes, "routing": comparison.way.route,
                 "events": comparison.events, "changes": [_change(c) for c in comparison.changes],

@@ -435,6 +435,11 @@ def test_maps_and_lists_are_copied_before_they_change() -> None:
     assert held == {"k": 1}
 
 
+def test_equal_sets_have_one_order() -> None:
+    """0 and 16 are in one bucket of Java's table, and of Python's, where the first one comes first."""
+    assert walk({0, 16}) == walk({16, 0}) == [0, 16]
+
+
 def test_maps_keep_their_kind_and_order_in_a_snapshot() -> None:
     strings = StringPool()
     made = HashMap({"zebra": Long(1), "apple": NULL, "mango": [1.5, {"x": None}]})

@@ -6,7 +6,8 @@
                                                the contract
 
 In each: what installing the wheel beside a pyspark that is there changes of it, the contract of the runners on Spark,
-kills at random moments, the first notebook; and of Spark's oldest patches a standalone cluster and Connect.
+kills at random moments, the first notebook, a report that has the same bytes in each; and of Spark's oldest patches a
+standalone cluster and Connect.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ NOTEBOOK = [
     "-p", "nbval", "-p", "tests.notebooks", "--nbval", "--nbval-current-env", "--nbval-sanitize-with",
     "conf/nbval-sanitize.cfg", "--timeout", "600", "notebooks/01_first_query.ipynb",
 ]  # fmt: skip
+REPORTS = ["tests/app/results/test_repeated_reports.py"]
 # With the profile `night`, which has both of them in one run.
 CLUSTERS = ["tests/runners/test_masters.py", "tests/operators/test_masters.py"]
 KILLS = 4
@@ -180,6 +182,7 @@ def tried(pair: Pair, built: Path, *, clusters: bool) -> Found:
         ("contract", CONTRACT if clusters else [*CONTRACT, "--third"]),
         ("kills", ["tests.chaos", "--kills", str(KILLS if clusters else KILLS_OF_ONE), "--seed", "1"]),
         ("notebook", NOTEBOOK),
+        ("reports", REPORTS),
     ]
     if clusters:
         connect = STATE_OVER_CONNECT.in_(pair.spark)

@@ -97,6 +97,8 @@ def place_of(alert: Alert) -> tuple[int, int, int]:
 def frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(frozen, value))
+    if isinstance(value, set | frozenset):
+        return "set", *sorted(map(repr, map(frozen, value)))
     if isinstance(value, Mapping):
         return tuple(sorted((str(k), frozen(v)) for k, v in value.items()))
     if isinstance(value, float) and value != value:

@@ -229,7 +229,7 @@ class RuleComparison(Displayed):
                 [alert.query, stream, p.outcome, alert.ts, alert.node, list(alert.values), new_values, new_time, cause]
             )
         columns = ["query", "stream", "outcome", "timestamp", "node", "values", "new values", "new timestamp", "cause"]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=columns).astype({"new timestamp": "Int64"})
 
     def _causes(self, stream: str, pair: OutputPair) -> tuple[tuple[Change, ...], bool]:
         """The changes that cause an outcome; and true if each does so by itself."""

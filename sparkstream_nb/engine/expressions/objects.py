@@ -65,7 +65,9 @@ def hash_order(keys: Iterable[Any]) -> list[Any]:
 
 def walk(value: Any) -> list[Any]:
     """The keys of a map, or the items of a collection, in Java's order."""
-    return hash_order(value) if isinstance(value, HashMap | set | frozenset) else list(value)
+    if isinstance(value, set | frozenset):  # in no order of its own: sorted, items of one bucket are always in the same
+        return hash_order(sorted(value, key=repr))
+    return hash_order(value) if isinstance(value, HashMap) else list(value)
 
 
 def same(a: Any, b: Any) -> bool:
