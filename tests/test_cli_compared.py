@@ -246,6 +246,9 @@ def test_a_text_under_many_settings(tmp_path: Path, capsys: pytest.CaptureFixtur
     data = json.loads(capsys.readouterr().out)
     assert [s["V"] for s in data["settings"]] == ["1", "2", "3"]
     assert all({"outputs", "precision", "recall"} <= s.keys() for s in data["settings"])
+    assert {e["kind"] for e in data["examples"]} <= {"true positive", "false positive", "missed"}
+    assert cli.main([*words, "--vary", "V=1..3:1", "--warm-up", "1 day"]) == 0
+    assert "outputs of the first 1 day are not judged" in capsys.readouterr().out
     for mistake, message in (
         (["--vary", "V=1..0:1"], "is no range"), (["--vary", "V"], "is not NAME=VALUES"),
         (["--labels", str(labels)], "--labels is for --vary"), (["--vary", "W=1"], "the text has no ${W}"),

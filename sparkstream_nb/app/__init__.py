@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from .results.failover_study import FailoverStudy
     from .results.feed_progress import FeedProgress, ProgressLine
     from .results.frontend import Displayed
+    from .results.label_scores import Labels
     from .results.moment import Moment, NodeMoment, QueryMoment
     from .results.overview import Overview
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
-    from .results.rule_sweep import Labels, RuleSweep
+    from .results.rule_sweep import RuleSweep
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
@@ -177,9 +178,10 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.frame_feed": ["FrameFeed"],
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
+            ".results.label_scores": ["Labels"],
             ".results.moment": ["Moment", "NodeMoment", "QueryMoment"],
             ".results.rule_comparison": ["RuleComparison"],
-            ".results.rule_sweep": ["Labels", "RuleSweep"],
+            ".results.rule_sweep": ["RuleSweep"],
             ".results.feed_progress": ["FeedProgress", "ProgressLine"],
             ".removal": ["AppFolders", "Removed", "app_folders", "empty_trash_of", "remove_app"],
             ".results.rescheduling": ["DistributedFailover"],

@@ -71,8 +71,11 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
         case QueryMoment():
             return query_data(comparison)
         case RuleSweep():
-            rows = records(comparison.frame)
-            return {"app": comparison.app, "events": comparison.events, "settings": rows, "best": comparison.best}
+            examples = comparison.examples()
+            return {
+                "app": comparison.app, "events": comparison.events, "settings": records(comparison.frame),
+                "best": comparison.best, "examples": records(examples.assign(values=examples["values"].map(jsonable))),
+            }  # fmt: skip
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             first[["values", "new values"]] = first[["values", "new values"]].map(jsonable)

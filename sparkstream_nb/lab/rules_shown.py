@@ -6,8 +6,8 @@ import html as markup
 
 from ..app import RuleComparison, RuleSweep
 from ..app.pictures.sweep_picture import sweep_picture
-from ..app.results.rule_comparison import OUTCOMES
-from ..charts.value_texts import CountCell, Figure, format_count, text_of, when
+from ..app.results.rule_comparison import NOT_JUDGED, OUTCOMES
+from ..charts.value_texts import CountCell, Figure, format_count, is_missing, text_of, when
 from ..durations import describe_duration
 from .display import html, limit_of, text
 from .drawings.image import image
@@ -26,25 +26,44 @@ def _(comparison: RuleComparison) -> str:
 
 @text.register
 def _(sweep: RuleSweep) -> str:
-    return "\n\n".join([_sweep_head(sweep), _sweep_grid(sweep).text()])
+    examples = [f"{_examples_head(sweep)}\n\n{grid.text()}" for grid in _example_grids(sweep)]
+    return "\n\n".join([_sweep_head(sweep), *sweep.notes, _sweep_grid(sweep).text(), *examples])
 
 
 @html.register
 def _(sweep: RuleSweep) -> str:
     head = paragraph(f"<b>{markup.escape(_sweep_head(sweep))}</b>")
-    return head + image(sweep_picture(sweep)) + _sweep_grid(sweep).html()
+    examples = [paragraph(markup.escape(_examples_head(sweep))) + grid.html() for grid in _example_grids(sweep)]
+    return head + image(sweep_picture(sweep)) + _sweep_grid(sweep).html() + "".join(examples)
 
 
 def _sweep_head(sweep: RuleSweep) -> str:
     head = f"{sweep.app}: {format_count(len(sweep.settings), 'setting')} over {format_count(sweep.events, 'event')}"
-    if sweep.best is None:
-        return head
-    return f"{head}; the best f1 has {', '.join(f'{name}={value}' for name, value in sweep.best.items())}"
+    return head if sweep.best is None else f"{head}; the best f1 has {_best_text(sweep)}"
+
+
+def _best_text(sweep: RuleSweep) -> str:
+    """ "LIMIT=300, SPAN=20 sec"."""
+    return ", ".join(f"{name}={value}" for name, value in (sweep.best or {}).items())
+
+
+def _examples_head(sweep: RuleSweep) -> str:
+    return f"The first outputs and cases under {_best_text(sweep)}:"
+
+
+def _example_grids(sweep: RuleSweep) -> list[Grid]:
+    """The examples under the best setting, if there are any."""
+    rows = [
+        [r["kind"], r["stream"], when(r["timestamp"]), ", ".join(map(text_of, r["values"])),
+         "" if is_missing(r["delay"]) else describe_duration(r["delay"])]
+        for r in sweep.examples().to_dict("records")
+    ]  # fmt: skip
+    return [Grid(["kind", "stream", "time", "values", "delay"], rows, what="example")] if rows else []
 
 
 def _sweep_grid(sweep: RuleSweep) -> Grid:
     frame = sweep.frame.head(limit_of(None)).astype(object)
-    for name in ("outputs", "same", "gone", "new"):
+    for name in ("outputs", "same", "gone", "new", *([NOT_JUDGED] if NOT_JUDGED in frame else [])):
         frame[name] = [CountCell(n) for n in frame[name]]
     for name in ("precision", "recall", "f1"):
         if name in frame:

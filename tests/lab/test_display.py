@@ -58,6 +58,7 @@ from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
+from sparkstream_nb.app.results.label_scores import Example
 from sparkstream_nb.app.results.moment import MomentEvent
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.rule_trial import RuleTrial
@@ -165,6 +166,7 @@ SWEEP = RuleSweep(
     "<App>", "${N}", 3, ({"N": "<1>"}, {"N": "2"}),
     ({"outputs": 4, "same": 3, "gone": 0, "new": 1, "precision": 0.25, "recall": 1.0, "f1": 0.4, "delay": 61_000.0},
      {"outputs": 0, "same": 0, "gone": 3, "new": 0, "precision": NAN, "recall": 0.0, "f1": 0.0, "delay": NAN}),
+    ((Example("false positive", "<S>", HOUR, ("<v>",)),), ()),
 )  # fmt: skip
 STUDIED = Study("App", [RoutingOutcome(Way(2, "hash:<k>"), {"O": Tally(5, 1, 20_000, 1)}, (3, 1))], {"O": "q"})
 STORED = "@store(type='mongodb') define table T (a string); define stream S (a string); from S insert into T;"
@@ -274,6 +276,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (CHANGED_RULE, "v 7 is over 5 and not under 5", "<th style=\"text-align:left\">cause</th>"),
     (CHANGED_RULE, "query <q>  filter  [v > 5]   [v < 5]", "&lt;i&gt;, 7"),
     (SWEEP, "2 settings over 3 events; the best f1 has N=<1>", "1 min 1 sec"),
+    (SWEEP, "false positive  <S>", "&lt;v&gt;"),
     (STUDIED, "App: hash:<k> repairs most; the busiest node takes up to 1.50 times the mean.", "hash:&lt;k&gt;"),
     (STUDIED, "    2  hash:<k>     5     1    20,000           1  1.50\n1 combination", "<img"),
     (FAILOVER, "<q>    O        270    30         0          30", "&lt;q&gt;"),

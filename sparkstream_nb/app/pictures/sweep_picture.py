@@ -54,7 +54,7 @@ def sweep_picture(sweep: RuleSweep) -> Picture:
         marks = Bars(x0=zeros, x1=values, y0=rows, y1=rows + 1, inset=3, style=Style(SKY, 0.5), titles=titles)
         panels.append(Panel(NumberAxis("", 0.0, 1.35), lanes, [marks, words(values, texts)], score))
     more = len(sweep.settings) - len(settings)
-    notes = [f"{more:,} further settings are in the table"] if more else []
+    notes = [*sweep.notes, *([f"{more:,} further settings are in the table"] if more else [])]
     title = f"{sweep.app}: {len(sweep.settings):,} settings over {sweep.events:,} events"
     return Picture(title, panels, notes, columns=len(panels))
 

@@ -238,3 +238,12 @@ def split_blocks(blocks: Sequence[OutputBlock], mask: Mask) -> tuple[list[Output
             hits.append(block.taken(np.flatnonzero(part)))
             rest.append(block.taken(np.flatnonzero(~part)))
     return hits, rest
+
+
+def split_by_clock(
+    blocks: Sequence[OutputBlock], start: int | None
+) -> tuple[Sequence[OutputBlock], Sequence[OutputBlock]]:
+    """The outputs that were emitted from `start` (ms; None: any time) on, and earlier ones."""
+    if start is None:
+        return blocks, []
+    return split_blocks(blocks, np.concatenate([np.zeros(0, np.int64), *(b.clock for b in blocks)]) >= start)

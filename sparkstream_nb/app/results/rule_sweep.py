@@ -4,30 +4,28 @@ against the outputs of the app's own text, and with labels its precision and rec
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from ...argument_checks import duration_of
 from ...charts.loading import draw_figure
-from ...errors import Misuse, nearest
-from ...ingest.ingest import time_of
+from ...durations import describe_duration
+from ...errors import Misuse
 from ...lang import tree as t
 from ...lang.clause_changes import TextComparison
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, Way
 from ..pictures.sweep_picture import sweep_picture
 from .frontend import Displayed
-from .output_blocks import NO_HASHES, Blocks, Hashes, OutputBlock, SameCount, all_hashes, value_hashes
-from .rule_trial import TextReplay, require_schemas
+from .label_scores import Example, LabelledOutputs, Labels, Score
+from .output_blocks import NO_HASHES, Blocks, Hashes, SameCount, all_hashes, split_by_clock
+from .rule_comparison import NOT_JUDGED
+from .rule_trial import ALL_JUDGED, Judging, TextReplay, require_schemas
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
@@ -53,99 +51,35 @@ def settings_of(values: Mapping[str, Any]) -> list[dict[str, str]]:
     return [dict(zip(lists, map(str, choice), strict=True)) for choice in product(*lists.values())]
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Cases to detect: the time (ms) of each, and the values of the attributes that name it. An output detects a case
-    with equal values from `tolerance` ms before its time until as much after it."""
-
-    attributes: tuple[str, ...]
-    cases: tuple[tuple[int, tuple[Any, ...]], ...]
-    tolerance: int = 0
-
-    @staticmethod
-    def of(frame: pd.DataFrame, time: str, tolerance: str | int = 0) -> Labels:
-        """The rows of a frame: the column `time`, as `feed` takes it, and others that are called as attributes of the
-        outputs. Raises `Misuse` for a column that is missing and a tolerance that is no duration, SparkStreamError
-        for a wrong time."""
-        if time not in frame.columns:
-            raise Misuse(nearest(f"the labels have no column '{time}'", time, map(str, frame.columns)))
-        ms = duration_of("the tolerance", tolerance)
-        attributes = tuple(c for c in frame.columns if c != time)
-        rows = frame[[time, *attributes]].itertuples(index=False)
-        return Labels(attributes, tuple((time_of(at), tuple(values)) for at, *values in rows), ms)
-
-    def score(self, outputs: Outputs) -> Score:
-        """The score of outputs. Each case is detected by its first output, and an output may detect one case."""
-        times: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-        for key, ts in outputs.hits:
-            times[key].append(ts)
-        for candidates in times.values():
-            candidates.sort()
-        delays = []
-        for at, key in sorted(self.cases, key=lambda case: case[0]):
-            candidates = times.get(key, [])
-            place = bisect_left(candidates, at - self.tolerance)
-            if place < len(candidates) and candidates[place] <= at + self.tolerance:
-                delays.append(candidates.pop(place) - at)
-        mean = sum(delays) / len(delays) if delays else float("nan")
-        return Score(len(delays), outputs.total, len(self.cases), mean)
-
-    @cached_property
-    def _hashes(self) -> Hashes:
-        """The hashes of the cases' values."""
-        columns = [list(values) for values in zip(*(values for _, values in self.cases), strict=True)]
-        return value_hashes([pa.array(c) for c in columns], len(self.cases))
-
-    def keys_of(self, block: OutputBlock, places: Sequence[int]) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """The values and the time of each output of a block that has the values of a case, in `places`."""
-        columns = [block.columns[p] for p in places]
-        hits = np.flatnonzero(np.isin(value_hashes(columns, len(block))[:, 0], self._hashes[:, 0]))
-        for alert in block.taken(hits).alerts():
-            yield tuple(alert.values[p] for p in places), alert.ts
-
-
-@dataclass(frozen=True)
-class Score:
-    """The numbers of detected cases, of outputs, and of cases; the mean delay (ms) of a detection."""
-
-    hits: int
-    outputs: int
-    cases: int
-    delay: float
-
-    @property
-    def precision(self) -> float:
-        """The share of outputs that detect a case; NaN without outputs."""
-        return self.hits / self.outputs if self.outputs else float("nan")
-
-    @property
-    def recall(self) -> float:
-        """The share of cases that are detected; NaN without cases."""
-        return self.hits / self.cases if self.cases else float("nan")
-
-    @property
-    def f1(self) -> float:
-        """The harmonic mean of precision and recall."""
-        total = self.outputs + self.cases
-        return 2 * self.hits / total if total else float("nan")
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class RuleSweep(Displayed):
     """The outputs of an app under many settings of another text. `text` has the names; `settings` are in the order of
-    `frame`."""
+    `frame`, and so are the `examples` of what is detected, if there are labels. Outputs of the first `warm_up` ms are
+    not judged."""
 
     app: str
     text: str
     events: int
     settings: tuple[Setting, ...]
     rows: tuple[Mapping[str, Any], ...]
+    all_examples: tuple[tuple[Example, ...], ...] = ()
+    warm_up: int = 0
 
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row for each setting: its values; the number of outputs, and how many are the same as under the app's own
-        text, gone and new; with labels also precision, recall, f1 and the mean delay (ms)."""
+        text, gone and new, and of its outputs that are not judged if there is a time of warming up; with labels also
+        precision, recall, f1 and the mean delay (ms)."""
         return pd.DataFrame([{**setting, **row} for setting, row in zip(self.settings, self.rows, strict=True)])
+
+    @property
+    def notes(self) -> list[str]:
+        """The outputs that are not judged, if there are any: a sentence."""
+        numbers = [row.get(NOT_JUDGED, 0) for row in self.rows]
+        if not any(numbers):
+            return []
+        count = f"{min(numbers):,} to {max(numbers):,}" if len(set(numbers)) > 1 else f"{numbers[0]:,}"
+        return [f"{count} outputs of the first {describe_duration(self.warm_up)} are not judged"]
 
     @property
     def best(self) -> Setting | None:
@@ -153,6 +87,18 @@ class RuleSweep(Displayed):
         scores = [row.get("f1", float("nan")) for row in self.rows]
         numbers = [i for i, f1 in enumerate(scores) if f1 == f1]
         return self.settings[max(numbers, key=lambda i: scores[i])] if numbers else None
+
+    def examples(self, setting: Setting | None = None) -> pd.DataFrame:
+        """The first outputs that detect a case (`true positive`), outputs that detect none (`false positive`), and
+        cases `missed`, under a setting, or the best one: kind, stream, timestamp (ms), values, delay (ms). Empty
+        without labels. Raises `Misuse` for a setting that was not tried."""
+        shown_setting = self.best if setting is None else {name: str(value) for name, value in setting.items()}
+        if setting is not None and shown_setting not in self.settings:
+            raise Misuse(f"{shown_setting} is none of the {len(self.settings):,} settings that were tried")
+        examples = self.all_examples[self.settings.index(shown_setting)] if self.all_examples and shown_setting else ()
+        rows = [[e.kind, e.stream, e.time, list(e.values), e.delay] for e in examples]
+        frame = pd.DataFrame(rows, columns=["kind", "stream", "timestamp", "values", "delay"])
+        return frame.astype({"timestamp": "int64", "delay": "Int64"})
 
     def text_with(self, setting: Setting) -> str:
         """The text with a setting's values in the place of the names."""
@@ -184,59 +130,77 @@ class SweepTrial:
     compile: Callable[[Setting], Plan]
 
     def over(
-        self, recording: Recording, way: Way, settings: Sequence[Setting], labels: Labels | None = None
+        self,
+        recording: Recording,
+        way: Way,
+        settings: Sequence[Setting],
+        labels: Labels | None = None,
+        judging: Judging = ALL_JUDGED,
     ) -> RuleSweep:
         """Runs the settings over a recording, many at a time. Raises as `RuleTrial.over` does."""
         new_names = TextComparison.of(self.own_tree, self.tree(settings[0])).new_names
         own_names = {new_name: name for name, new_name in new_names.items()}
-        rows: list[dict[str, Any]] = []
+        start = judging.start(recording)
+        if labels is not None and start is not None:
+            labels = labels.since(start)
+        all_outputs: list[Outputs] = []
         for first in range(0, len(settings), MOST_AT_ONCE):
             plans = [self.compile(setting) for setting in settings[first : first + MOST_AT_ONCE]]
             for plan in plans:
                 require_schemas(recording, plan)
             replays = [TextReplay(replace(self.nodes, plan=plan), recording, way) for plan in plans]
-            all_outputs = [Outputs(plan, own_names, labels) for plan in plans]
-            own_replay, own_total = TextReplay(self.nodes, recording, way), 0
+            outputs_of_plans = [Outputs(plan, own_names, labels, start) for plan in plans]
+            own_replay = TextReplay(self.nodes, recording, way)
             for _ in recording.recorded_events:
-                own_hashes = {stream: all_hashes(blocks) for stream, blocks in own_replay.next_blocks().items()}
-                own_total += sum(map(len, own_hashes.values()))
-                for replay, outputs in zip(replays, all_outputs, strict=True):
+                own_blocks = {stream: split_by_clock(b, start)[0] for stream, b in own_replay.next_blocks().items()}
+                own_hashes = {stream: all_hashes(blocks) for stream, blocks in own_blocks.items()}
+                for replay, outputs in zip(replays, outputs_of_plans, strict=True):
                     outputs.add(replay.next_blocks(), own_hashes)
-            for outputs in all_outputs:
-                total, same = outputs.total, outputs.same
-                row = {"outputs": total, "same": same, "gone": own_total - same, "new": total - same}
-                rows.append({**row, **({} if labels is None else _score_row(labels.score(outputs)))})
-        return RuleSweep(self.app, self.text, recording.events, tuple(settings), tuple(rows))
+            all_outputs += outputs_of_plans
+        scores = [score for outputs in all_outputs if (score := outputs.score()) is not None]
+        rows = [outputs.counts() for outputs in all_outputs]
+        if labels is not None:
+            rows = [{**row, **_score_row(score)} for row, score in zip(rows, scores, strict=True)]
+        examples = tuple(score.examples for score in scores)
+        return RuleSweep(
+            self.app, self.text, recording.events, tuple(settings), tuple(rows), examples, judging.warm_up
+        )  # fmt: skip
 
 
 class Outputs:
     """The outputs of a plan, counted against the outputs of the app's own text. `own_names` has the own name of streams
-    that are called otherwise in the plan; `hits` are the outputs that have the values of a labelled case."""
+    that are called otherwise in the plan; outputs before `start` (ms; None: none) are not judged."""
 
-    def __init__(self, plan: Plan, own_names: Mapping[str, str], labels: Labels | None) -> None:
-        self.total = 0
-        self.hits: list[tuple[tuple[Any, ...], int]] = []
-        self._plan, self._own_names, self._labels = plan, own_names, labels
+    def __init__(self, plan: Plan, own_names: Mapping[str, str], labels: Labels | None, start: int | None) -> None:
+        self._own_names, self._start = own_names, start
+        self._total = self._own_total = self._not_judged = 0
         self._same: dict[str, SameCount] = defaultdict(SameCount)
+        self._labelled_outputs = None if labels is None else LabelledOutputs(plan, labels)
 
     def add(self, all_blocks: Blocks, own_hashes: Mapping[str, Hashes]) -> None:
-        """The outputs of an item, and hashes of the outputs of the app's own text, by stream."""
-        hashes = {self._own_names.get(s, s): all_hashes(blocks) for s, blocks in all_blocks.items()}
+        """The outputs of an item, and hashes of the outputs of the app's own text that are judged, by stream."""
+        hashes: dict[str, Hashes] = {}
+        for stream, of_stream in all_blocks.items():
+            blocks, early = split_by_clock(of_stream, self._start)
+            self._not_judged += sum(map(len, early))
+            hashes[self._own_names.get(stream, stream)] = all_hashes(blocks)
+            if self._labelled_outputs is not None:
+                self._labelled_outputs.add(stream, blocks)
         for stream in dict.fromkeys([*hashes, *own_hashes]):
-            self._same[stream].add(own_hashes.get(stream, NO_HASHES), hashes.get(stream, NO_HASHES))
-        for stream, blocks in all_blocks.items():
-            self.total += sum(map(len, blocks))
-            if self._labels is None:
-                continue
-            places = [self._plan.schema(stream).find(a) for a in self._labels.attributes]
-            if None not in places:
-                for block in blocks:
-                    self.hits += self._labels.keys_of(block, [p for p in places if p is not None])
+            sides = own_hashes.get(stream, NO_HASHES), hashes.get(stream, NO_HASHES)
+            self._own_total += len(sides[0])
+            self._total += len(sides[1])
+            self._same[stream].add(*sides)
 
-    @property
-    def same(self) -> int:
-        """The number of outputs that the app's own text has as well."""
-        return sum(count.total() for count in self._same.values())
+    def counts(self) -> dict[str, Any]:
+        """The numbers of outputs, by their outcome."""
+        same = sum(count.total() for count in self._same.values())
+        counts = {"outputs": self._total, "same": same, "gone": self._own_total - same, "new": self._total - same}
+        return counts if self._start is None else {**counts, NOT_JUDGED: self._not_judged}
+
+    def score(self) -> Score | None:
+        """The score by the labels; None without labels."""
+        return None if self._labelled_outputs is None else self._labelled_outputs.score()
 
 
 def _score_row(score: Score) -> dict[str, float]:

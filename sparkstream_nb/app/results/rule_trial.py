@@ -12,8 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ...engine.state.node_batch import taken
 from ...errors import Misuse, SiddhiError, nearest
 from ...lang.clause_changes import Change, TextComparison
@@ -27,7 +25,16 @@ from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, rep
 from ...replay.replay_progress import current_progress
 from ...types import Type
 from .divergence import MergedCheck
-from .output_blocks import Blocks, EqualRows, OutputBlock, all_hashes, blocks_of, row_hashes, split_blocks
+from .output_blocks import (
+    Blocks,
+    EqualRows,
+    OutputBlock,
+    all_hashes,
+    blocks_of,
+    row_hashes,
+    split_blocks,
+    split_by_clock,
+)
 from .output_matching import Alert, place_of
 from .rule_comparison import (
     MOST_DIFFERENCES,
@@ -52,6 +59,10 @@ class Judging:
 
     warm_up: int = 0
     without: frozenset[str] = frozenset()
+
+    def start(self, recording: Recording) -> int | None:
+        """The time (ms) from which on outputs are judged; None: all of them."""
+        return recording.start + self.warm_up if self.warm_up and recording.events else None
 
 
 ALL_JUDGED = Judging()
@@ -80,7 +91,7 @@ class RuleTrial:
         old_replay = replay_of(self.nodes.plan)
         new_replay = replay_of(new_plan) if self.texts.changes else old_replay
         alone = {change: _Surplus(replay_of(plan)) for change, plan in self._plans_alone()}
-        judged_from = recording.start + judging.warm_up if judging.warm_up and recording.events else None
+        judged_from = judging.start(recording)
         streams: dict[str, _StreamTrial] = {}
         for _ in recording.recorded_events:
             blocks = old_replay.next_blocks()
@@ -286,17 +297,12 @@ class _StreamTrial:
 
     def add(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> None:
         """The outputs of the next item."""
-        if self._judged_from is not None:
-            (ones, early), (others, other_early) = map(self._by_time, (ones, others))
-            self._leave_out(early, other_early)
+        (ones, early), (others, other_early) = (split_by_clock(b, self._judged_from) for b in (ones, others))
+        self._leave_out(early, other_early)
         if self._sides.is_full:
             self._leave_out(ones, others)
         else:
             self._add_same(self._sides.add(ones, others))
-
-    def _by_time(self, blocks: Sequence[OutputBlock]) -> tuple[list[OutputBlock], list[OutputBlock]]:
-        clocks = np.concatenate([np.zeros(0, np.int64), *(b.clock for b in blocks)])
-        return split_blocks(blocks, clocks >= self._judged_from)
 
     def _leave_out(self, ones: Sequence[OutputBlock], others: Sequence[OutputBlock]) -> None:
         self._not_judged += _count(ones) | _count(others)

@@ -37,9 +37,10 @@ from ..planning import plan_deployment
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
+from ..results.label_scores import Labels
 from ..results.rescheduling import DistributedFailover
 from ..results.rule_comparison import RuleComparison
-from ..results.rule_sweep import Labels, RuleSweep, Setting, SweepTrial, settings_of
+from ..results.rule_sweep import RuleSweep, Setting, SweepTrial, settings_of
 from ..results.rule_trial import Judging, RuleTrial
 from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
@@ -125,9 +126,11 @@ class Replays:
         labels: Labels | None = None,
         nodes: int | None = None,
         routing: str | None = None,
+        warm_up: str | int = 0,
     ) -> RuleSweep:
         """The app's outputs under a text with `${NAME}` in it, for every combination of the `values` of these names
-        (one or several by name), counted against the outputs under its own text, and scored by `labels`.
+        (one or several by name), counted against the outputs under its own text, and scored by `labels`, with examples
+        of what is detected and what is not. Cases within the time `warm_up` are left out, as outputs are.
 
         Other arguments and errors as of `compare`. Raises `Misuse` for more than 10,000 settings too.
         """
@@ -147,7 +150,8 @@ class Replays:
             lambda setting: tree_of(text, setting), lambda setting: compile_text(text, setting),
         )  # fmt: skip
         came_in = self._material(feed, time, reading)
-        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), settings, labels)
+        judging = Judging(argument_checks.duration_of("warm_up", warm_up))
+        return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), settings, labels, judging)
 
     def _compilers(self) -> tuple[Callable[[str, Setting], Plan], Callable[[str, Setting], Tree]]:
         """Functions that compile and parse texts as the app's own, with values for names in them."""

@@ -55,7 +55,9 @@ def _vary(options: Any) -> int:
 
     def sweep(app: App) -> Comparison:
         text, values = read_text(options.new), dict(options.vary)
-        return app.sweep(text, values, labels=labels, nodes=options.nodes, routing=options.routing)
+        return app.sweep(
+            text, values, labels=labels, nodes=options.nodes, routing=options.routing, warm_up=options.warm_up
+        )  # fmt: skip
 
     return compare_nodes(options, {}, sweep)
 
