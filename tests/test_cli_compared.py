@@ -229,6 +229,20 @@ def test_reports_of_two_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         assert message in capsys.readouterr().err
 
 
+def test_chance_is_frozen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = words_of(tmp_path, "compare")
+    words.insert(2, words[1])
+    (tmp_path / "app.siddhi").write_text(APP.replace("select e1.k as k", "select str:concat(e1.k, UUID()) as k"))
+    for options, count in ([], 1), (["--freeze"], 0):
+        assert cli.main([*words, "--at-most", "different=0", *options]) == 0
+        assert capsys.readouterr().out.count("UUID") == count
+    words[2] = str(tmp_path / "new.siddhi")
+    text = (tmp_path / "app.siddhi").read_text()
+    (tmp_path / "new.siddhi").write_text(text.replace("from S select", "from S[v > 0] select"))
+    assert cli.main([*words, "--at-most", "different=0"]) == 1
+    assert cli.main([*words, "--at-most", "different=0", "--freeze"]) == 0
+
+
 @pytest.mark.parametrize("bound", ["gone", "gone=", "gone=-1", "went=0", "new=x%", "gone=nan"])
 def test_a_bound_that_is_none(bound: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_of(tmp_path, "compare")

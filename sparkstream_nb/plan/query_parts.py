@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ..lang import tree
+from ..types import Type
 from . import nodes as n
 
 
@@ -153,6 +154,8 @@ def _repeats(plan: n.Plan, e: n.Expr) -> bool:
     match e:
         case n.Call(function="time:timestampInMilliseconds", args=args) if len(args) < 2:
             return bool(args) and isinstance(args[0], n.Const)  # a null becomes the wall clock
+        case n.Call(function="UUID" | "math:rand", args=(n.Const(type=Type.STRING), *_)):  # of `freeze_chance`
+            return True
         case n.Call(function=name):
             return name not in _UNREPEATABLE
         case n.ScriptCall(function=name):

@@ -138,9 +138,11 @@ def _notes_of(plans: Sequence[Plan], without: Collection[str]) -> tuple[str, ...
     if unknown := sorted(set(without) - outputs):
         raise Misuse(nearest(f"no output has an attribute '{unknown[0]}'", unknown[0], outputs))
     attributes = {key: functions for plan in plans for key, functions in unrepeatable_attributes(plan).items()}
+    scripts = {name for plan in plans for name in plan.functions}
     notes = [
         f"{stream}.{name} has other values each time, as {' and '.join(functions)} does: leave it out with "
         f"ignore=['{name}'] (--ignore {name})"
+        + ("" if scripts & set(functions) else ", or give both texts equal values with freeze=True (--freeze)")
         for (stream, name), functions in attributes.items()
         if name not in without
     ]

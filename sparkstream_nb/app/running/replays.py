@@ -19,6 +19,7 @@ from ...lang.tree import App as Tree
 from ...nodes.distributed import Distributed
 from ...plan.nodes import Plan
 from ...plan.output_labels import label_shared
+from ...plan.rewrites.chance import freeze_chance
 from ...replay.failover_replay import items_of, outcome_of, span_of, truth_of
 from ...replay.failover_tasks import failovers
 from ...replay.replay import NOT_KEPT, ONE, Nodes, Way, planned_faults
@@ -91,6 +92,7 @@ class Replays:
         new_names: Mapping[str, str] | None = None,
         warm_up: str | int = 0,
         ignore: str | Sequence[str] = (),
+        freeze: bool = False,
     ) -> RuleComparison:
         """The app's outputs under another text of it, compared with those under its own: each is the same, gone, new,
         has other values or comes at another time, and if it is not the same, with the clause of the text that causes
@@ -100,15 +102,16 @@ class Replays:
         `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text; a name
         that this has throughout in the place of another is found. `warm_up`: a duration, or ms, at the beginning of the
         input, whose outputs are not judged, as earlier events may be missing. `ignore`: attributes of outputs by which
-        they are not compared, such as that of `UUID()`. Raises SiddhiError, with a caret, for a text that
+        they are not compared, such as that of `UUID()`. `freeze`: `UUID()`, `math:rand` and the wall clock give both
+        texts equal values for an event. Raises SiddhiError, with a caret, for a text that
         does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
         `divergence` and `feed` do.
         """
-        compile_text, tree_of = self._compilers()
+        compile_text, tree_of = self._compilers(freeze)
         argument_checks.require_str("the text", text)
         compile_text(text, {})  # shows its errors at their places
         texts = TextComparison.of(tree_of(self._app.deployment.request.text, {}), tree_of(text, {}), new_names)
-        trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(), lambda other: compile_text(other, {}))
+        trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(freeze), lambda other: compile_text(other, {}))
         came_in = self._material(feed, time, reading)  # its files go with it
         ignored = [ignore] if isinstance(ignore, str) else ignore
         argument_checks.optional_str_list("ignore", ignored)
@@ -127,6 +130,7 @@ class Replays:
         nodes: int | None = None,
         routing: str | None = None,
         warm_up: str | int = 0,
+        freeze: bool = False,
     ) -> RuleSweep:
         """The app's outputs under a text with `${NAME}` in it, for every combination of the `values` of these names
         (one or several by name), counted against the outputs under its own text, and scored by `labels`, with examples
@@ -143,24 +147,26 @@ class Replays:
         own_names = {name for name, _ in variables_in(request.text)}
         if unknown := sorted(names - own_names - {*values, *(request.variables or {})}):
             raise Misuse(f"no values are given for ${{{unknown[0]}}} of the text")
-        compile_text, tree_of = self._compilers()
+        compile_text, tree_of = self._compilers(freeze)
         own_tree = tree_of(request.text, {})
         trial = SweepTrial(
-            self._app.name, text, self._nodes_of_texts(), own_tree,
+            self._app.name, text, self._nodes_of_texts(freeze), own_tree,
             lambda setting: tree_of(text, setting), lambda setting: compile_text(text, setting),
         )  # fmt: skip
         came_in = self._material(feed, time, reading)
         judging = Judging(argument_checks.duration_of("warm_up", warm_up))
         return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), settings, labels, judging)
 
-    def _compilers(self) -> tuple[Callable[[str, Setting], Plan], Callable[[str, Setting], Tree]]:
-        """Functions that compile and parse texts as the app's own, with values for names in them."""
+    def _compilers(self, freeze: bool) -> tuple[Callable[[str, Setting], Plan], Callable[[str, Setting], Tree]]:
+        """Functions that compile and parse texts as the app's own, with values for names in them; `freeze`: without
+        chance."""
         app = self._app
         request = app.deployment.request
 
         def compile_text(text: str, setting: Setting) -> Plan:
             variables = {**(request.variables or {}), **setting}
-            return plan_deployment(replace(request, text=text, name=app.name, variables=variables)).plan
+            plan = plan_deployment(replace(request, text=text, name=app.name, variables=variables)).plan
+            return freeze_chance(plan) if freeze else plan
 
         def tree_of(text: str, setting: Setting) -> Tree:
             without_value = {name: f"${{{name}}}" for name, _ in variables_in(text)}  # of connections, offline
@@ -168,8 +174,9 @@ class Replays:
 
         return compile_text, tree_of
 
-    def _nodes_of_texts(self) -> Nodes:
-        return replace(self.replayed_nodes(), led=None)
+    def _nodes_of_texts(self, freeze: bool) -> Nodes:
+        nodes = replace(self.replayed_nodes(), led=None)
+        return replace(nodes, plan=freeze_chance(nodes.plan)) if freeze else nodes
 
     def _way_of_texts(self, nodes: int | None, routing: str | None) -> Way:
         return ONE if nodes is None and routing is None else self.way(nodes, routing)

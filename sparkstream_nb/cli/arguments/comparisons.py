@@ -57,6 +57,10 @@ def add_compare(c: Options) -> None:
         help="compare outputs without this attribute, such as one of UUID(); may be given several times",
     )  # fmt: skip
     c.add_argument(
+        "--freeze", action="store_true",
+        help="UUID(), math:rand and the wall clock give both texts equal values for an event",
+    )  # fmt: skip
+    c.add_argument(
         "--at-most", action="append", default=[], type=outcome_bound, metavar="OUTCOME=N",
         help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "
         "may be given several times",

@@ -26,7 +26,7 @@ def run(options: Any) -> int:
     def compare(app: App) -> Comparison:
         comparison = app.compare(
             read_text(options.new), nodes=options.nodes, routing=options.routing, new_names=dict(options.rename),
-            warm_up=options.warm_up, ignore=options.ignore,
+            warm_up=options.warm_up, ignore=options.ignore, freeze=options.freeze,
         )  # fmt: skip
         bounds.extend(check_bounds(comparison, dict(options.at_most)))
         if options.junit is not None:
@@ -56,7 +56,8 @@ def _vary(options: Any) -> int:
     def sweep(app: App) -> Comparison:
         text, values = read_text(options.new), dict(options.vary)
         return app.sweep(
-            text, values, labels=labels, nodes=options.nodes, routing=options.routing, warm_up=options.warm_up
+            text, values, labels=labels, nodes=options.nodes, routing=options.routing, warm_up=options.warm_up,
+            freeze=options.freeze,
         )  # fmt: skip
 
     return compare_nodes(options, {}, sweep)

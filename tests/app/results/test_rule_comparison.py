@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pandas as pd
 import pytest
@@ -221,7 +222,8 @@ def test_an_attribute_of_chance_is_named_and_left_out(run: Callable[..., App]) -
     new = old.replace("v > 2", "v > 0")
     first, second = app.compare(new).notes
     assert first == (
-        "O.id has other values each time, as UUID does: leave it out with ignore=['id'] (--ignore id)"
+        "O.id has other values each time, as UUID does: leave it out with ignore=['id'] (--ignore id), "
+        "or give both texts equal values with freeze=True (--freeze)"
     )
     assert second == "math:rand decides which outputs there are, and gives other values each time"
     comparison = app.compare(new, ignore=["id"])
@@ -230,6 +232,61 @@ def test_an_attribute_of_chance_is_named_and_left_out(run: Callable[..., App]) -
     assert comparison.totals["same"] == 1
     with pytest.raises(Misuse, match=r"no output has an attribute 'ide'\. Did you mean 'id'"):
         app.compare(new, ignore="ide")
+
+
+FROZEN = """
+define stream S (v int); define stream R (v int);
+@info(name='ids') from S[v > 2] select UUID() as id, v insert into O;
+@info(name='drawn') from S[v > 2 and math:rand() < 0.5] select v, math:rand(7) as chance, UUID() as id insert into P;
+@info(name='pairs') from every a=S -> b=R select UUID() as id, a.v as a, b.v as b insert into Q;
+@info(name='sides') from S#window.length(2) join R#window.length(2) select S.v as v, UUID() as id insert into J;
+@info(name='days') from S[v > 2] select time:currentTimestamp() as day, time:timestampInMilliseconds() as ms, v
+having ms > 0 insert into D;
+partition with (v of S) begin @info(name='parts') from S[v > 2] select UUID() as id insert into X; end;
+"""
+
+
+def test_chance_is_frozen(run: Callable[..., App]) -> None:
+    app = run(FROZEN)
+    for v in range(40):
+        app.send("S", [v], at=1_717_236_000_000 + v // 4)
+        app.send("R", [v], at=1_717_236_000_000 + v // 4)
+    comparison = app.compare(FROZEN.replace("v > 2", "v > 4"), freeze=True)
+    assert comparison.notes == ()
+    assert {o for _, o, _, _ in differences(comparison)} == {"gone"}
+    pairs = comparison.pairs
+    assert {stream: len(of_stream) for stream, of_stream in pairs.items() if stream != "P"} == {
+        "O": 37, "Q": 40, "J": 156, "D": 37, "X": 37,
+    }  # fmt: skip
+    values = {stream: [p.alert.values for p in of_stream] for stream, of_stream in pairs.items()}
+    ids = [v for stream in "OPQX" for row in values[stream] for v in row if isinstance(v, str)]
+    assert len(set(ids)) == len(ids), "each place and each event has an id of its own"
+    assert all(UUID(i).version == 4 for i in ids)
+    drawn = [chance for _, chance, _ in values["P"]]
+    assert 8 < len(drawn) < 30
+    assert min(drawn) < 0.3 < 0.7 < max(drawn)
+    assert values["D"][0] == ("2024-06-01 10:00:00", 1_717_236_000_000, 3)
+
+
+def test_a_sweep_with_frozen_chance(run: Callable[..., App]) -> None:
+    own = "define stream S (v int); from S[v > 2] select UUID() as id, v insert into O;"
+    app = run(own)
+    for v in range(5):
+        app.send("S", [v], at=v + 1)
+    varied = own.replace("> 2", "> ${LIMIT}")
+    assert app.sweep(varied, {"LIMIT": 3}).frame.values.tolist() == [["3", 1, 0, 2, 1]]
+    assert app.sweep(varied, {"LIMIT": 3}, freeze=True).frame.values.tolist() == [["3", 1, 1, 1, 0]]
+
+
+def test_a_script_of_chance_is_not_frozen(run: Callable[..., App]) -> None:
+    old = (
+        "define stream S (v int); define function f[javascript] return double { return Math.random(); };"
+        "@info(name='q') from S select f() as chance insert into O;"
+    )
+    app = run(old, allow_scripts=True)
+    app.send("S", [1], at=1)
+    (note,) = app.compare(old.replace("from S ", "from S[v > 0] "), freeze=True).notes
+    assert note.endswith("as f does: leave it out with ignore=['chance'] (--ignore chance)")
 
 
 def test_outputs_with_objects(run: Callable[..., App]) -> None:

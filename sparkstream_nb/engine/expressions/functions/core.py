@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -257,9 +258,16 @@ def _now(columns: list[Column], env: Env, call: Call) -> Column:
 
 def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     def run(env: Env) -> Column:
-        return Texts(_uuids(context.random.bytes(16 * env.n)), env.strings, many=True)
+        draws = hash_rows(args, env) if args else context.random.bytes(16 * env.n)
+        return Texts(_uuids(draws), env.strings, many=True)
 
     return run
+
+
+def hash_rows(args: Sequence[Evaluator], env: Env) -> bytes:
+    """16 bytes for each row: a hash of its time and arguments, in place of chance (`plan.rewrites.chance`)."""
+    rows = zip(env.ts.tolist(), *(a(env).to_list(env.strings) for a in args), strict=True)
+    return b"".join(blake2b(repr(row).encode(), digest_size=16).digest() for row in rows)
 
 
 _HEX_DIGITS = tuple(b"0123456789abcdef")

@@ -18,6 +18,7 @@ from ..java_arithmetic import as_type, either, narrow
 from ..java_values import RowFailure, parse_double, parse_float, parse_int, parse_long
 from ..parse_numbers import numbers_read
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
+from .core import hash_rows
 
 Numeric = Callable[..., Array]
 
@@ -194,6 +195,8 @@ def _rand(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     """A number in [0, 1); with a constant seed, Java's sequence from the app's start on."""
     if not call.args:
         return lambda env: Column(Type.DOUBLE, context.random.random(env.n))
+    if call.args[0].type is Type.STRING:  # frozen chance
+        return lambda env: Column(Type.DOUBLE, (np.frombuffer(hash_rows(args, env), "<u8")[::2] >> 11) * 2.0**-53)
     state: list[int] = []
 
     def draw_seeded(env: Env) -> Column:
