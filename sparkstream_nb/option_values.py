@@ -31,6 +31,14 @@ def _pair(text: str, form: str) -> tuple[str, str]:
     return before, after
 
 
+def attribute_and_value(text: str) -> tuple[str, str]:
+    """`ATTRIBUTE=VALUE` as a pair, for `whynot`; the value may be empty."""
+    attribute, equals, value = text.partition("=")
+    if not attribute or not equals:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ATTRIBUTE=VALUE")
+    return attribute, value
+
+
 def stream_and_file(text: str) -> tuple[str, str]:
     """`STREAM=FILE` as a pair, for `--feed`; a recording `FILE.parquet` has no stream."""
     return ("", text) if "=" not in text and text.endswith(".parquet") else _pair(text, "STREAM=FILE")

@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import Misuse, SparkStreamError, did_you_mean, nearest
-from .option_values import attribute_and_column, decimal_separator, names, number, positive, stream_and_file, whole
+from .option_values import (
+    attribute_and_column,
+    attribute_and_value,
+    decimal_separator,
+    names,
+    number,
+    positive,
+    stream_and_file,
+    whole,
+)
 from .request import ROUTES, parameters
 
 WIDTH = 88
@@ -315,6 +324,19 @@ def add_trace_bounds(p: argparse.ArgumentParser) -> None:
     p.add_argument("--until", metavar="TIME", help="when the trace ends (default: when no timer is awaited)")
     add(p, "--limit", help="only the first N events (200)")
     p.add_argument("--labels", type=names, metavar="A,B", help="attributes in the labels of events")
+
+
+def add_wanted_output(p: argparse.ArgumentParser) -> None:
+    """Options that say which output did not come."""
+    p.add_argument("output", metavar="STREAM", help="the stream that it should come from, or a query that writes one")
+    p.add_argument(
+        "values", nargs="*", type=attribute_and_value, metavar="ATTRIBUTE=VALUE", help="values that it should have"
+    )
+    p.add_argument("--at", metavar="TIME", help="about when it should have come (default: any time)")
+    p.add_argument(
+        "--event", type=positive, action="append", default=[], metavar="N",
+        help="the number of an event that it should come from; may be given several times",
+    )  # fmt: skip
 
 
 def add_pace(p: argparse.ArgumentParser) -> None:

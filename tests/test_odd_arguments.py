@@ -33,7 +33,7 @@ ODD = [
     pa.table({}), range(3), ("a", 2), repr, "hash:zz", "10 weeks 3",
 ]  # fmt: skip
 USUAL: dict[str, Any] = {
-    "stream": "S", "query": "w", "aggregation": "G", "text": APP, "values": ["a", 1], "shard_ids": ["a"],
+    "stream": "S", "query": "w", "aggregation": "G", "text": APP, "output": "O", "values": ["a", 1], "shard_ids": ["a"],
     "source": pd.DataFrame({"k": ["a"], "v": [1]}), "ms": 10**12, "name": "w",
 }  # fmt: skip
 SLOW = {"stop", "close", "failover_study", "study", "start", "finish", "remove", "scale"}

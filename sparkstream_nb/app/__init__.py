@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .deploying import apps, changes, deploy, get, overview, stop_all
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
+    from .explaining.why_not import WhyNot
     from .generating import generate
     from .plotting import plot
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
@@ -120,6 +121,7 @@ __all__ = [
     "Study",
     "Tail",
     "TailSnapshot",
+    "WhyNot",
     "WindowTrace",
     "all_feeds",
     "app_folders",
@@ -179,6 +181,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.label_scores": ["Labels"],
+            ".explaining.why_not": ["WhyNot"],
             ".results.moment": ["Moment", "NodeMoment", "QueryMoment"],
             ".results.rule_comparison": ["RuleComparison"],
             ".results.rule_sweep": ["RuleSweep"],

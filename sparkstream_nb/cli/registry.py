@@ -89,6 +89,12 @@ COMMANDS = (
         comparisons.add_at,
     ),
     Command(
+        "whynot",
+        "Say why an output did not come, with the smallest change of the log that brings it.",
+        "fraud.siddhi Sprees card=c7 --feed Payments=p.csv --time at",
+        comparisons.add_whynot,
+    ),
+    Command(
         "failover",
         "Count the outputs that two nodes of minimum HA lose or repeat when they fail, against one that never fails.",
         "fraud.siddhi --feed Payments=p.csv --time at --faults random:3",

@@ -21,6 +21,7 @@ from ..options import (
     add_reading,
     add_seed,
     add_trace_bounds,
+    add_wanted_output,
 )
 from ..request import ROUTES
 
@@ -278,6 +279,13 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
     _add_out(p, "store the moment in this variable")
 
+    p = command("whynot", "Says why an output did not come, with the smallest change of the input that brings it.")
+    p.add_argument("app", metavar="NAME")
+    add_wanted_output(p)
+    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
+    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_out(p, "store the answer in this variable")
+
     p = command("trace", "Draws what a window holds over a feed, or the partial matches of a pattern.")
     p.add_argument("query", metavar="NAME.query", help="the query or named window; with one, the app's NAME is enough")
     p.add_argument(
@@ -372,6 +380,7 @@ EXAMPLES = {
     "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
     "graph": "Trades",
     "at": "Trades '2024-06-01 10:05:00' --query rise -o moment",
+    "whynot": "Trades Alerts symbol=wso2 --at '2024-06-01 10:05:00'",
     "trace": "Trades.rise ticks --time timestamp --limit 50",
     "check": "trades.siddhi --param LIMIT=100",
     "test": "fraud.siddhitest --coverage",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, RuleSweep, Study
+from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, RuleSweep, Study, WhyNot
 from ..engine.expressions.objects import jsonable
 from ..lang.clause_changes import Change
 from .display import html, text
@@ -14,8 +14,9 @@ from .moments_shown import moment_data, moment_text, query_data, records
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
 from .rules_shown import rules_html, rules_text
+from .why_not_shown import why_not_data
 
-Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment
+Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment | WhyNot
 
 
 def comparison_text(comparison: Comparison, limit: int) -> str:
@@ -28,7 +29,7 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
                 return count_text(comparison, limit)
             case RuleComparison():
                 return rules_text(comparison, limit)
-            case RuleSweep():
+            case RuleSweep() | WhyNot():
                 return text(comparison)
             case Moment() | QueryMoment():
                 return moment_text(comparison, limit)
@@ -41,6 +42,8 @@ def comparison_page(comparison: Comparison, limit: int) -> str:
         return page_of(f"{comparison.app}: two texts", rules_html(comparison, limit))
     if isinstance(comparison, RuleSweep):
         return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
+    if isinstance(comparison, WhyNot):
+        return page_of(f"{comparison.app}: why not {comparison.title}", html(comparison))
     if isinstance(comparison, Moment | QueryMoment):
         subject = comparison.app if isinstance(comparison, Moment) else comparison.name
         return page_of(f"{subject}: a moment", html(comparison))
@@ -68,6 +71,8 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             }  # fmt: skip
         case Moment():
             return moment_data(comparison)
+        case WhyNot():
+            return why_not_data(comparison)
         case QueryMoment():
             return query_data(comparison)
         case RuleSweep():

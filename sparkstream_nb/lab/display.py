@@ -22,6 +22,7 @@ _FORMS = (
     "results_shown",
     "attachable",
     "moments_shown",
+    "why_not_shown",
     "overview_shown",
     "rescheduled_shown",
     "rules_shown",

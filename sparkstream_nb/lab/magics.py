@@ -280,6 +280,17 @@ class SiddhiMagic(Magics):
         self._keep(o, moment)
         return moment if o.query is None else moment[o.query]
 
+    def _do_whynot(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = api.get(o.app)
+        answer = self._interruptible(
+            lambda: app.why_not(
+                o.output, dict(o.values), at=o.at, events=o.event, nodes=o.nodes, routing=o.routing
+            ), app,
+        )  # fmt: skip
+        self._keep(o, answer)
+        return answer
+
     def _do_study(self, options: Options, rest: str) -> Any:
         return self._recorded_answer(options, rest, lambda app, o: app.study(o.nodes, o.routing))
 

@@ -41,19 +41,19 @@ class Change:
     @property
     def text_before(self) -> str:
         """The clause in the old text; "" if it has none."""
-        return _text(_without(self.before, self.after))
+        return clause_text(_without(self.before, self.after))
 
     @property
     def text_after(self) -> str:
         """The clause in the new text; "" if it has none."""
-        return _text(_without(self.after, self.before))
+        return clause_text(_without(self.after, self.before))
 
     @property
     def comparisons(self) -> Iterator[tuple[t.Comparison, t.Comparison]]:
         """The comparisons in which the clauses differ, as they stand in the old and in the new text."""
         for leaf in self.leaves:
             for length in range(len(leaf), -1, -1):
-                before, after = _at(self.before, leaf[:length]), _at(self.after, leaf[:length])
+                before, after = part_at(self.before, leaf[:length]), part_at(self.after, leaf[:length])
                 if isinstance(before, t.Comparison) and isinstance(after, t.Comparison):
                     yield before, after
                     break
@@ -106,7 +106,7 @@ class TextComparison:
             element = before
             for change in changes:
                 if change.pair == number:
-                    element = _with_part(element, change.path, change.after)
+                    element = with_part(element, change.path, change.after)
             if element is not None:
                 (definitions if isinstance(element, t.Definition) else elements).append(element)
         return replace(self.before, definitions=tuple(definitions), elements=tuple(elements))
@@ -178,7 +178,7 @@ def _target(q: t.Query) -> str:
 
 
 def _inputs(q: t.Query) -> Iterator[str]:
-    return (to_text(n) for n in _nodes_of(q.input) if isinstance(n, t.SourceName))
+    return (to_text(n) for n in nodes_of(q.input) if isinstance(n, t.SourceName))
 
 
 def _name_of(d: Any) -> str:
@@ -196,7 +196,7 @@ _NAMES: Mapping[type, tuple[str, ...]] = {
 
 
 def _names(node: Any) -> set[str]:
-    return {v for n in _nodes_of(node) for f in _NAMES.get(type(n), ()) if isinstance(v := getattr(n, f), str)}
+    return {v for n in nodes_of(node) for f in _NAMES.get(type(n), ()) if isinstance(v := getattr(n, f), str)}
 
 
 def _find_new_names(before: t.App, after: t.App, pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
@@ -205,7 +205,7 @@ def _find_new_names(before: t.App, after: t.App, pairs: Iterable[tuple[Any, Any]
     candidates: dict[str, set[str]] = {}
     for one, other in pairs:
         for path in _differences(one, other):
-            a, b = _at(one, path), _at(other, path)
+            a, b = part_at(one, path), part_at(other, path)
             for field in _NAMES.get(type(a), ()) if type(a) is type(b) else ():
                 x, y = getattr(a, field), getattr(b, field)
                 if x in only_old and y in only_new:
@@ -248,18 +248,18 @@ def _changes(pair: int, before: Any, after: Any) -> Iterator[Change]:
     if before is None or after is None:
         element = before or after
         clause = "definition" if isinstance(element, t.Definition) else "query"
-        yield Change(pair, (), _title(element), clause, before, after)
+        yield Change(pair, (), title_of(element), clause, before, after)
         return
     by_clause: dict[tuple[Path, str], list[Path]] = {}
     for path in _differences(before, after):
         cut, clause = _clause_of(before, after, path)
-        leaf = _up_to_variable(_at(before, path[:cut]), path[cut:])
+        leaf = _up_to_variable(part_at(before, path[:cut]), path[cut:])
         leaves = by_clause.setdefault((path[:cut], clause), [])
         if leaf not in leaves:
             leaves.append(leaf)
     for (path, clause), leaves in by_clause.items():
-        title = _title(_query_at(before, path))
-        yield Change(pair, path, title, clause, _at(before, path), _at(after, path), tuple(leaves))
+        title = title_of(_query_at(before, path))
+        yield Change(pair, path, title, clause, part_at(before, path), part_at(after, path), tuple(leaves))
 
 
 def _differences(before: Any, after: Any, path: Path = ()) -> Iterator[Path]:
@@ -294,7 +294,7 @@ def _clause_of(before: Any, after: Any, path: Path) -> tuple[int, str]:
     one, other = before, after
     for i, (field, number) in enumerate(path):
         owner = one
-        one, other = _at(one, ((field, number),)), _at(other, ((field, number),))
+        one, other = part_at(one, ((field, number),)), part_at(other, ((field, number),))
         if (clause := _CLAUSES.get((type(owner), field))) is not None:
             return i + 1, clause
         if field == "handlers":
@@ -310,7 +310,7 @@ def _clause_of(before: Any, after: Any, path: Path) -> tuple[int, str]:
 def _up_to_variable(clause: Any, path: Path) -> Path:
     """The path, ended at an attribute's name with all that belongs to it."""
     for i in range(len(path)):
-        if isinstance(_at(clause, path[:i]), t.Variable):
+        if isinstance(part_at(clause, path[:i]), t.Variable):
             return path[:i]
     return path
 
@@ -322,10 +322,10 @@ def _unequal_kinds(one: Any, other: Any) -> set[str]:
 
 def _query_at(element: Any, path: Path) -> Any:
     """The query that a path leads into, of a partition; else the element itself."""
-    return _at(element, path[:1]) if path and path[0][0] == "queries" else element
+    return part_at(element, path[:1]) if path and path[0][0] == "queries" else element
 
 
-def _title(element: Any) -> str:
+def title_of(element: Any) -> str:
     """The title of a query or definition in messages."""
     if isinstance(element, t.Definition):
         kind = type(element).__name__.removesuffix("Definition").lower()
@@ -339,32 +339,33 @@ def _title(element: Any) -> str:
 # --------------------------------------------------------------------------------------------------------------- nodes
 
 
-def _nodes_of(node: Any) -> Iterator[t.Node]:
+def nodes_of(node: Any) -> Iterator[t.Node]:
     """A node, or a tuple of them, with all nodes below."""
     if isinstance(node, tuple):
         for n in node:
-            yield from _nodes_of(n)
+            yield from nodes_of(n)
     elif isinstance(node, t.Node):
         yield node
         for f in fields(node):
-            yield from _nodes_of(getattr(node, f.name))
+            yield from nodes_of(getattr(node, f.name))
 
 
-def _at(node: Any, path: Path) -> Any:
+def part_at(node: Any, path: Path) -> Any:
+    """The part at the end of a path."""
     for field, number in path:
         node = getattr(node, field) if number is None else getattr(node, field)[number]
     return node
 
 
-def _with_part(node: Any, path: Path, part: Any) -> Any:
+def with_part(node: Any, path: Path, part: Any) -> Any:
     """The node with another part at the end of a path."""
     if not path:
         return part
     (field, number), *rest = path
     value = getattr(node, field)
     if number is None:
-        return replace(node, **{field: _with_part(value, tuple(rest), part)})
-    items = [*value[:number], _with_part(value[number], tuple(rest), part), *value[number + 1 :]]
+        return replace(node, **{field: with_part(value, tuple(rest), part)})
+    items = [*value[:number], with_part(value[number], tuple(rest), part), *value[number + 1 :]]
     return replace(node, **{field: tuple(items)})
 
 
@@ -373,11 +374,12 @@ def _without(part: Any, other: Any) -> Any:
     return tuple(p for p in part if p not in other) if isinstance(part, tuple) and isinstance(other, tuple) else part
 
 
-def _text(part: Any) -> str:
+def clause_text(part: Any) -> str:
+    """A clause as it stands in a text; several in a row; "" for None."""
     if part is None:
         return ""
     if isinstance(part, tuple):
-        return ("" if isinstance(next(iter(part), None), t.Handler) else ", ").join(map(_text, part))
+        return ("" if isinstance(next(iter(part), None), t.Handler) else ", ").join(map(clause_text, part))
     if isinstance(part, t.StateElement):
         return to_text(t.StateStream("pattern", part))
     return to_text(part) if isinstance(part, t.Node) else str(part)

@@ -55,12 +55,15 @@ MOST_KEPT_STEPS = 10_000_000
 @dataclass(frozen=True, eq=False)
 class Recorded:
     """Events that came in together: how they were routed, the number of the first of them by stream, and how many there
-    are. `read` returns their batch."""
+    are. `read` returns their batch. `numbers` and `places`, by stream: their numbers, where these do not follow each
+    other, and the node (from 0) of each, where the routing does not say it."""
 
     entry: EventsEntry
     first: Mapping[str, int]
     counts: Mapping[str, int]
     read: Callable[[], InputBatch]
+    numbers: Mapping[str, Array] | None = None
+    places: Mapping[str, Array] | None = None
 
     @staticmethod
     def of_batch(entry: EventsEntry, batch: InputBatch, number: int) -> Recorded:
@@ -84,6 +87,20 @@ class Recorded:
     def events(self) -> int:
         """Number of events."""
         return sum(self.counts.values())
+
+    def numbers_of(self, stream: str) -> Array:
+        """The number of each event of a stream."""
+        if self.numbers is not None:
+            return self.numbers[stream]
+        return np.arange(self.first[stream], self.first[stream] + self.counts[stream])
+
+    def row_of(self, stream: str, number: int) -> int | None:
+        """The row of an event of a stream; None if it is not here."""
+        if self.numbers is None:
+            row = number - self.first[stream]
+            return row if 0 <= row < self.counts[stream] else None
+        rows = np.flatnonzero(self.numbers[stream] == number).tolist()
+        return rows[0] if rows else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +138,28 @@ class Recording:
         """The place of an event: the number of its item among `recorded_events`, its stream, and its row there. Raises
         KeyError."""
         for place, item in enumerate(self.recorded_events):
-            for stream, first in item.first.items():
-                if first <= number < first + item.counts[stream]:
-                    return place, stream, number - first
+            for stream in item.first:
+                if (row := item.row_of(stream, number)) is not None:
+                    return place, stream, row
         raise KeyError(number)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The number of steps before each of the `recorded_events`, and of all."""
+        return [0, *accumulate(x.entry.steps for x in self.recorded_events)]
+
+    def position_of_time(self, time: int) -> int:
+        """The number of steps up to a time (ms) of the clock."""
+        for start, item in zip(self.starts, self.recorded_events, strict=False):
+            clock = np.maximum.accumulate(item.batch.clock)
+            if len(clock) and int(clock[-1]) > time:
+                return start + int(np.searchsorted(clock, time, side="right"))
+        return self.steps
+
+    def position_of_event(self, number: int) -> int:
+        """The number of steps up to the one that brought an event, with it. Raises KeyError."""
+        place, stream, row = self.locate(number)
+        return self.starts[place] + int(self.recorded_events[place].batch.rows[stream].step[row]) + 1
 
     def event(self, number: int) -> tuple[str, int, list[Any]]:
         """(stream, timestamp in ms, values) of an event. Raises KeyError."""
@@ -226,6 +261,8 @@ class Way:
     def places(self, recording: Recording, item: Recorded) -> dict[str, Array]:
         """The node (from 0) of every row of a batch, by stream."""
         entry, schemas = item.entry, recording.schemas
+        if item.places is not None:
+            return dict(item.places)
         if self.route is not None:
             route = Route.parse(self.route, self.nodes, schemas)
             return assign(item.batch, route, schemas, self.nodes, entry.request)
@@ -429,7 +466,7 @@ def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:
             continue
         place = plan.streams[stream].source.schema.find(LINEAGE)
         if place is not None:
-            numbers = np.arange(item.first[stream], item.first[stream] + len(r.ts))
+            numbers = item.numbers_of(stream)
             long = plan.streams[stream].source.schema[place].type is Type.LONG
             r = StreamRows(r.step, r.ts, [*r.columns, pa.array(numbers) if long else numbers.tolist()])
         rows[stream] = r

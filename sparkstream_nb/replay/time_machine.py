@@ -50,7 +50,7 @@ class TimeMachine:
         self.position = 0
         self.last_step: ReplayedStep | None = None
         """The step that ended at `position`; None at the beginning."""
-        self._starts = np.cumsum([0, *(x.entry.steps for x in recording.recorded_events)]).tolist()
+        self._starts = recording.starts
         self._item_numbers = [i for i, x in enumerate(recording.items) if isinstance(x, Recorded)]
         self._states: dict[int, list[bytes]] = {}
         self._parts: _ItemParts | None = None
@@ -60,7 +60,7 @@ class TimeMachine:
     @property
     def steps(self) -> int:
         """The last position."""
-        return int(self._starts[-1])
+        return self._starts[-1]
 
     @property
     def nodes(self) -> int:
@@ -83,20 +83,6 @@ class TimeMachine:
         """The state of each node at the position."""
         return [describe(engine) for engine in self._group.engines]
 
-    def position_of_time(self, time: int) -> int:
-        """The position after the last step up to a time (ms) of the clock."""
-        events = self.recording.recorded_events
-        for number, item in enumerate(events):
-            clock = np.maximum.accumulate(item.batch.clock)
-            if len(clock) and int(clock[-1]) > time:
-                return int(self._starts[number]) + int(np.searchsorted(clock, time, side="right"))
-        return self.steps
-
-    def position_of_event(self, number: int) -> int:
-        """The position after the step that brought an event, by the event's number from 0. Raises KeyError."""
-        place, stream, row = self.recording.locate(number)
-        return int(self._starts[place]) + int(self.recording.recorded_events[place].batch.rows[stream].step[row]) + 1
-
     def position_of_output(self, stream: str, number: int) -> int | None:
         """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
         if there are fewer."""
@@ -109,7 +95,7 @@ class TimeMachine:
             ]  # fmt: skip
             all_steps = np.sort(np.concatenate([np.zeros(0, np.int64), *steps]))
             if number <= len(all_steps):
-                return int(self._starts[place]) + int(all_steps[number - 1]) + 1
+                return self._starts[place] + int(all_steps[number - 1]) + 1
             number -= len(all_steps)
         return None
 
@@ -124,7 +110,7 @@ class TimeMachine:
             low, high = np.searchsorted(rows.step, [step, step + 1]).tolist()
             for row in range(low, high):
                 node = 0 if places is None else int(places[stream][row])
-                out.append((events.first[stream] + row, stream, node))
+                out.append((int(events.numbers_of(stream)[row]), stream, node))
         return out
 
     # ------------------------------------------------------------------------------------------------------ internals
@@ -132,7 +118,7 @@ class TimeMachine:
     def _locate(self, position: int) -> tuple[int, int]:
         """The item that has the step which begins at a position, and the step's number in it."""
         item = bisect_right(self._starts, position) - 1
-        return item, position - int(self._starts[item])
+        return item, position - self._starts[item]
 
     def _advance(self, position: int) -> None:
         while self.position < position:
@@ -142,7 +128,7 @@ class TimeMachine:
                 places = self._group.places(events)
                 self._parts = _ItemParts(item, places, self._group.batches(events, places))
             next_stride = (self.position // STRIDE + 1) * STRIDE
-            end = min(position, next_stride, int(self._starts[item + 1])) - int(self._starts[item])
+            end = min(position, next_stride, self._starts[item + 1]) - self._starts[item]
             batches = [None if b is None else between(b, first, end) for b in self._parts.batches]
             outputs = self._group.take(events, batches)
             self.last_step = ReplayedStep(max(e.now for e in self._group.engines), outputs)

@@ -46,6 +46,7 @@ from sparkstream_nb.app import (
     SplitApp,
     Study,
     Tail,
+    WhyNot,
     check,
     repair,
     trace,
@@ -53,6 +54,7 @@ from sparkstream_nb.app import (
 from sparkstream_nb.app.attaching import Attachable, FoundApp
 from sparkstream_nb.app.audit.auditing import audit_text
 from sparkstream_nb.app.config.record import DeploymentRecord
+from sparkstream_nb.app.explaining.why_not import Explanation, Reason
 from sparkstream_nb.app.pictures import moves_picture
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
@@ -216,9 +218,14 @@ MOMENT = Moment(
     1, 2, 1000, {"node-1": DescribedNode(1000, {"<q>": DescribedQuery([IN_WINDOW], None, (), None)}, {}, {})},
     [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], lambda position: MOMENT,
 )  # fmt: skip
+WHY_NOT = WhyNot(
+    "<App>", "O", {"k": "<i>"},
+    Explanation(Reason.CONDITION, "<q>: v > 1 was not true", ["v > 1"], MOMENT.events),
+)  # fmt: skip
 SHOWN: list[tuple[Displayed, str, str]] = [
     (MOMENT, "event 1: S (<i>) to node-1", "event 1: S (&lt;i&gt;) to node-1"),
     (MOMENT["<q>"], "<q> (length(2)), node-1: 1 event\n", "&lt;i&gt;"),
+    (WHY_NOT, "O with k <i> did not come\n<q>: v > 1 was not true", "O with k &lt;i&gt; did not come"),
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),

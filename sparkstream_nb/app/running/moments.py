@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ... import argument_checks
 from ...durations import describe_time
-from ...errors import Misuse, nearest
+from ...errors import Misuse, nearest, shown
 from ...plan.output_labels import is_inner, query_of, stream_of
-from ...replay.replay import Way
+from ...plan.rewrites.chance import freeze_chance
+from ...replay.input_edits import apply_edits
+from ...replay.replay import Recording, Way
 from ...replay.time_machine import TimeMachine
+from ...types import Attribute, Type
 from ..deployment.deployment import milliseconds
+from ..explaining.why_not import WhyNot
+from ..explaining.why_not_search import WhyNotSearch
+from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
 from ..results.moment import Moment, MomentEvent, MomentOutput
 from .replays import Replays
 from .runtime import AppRuntime
@@ -52,10 +60,77 @@ class Moments:
             argument_checks.require_int("event", event, 1)
             if event > machine.recording.events:
                 raise Misuse(f"{self._app.name} took {machine.recording.events:,} events: there is no {event:,}th")
-            return self._moment(machine, machine.position_of_event(event - 1))
+            return self._moment(machine, machine.recording.position_of_event(event - 1))
         if output is not None:
             return self._moment(machine, self._position_of_output(machine, *output))
         return self._moment(machine, machine.steps)
+
+    def why_not(
+        self,
+        /,
+        output: str,
+        values: Mapping[str, Any] | None = None,
+        *,
+        at: int | str | dt.datetime | None = None,
+        events: Sequence[int] = (),
+        nodes: int | None = None,
+        routing: str | None = None,
+        **named_values: Any,
+    ) -> WhyNot:
+        """Why an output did not come: of a stream, or of a query that writes one, with these values of its attributes,
+        as in `why_not("Sprees", card="card-07")`.
+
+        `at`: about when it should have come (ms or a text; by default any time). `events`: the numbers of events that
+        it should come from. It is explained for the nodes as they took the input, or as `nodes` would have under a
+        `routing`. The answer names the smallest change of the input with which the output comes, tried over all of it.
+        Raises `Misuse` for an output that did come, or that the app cannot put out, and SparkStreamError as
+        `divergence` does.
+        """
+        way = self._replays.way(nodes, routing)
+        machine = self._time_machine(way)
+        if not machine.steps:
+            raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
+        question = self._output_question(output, {**(values or {}), **named_values}, at, events, machine.recording)
+        names = self._node_names(machine)
+        source = AppInput(machine.recording, way, names)
+        nodes_of_trials = replace(self._replays.replayed_nodes(), plan=freeze_chance(self._app.plan))
+        trials = Trials(self._replays.app_text(), nodes_of_trials, source, question)
+        answer, *others = WhyNotSearch(trials).answers()
+        proof = moment_of_proof = None
+        if answer.output is not None:
+            alert, edits = answer.output, answer.edits
+            proof = MomentOutput(question.stream, alert.query, alert.ts, alert.values, names[alert.node or 0])
+            branch = apply_edits(machine.recording, way, edits)
+
+            def moment_of_proof() -> Moment:
+                branch_machine = TimeMachine(branch, way, self._replays.replayed_nodes())
+                return self._moment(branch_machine, branch.position_of_time(alert.clock))
+
+        return WhyNot(
+            self._app.name, question.stream, question.values, answer.explanation, proof,
+            [a.explanation for a in others], moment_of_proof,
+        )  # fmt: skip
+
+    def _output_question(
+        self, output: str, values: Mapping[str, Any], at: Any, events: Sequence[int], recording: Recording
+    ) -> OutputQuestion:
+        plan = self._app.plan
+        by_name = {q.name: q.output.target for q in plan.queries if q.output.target.kind == "stream"}
+        streams = {target.id for target in by_name.values()}
+        if output not in streams and output not in by_name:
+            names = [*streams, *by_name]
+            raise Misuse(nearest(f"{self._app.name} has no output stream or query '{output}'", output, names))
+        stream, query = (output, "") if output in streams else (by_name[output].id, output)
+        schema = plan.streams[stream].source.schema
+        if unknown := [name for name in values if name not in schema.names]:
+            raise Misuse(nearest(f"{stream} has no attribute '{unknown[0]}'", unknown[0], schema.names))
+        typed_values = {name: _value(value, schema[schema.names.index(name)]) for name, value in values.items()}
+        for event in events:
+            argument_checks.require_int("event", event, 1)
+            if event > recording.events:
+                raise Misuse(f"{self._app.name} took {recording.events:,} events: there is no {event:,}th")
+        time = None if at is None else milliseconds(at, "at")
+        return OutputQuestion(stream, query, typed_values, time, frozenset(e - 1 for e in events))
 
     def _time_machine(self, way: Way) -> TimeMachine:
         source = self._replays.input_so_far()
@@ -69,7 +144,7 @@ class Moments:
         first = machine.recording.start
         if ms < first:
             raise Misuse(f"the input of {self._app.name} begins at {describe_time(first)}, after {describe_time(ms)}")
-        position = machine.position_of_time(ms)
+        position = machine.recording.position_of_time(ms)
         if position == machine.steps:
             last = int(machine.recording.recorded_events[-1].batch.clock.max())
             if ms > last:
@@ -117,3 +192,18 @@ class Moments:
         return list(shards) if machine.way.route is None and len(shards) == count else [
             f"node-{i + 1}" for i in range(count)
         ]  # fmt: skip
+
+
+def _value(value: Any, attribute: Attribute) -> Any:
+    """A value of an attribute; a text is read as one. Raises `Misuse`."""
+    type, name = attribute.type, attribute.name
+    try:
+        if type in (Type.INT, Type.LONG):
+            return int(value)
+        if type in (Type.FLOAT, Type.DOUBLE):
+            return float(value)
+    except (TypeError, ValueError):
+        raise Misuse(f"{name} is {type.value}: {shown(value)} is none") from None
+    if type is Type.BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    return value

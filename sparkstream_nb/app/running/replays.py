@@ -34,6 +34,7 @@ from ...sources.disorder import Disorder
 from ...sources.recordings import RecordingFile
 from ...wording import choose_words
 from ..deployment.deployment import HA, MOST_NODES
+from ..explaining.why_not_trials import AppText
 from ..planning import plan_deployment
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -173,6 +174,11 @@ class Replays:
             return parse(text, {**without_value, **(request.variables or {}), **setting})
 
         return compile_text, tree_of
+
+    def app_text(self) -> AppText:
+        """The app's text, and how others are compiled as it was, with frozen chance (`freeze_chance`)."""
+        compile_text, tree_of = self._compilers(freeze=True)
+        return AppText(tree_of(self._app.deployment.request.text, {}), lambda text: compile_text(text, {}))
 
     def _nodes_of_texts(self, freeze: bool) -> Nodes:
         nodes = replace(self.replayed_nodes(), led=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...option_values import counts, new_name, outcome_bound, positive, stream_and_count, stream_and_file, values_to_try
-from ...options import Options, add, add_reading
+from ...options import Options, add, add_reading, add_wanted_output
 
 _LIMIT = 20
 _ROUTING = "which node gets an event: round_robin, hash:ATTRIBUTE, node:K, random:SEED, or sticky"
@@ -85,6 +85,16 @@ def add_at(c: Options) -> None:
     c.add_argument("--event", type=positive, metavar="N", help="after the event with this number")
     c.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="after this output of a stream")
     c.add_argument("--query", metavar="QUERY", help="only what this query held, event by event")
+    _add_feed(c)
+    c.add_argument("--nodes", type=positive, metavar="N", help="on so many nodes (default: 1)")
+    c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
+    add(c, "--limit", help=f"events to list (default: {_LIMIT})", default=_LIMIT)
+
+
+def add_whynot(c: Options) -> None:
+    """Options of `sparkstream whynot`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    add_wanted_output(c)
     _add_feed(c)
     c.add_argument("--nodes", type=positive, metavar="N", help="on so many nodes (default: 1)")
     c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
