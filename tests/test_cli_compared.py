@@ -223,7 +223,9 @@ def test_reports_of_two_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "not judged" in capsys.readouterr().out
     for mistake, message in (
         (["--junit", str(junit)], "--junit has a test for each --at-most"),
-        (["--ignore", "none"], "no output has an attribute 'none'"), (["--warm-up", "soon"], "warm_up is a duration"),
+        (["--ignore", "none"], "no output has an attribute 'none'"),
+        (["--rename", "S.w=S.x"], "stream S of the old text has no attribute 'w'"),
+        (["--warm-up", "soon"], "warm_up is a duration"),
     ):  # fmt: skip
         assert cli.main([*words, *mistake]) == 2
         assert message in capsys.readouterr().err

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+from ..errors import Misuse, nearest
 from . import tree as t
 from .printer import to_text
 
@@ -71,21 +72,36 @@ class Change:
 class TextComparison:
     """Two trees, paired: `pairs` holds the definitions, then the queries and partitions, of the old and of the new one,
     None where one lacks them; the new ones with the names of the old. `new_names`: the new name of each old one that
-    has another."""
+    has another. `new_attributes` has, by old stream and new attribute, the old name of an attribute of this stream
+    alone."""
 
     before: t.App
     after: t.App
     pairs: tuple[tuple[Any, Any], ...]
     new_names: Mapping[str, str]
+    new_attributes: Mapping[str, Mapping[str, str]]
 
     @staticmethod
     def of(before: t.App, after: t.App, new_names: Mapping[str, str] | None = None) -> TextComparison:
-        """Compares two trees. `new_names`: known ones; others are guessed."""
-        names = dict(new_names or {})
-        with_given_names = _with_names(after, {v: k for k, v in names.items()})
+        """Compares two trees. `new_names`: known ones, `NAME` or `STREAM.ATTRIBUTE`; others are guessed. Raises
+        `Misuse` for a name that is not in its text."""
+        names: dict[str, str] = {}
+        new_attributes: dict[str, dict[str, str]] = {}
+        for old_name, new_name in (new_names or {}).items():
+            old_stream, _, attribute = old_name.partition(".")
+            new_stream, _, new_attribute = new_name.partition(".")
+            if old_stream != new_stream:
+                names[old_stream] = new_stream
+            if attribute != new_attribute:
+                new_attributes.setdefault(old_stream, {})[new_attribute] = attribute
+        for text, tree, tree_names in (("old", before, names.keys()), ("new", after, names.values())):
+            if unknown := sorted(set(tree_names) - _names(tree)):
+                raise Misuse(nearest(f"the {text} text has no name '{unknown[0]}'", unknown[0], _names(tree)))
+        with_given_names = with_names(after, {v: k for k, v in names.items()})
         guesses = _find_new_names(before, with_given_names, _pairs(before, with_given_names))
-        with_old_names = _with_names(with_given_names, {v: k for k, v in guesses.items()})
-        return TextComparison(before, after, tuple(_pairs(before, with_old_names)), {**names, **guesses})
+        with_old_names = with_names(with_given_names, {v: k for k, v in guesses.items()})
+        pairs = tuple(_pairs(before, with_old_names))
+        return TextComparison(before, after, pairs, {**names, **guesses}, new_attributes)
 
     @cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -214,15 +230,15 @@ def _find_new_names(before: t.App, after: t.App, pairs: Iterable[tuple[Any, Any]
     return {x: y for x, names in candidates.items() for y in names if len(names) == 1 and counts[y] == 1}
 
 
-def _with_names(node: Any, names: Mapping[str, str]) -> Any:
+def with_names(node: Any, names: Mapping[str, str]) -> Any:
     """The tree with other names."""
     if not names:
         return node
     if isinstance(node, tuple):
-        return tuple(_with_names(n, names) for n in node)
+        return tuple(with_names(n, names) for n in node)
     if not isinstance(node, t.Node):
         return node
-    values = {f.name: _with_names(getattr(node, f.name), names) for f in fields(node) if f.name != "span"}
+    values = {f.name: with_names(getattr(node, f.name), names) for f in fields(node) if f.name != "span"}
     for field in _NAMES.get(type(node), ()):
         values[field] = names.get(values[field], values[field])
     return replace(node, **values)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.aggregation import from_table, merge_stored, view
-from ..engine.columnar.column_data import Array, StringPool
+from ..engine.columnar.column_data import ARROW, Array, StringPool
 from ..engine.expressions import Context
 from ..engine.node import NodeEngine
 from ..engine.state.node_batch import Emitted, InputBatch, OutputOptions, Outputs, StreamRows
@@ -310,7 +310,8 @@ class NodeReplay:
 class Nodes:
     """The nodes of a replay: the plan of all of them, the start of their clocks, whether scripts may run, the limits of
     one event; and the queries that a leader has (None: there is no leader). If `plan` has lineage, `plain_plan` is the
-    app's own. `lazy` and `describes`: as in `OutputOptions`.
+    app's own. `lazy` and `describes`: as in `OutputOptions`. `inputs` has, by stream whose attributes differ from
+    the events', the place of each among these; one without a place is null.
     """
 
     plan: Plan
@@ -321,6 +322,7 @@ class Nodes:
     limits: Limits = field(default_factory=Limits)
     lazy: bool = False
     describes: bool = False
+    inputs: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
     def engine(self, plan: Plan, shard: str = "", *, by_query: bool = True) -> NodeEngine:
         """A node at its start that runs `plan`. `by_query`: its outputs are by label (`plan.output_labels`)."""
@@ -391,7 +393,7 @@ class ReplayedNodes:
 
     def batches(self, item: Recorded, places: Mapping[str, Array] | None) -> list[InputBatch | None]:
         """The events of an item for each node, by their `places`; None for a node that does not get it."""
-        batch = _with_numbers(item, self._nodes.plan)
+        batch = _input_of(item, self._nodes)
         return [
             share.part(batch, places, node) if share.takes(item.entry, node) else None
             for node, share in enumerate(self._shares)
@@ -458,16 +460,26 @@ def _change(engine: NodeEngine, text: str, nodes: Nodes) -> None:
         engine.answer(retrieval if nodes.plain_plan is None else change_with_lineage(retrieval, engine.plan))
 
 
-def _with_numbers(item: Recorded, plan: Plan) -> InputBatch:
-    """The batch of a plan's streams, with the events' numbers where the plan has lineage."""
+def _input_of(item: Recorded, nodes: Nodes) -> InputBatch:
+    """The batch of a plan's streams, with its attributes, and with the events' numbers where the plan has lineage."""
     rows = {}
     for stream, r in item.batch.rows.items():
-        if stream not in plan.streams:
+        if stream not in nodes.plan.streams:
             continue
-        place = plan.streams[stream].source.schema.find(LINEAGE)
+        schema = nodes.plan.streams[stream].source.schema
+        if (places := nodes.inputs.get(stream)) is not None:
+            columns = [
+                _nulls(a.type, len(r.ts)) if p is None else r.columns[p] for a, p in zip(schema, places, strict=False)
+            ]
+            r = StreamRows(r.step, r.ts, columns)
+        place = schema.find(LINEAGE)
         if place is not None:
             numbers = item.numbers_of(stream)
-            long = plan.streams[stream].source.schema[place].type is Type.LONG
+            long = schema[place].type is Type.LONG
             r = StreamRows(r.step, r.ts, [*r.columns, pa.array(numbers) if long else numbers.tolist()])
         rows[stream] = r
     return replace(item.batch, rows=rows)
+
+
+def _nulls(type: Type, size: int) -> Any:
+    return [None] * size if type is Type.OBJECT else pa.nulls(size, ARROW[type])

@@ -6,7 +6,7 @@ different types (1 and 1.0) as in Python.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -69,10 +69,11 @@ class OutputBlock:
             self, index=self.index[index], clock=self.clock[index], ts=self.ts[index], columns=columns
         )  # fmt: skip
 
-    def without(self, places: Collection[int]) -> OutputBlock:
-        """The outputs with null in place of the values in some places."""
-        columns = [pa.nulls(len(self)) if i in places else c for i, c in enumerate(self.columns)]
-        return replace(self, columns=columns) if places else self
+    def with_columns(self, places: Sequence[int | None] | None) -> OutputBlock:
+        """The outputs with the values in some places (None: all of them); without a place, null."""
+        if places is None:
+            return self
+        return replace(self, columns=[pa.nulls(len(self)) if p is None else self.columns[p] for p in places])
 
     def alerts(self, lineages: Sequence[Any] | None = None) -> Iterator[Alert]:
         """The outputs one by one, with the lineage of each if there is one."""

@@ -17,15 +17,17 @@ from ...charts.loading import draw_figure
 from ...durations import describe_duration
 from ...errors import Misuse
 from ...lang import tree as t
-from ...lang.clause_changes import TextComparison
+from ...lang.clause_changes import TextComparison, with_names
+from ...lang.printer import to_text
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, Way
 from ..pictures.sweep_picture import sweep_picture
+from .compared_attributes import OutputAttributes, Places, input_notes, input_places
 from .frontend import Displayed
 from .label_scores import Example, LabelledOutputs, Labels, Score
 from .output_blocks import NO_HASHES, Blocks, Hashes, SameCount, all_hashes, split_by_clock
 from .rule_comparison import NOT_JUDGED
-from .rule_trial import ALL_JUDGED, Judging, TextReplay, require_schemas
+from .rule_trial import ALL_JUDGED, Judging, TextReplay
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
@@ -54,8 +56,7 @@ def settings_of(values: Mapping[str, Any]) -> list[dict[str, str]]:
 @dataclass(frozen=True, repr=False, eq=False)
 class RuleSweep(Displayed):
     """The outputs of an app under many settings of another text. `text` has the names; `settings` are in the order of
-    `frame`, and so are the `examples` of what is detected, if there are labels. Outputs of the first `warm_up` ms are
-    not judged."""
+    `frame`, and so are the examples of what is detected, if there are labels. `notes` say what is not compared."""
 
     app: str
     text: str
@@ -63,7 +64,7 @@ class RuleSweep(Displayed):
     settings: tuple[Setting, ...]
     rows: tuple[Mapping[str, Any], ...]
     all_examples: tuple[tuple[Example, ...], ...] = ()
-    warm_up: int = 0
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -71,15 +72,6 @@ class RuleSweep(Displayed):
         text, gone and new, and of its outputs that are not judged if there is a time of warming up; with labels also
         precision, recall, f1 and the mean delay (ms)."""
         return pd.DataFrame([{**setting, **row} for setting, row in zip(self.settings, self.rows, strict=True)])
-
-    @property
-    def notes(self) -> list[str]:
-        """The outputs that are not judged, if there are any: a sentence."""
-        numbers = [row.get(NOT_JUDGED, 0) for row in self.rows]
-        if not any(numbers):
-            return []
-        count = f"{min(numbers):,} to {max(numbers):,}" if len(set(numbers)) > 1 else f"{numbers[0]:,}"
-        return [f"{count} outputs of the first {describe_duration(self.warm_up)} are not judged"]
 
     @property
     def best(self) -> Setting | None:
@@ -119,15 +111,15 @@ class RuleSweep(Displayed):
 
 @dataclass(frozen=True)
 class SweepTrial:
-    """A text of an app and how to run it: `nodes` have the plan of the app's own text; `tree` and `compile` make a tree
-    and a plan of the text under a setting."""
+    """A text of an app and how to run it: `nodes` have the plan of the app's own text; `tree` makes a tree of the text
+    under a setting, `compile` a plan of a text under one."""
 
     app: str
     text: str
     nodes: Nodes
     own_tree: t.App
     tree: Callable[[Setting], t.App]
-    compile: Callable[[Setting], Plan]
+    compile: Callable[[str, Setting], Plan]
 
     def over(
         self,
@@ -141,16 +133,24 @@ class SweepTrial:
         new_names = TextComparison.of(self.own_tree, self.tree(settings[0])).new_names
         own_names = {new_name: name for name, new_name in new_names.items()}
         start = judging.start(recording)
-        if labels is not None and start is not None:
-            labels = labels.since(start)
+        if labels is not None:
+            names = tuple(own_names.get(name, name) for name in labels.attributes)
+            labels = replace(labels if start is None else labels.since(start), attributes=names)
+        first_plan = self._plan(settings[0], own_names)
+        attributes = OutputAttributes.of(self.nodes.plan, first_plan, {})
         all_outputs: list[Outputs] = []
         for first in range(0, len(settings), MOST_AT_ONCE):
-            plans = [self.compile(setting) for setting in settings[first : first + MOST_AT_ONCE]]
-            for plan in plans:
-                require_schemas(recording, plan)
-            replays = [TextReplay(replace(self.nodes, plan=plan), recording, way) for plan in plans]
-            outputs_of_plans = [Outputs(plan, own_names, labels, start) for plan in plans]
-            own_replay = TextReplay(self.nodes, recording, way)
+            plans = [self._plan(setting, own_names) for setting in settings[first : first + MOST_AT_ONCE]]
+            inputs = [input_places(recording, plan, {}) for plan in plans]
+            replays = [
+                TextReplay(replace(self.nodes, plan=plan, inputs=places), recording, way)
+                for plan, places in zip(plans, inputs, strict=True)
+            ]
+            outputs_of_plans = [
+                Outputs(attributes.places(plan), start, None if labels is None else LabelledOutputs(plan, labels))
+                for plan in plans
+            ]
+            own_replay = TextReplay(self.nodes, recording, way, attributes.places(self.nodes.plan))
             for _ in recording.recorded_events:
                 own_blocks = {stream: split_by_clock(b, start)[0] for stream, b in own_replay.next_blocks().items()}
                 own_hashes = {stream: all_hashes(blocks) for stream, blocks in own_blocks.items()}
@@ -159,23 +159,36 @@ class SweepTrial:
             all_outputs += outputs_of_plans
         scores = [score for outputs in all_outputs if (score := outputs.score()) is not None]
         rows = [outputs.counts() for outputs in all_outputs]
+        notes = (*input_notes(recording, first_plan, {}), *attributes.notes, *_warm_up_notes(rows, judging.warm_up))
         if labels is not None:
             rows = [{**row, **_score_row(score)} for row, score in zip(rows, scores, strict=True)]
         examples = tuple(score.examples for score in scores)
-        return RuleSweep(
-            self.app, self.text, recording.events, tuple(settings), tuple(rows), examples, judging.warm_up
-        )  # fmt: skip
+        return RuleSweep(self.app, self.text, recording.events, tuple(settings), tuple(rows), examples, notes)
+
+    def _plan(self, setting: Setting, own_names: Mapping[str, str]) -> Plan:
+        """The plan under a setting, with the names of the app's own text."""
+        return self.compile(to_text(with_names(self.tree(setting), own_names)) if own_names else self.text, setting)
+
+
+def _warm_up_notes(rows: Sequence[Mapping[str, Any]], warm_up: int) -> list[str]:
+    """The outputs that are not judged, if there are any: a sentence."""
+    numbers = [row.get(NOT_JUDGED, 0) for row in rows]
+    if not any(numbers):
+        return []
+    count = f"{min(numbers):,} to {max(numbers):,}" if len(set(numbers)) > 1 else f"{numbers[0]:,}"
+    return [f"{count} outputs of the first {describe_duration(warm_up)} are not judged"]
 
 
 class Outputs:
-    """The outputs of a plan, counted against the outputs of the app's own text. `own_names` has the own name of streams
-    that are called otherwise in the plan; outputs before `start` (ms; None: none) are not judged."""
+    """The outputs of a plan, counted against the outputs of the app's own text. `places` as of
+    `OutputAttributes`; outputs before `start` (ms; None: none) are not judged."""
 
-    def __init__(self, plan: Plan, own_names: Mapping[str, str], labels: Labels | None, start: int | None) -> None:
-        self._own_names, self._start = own_names, start
+    def __init__(
+        self, places: Mapping[str, Places], start: int | None, labelled_outputs: LabelledOutputs | None
+    ) -> None:
+        self._places, self._start, self._labelled_outputs = places, start, labelled_outputs
         self._total = self._own_total = self._not_judged = 0
         self._same: dict[str, SameCount] = defaultdict(SameCount)
-        self._labelled_outputs = None if labels is None else LabelledOutputs(plan, labels)
 
     def add(self, all_blocks: Blocks, own_hashes: Mapping[str, Hashes]) -> None:
         """The outputs of an item, and hashes of the outputs of the app's own text that are judged, by stream."""
@@ -183,7 +196,7 @@ class Outputs:
         for stream, of_stream in all_blocks.items():
             blocks, early = split_by_clock(of_stream, self._start)
             self._not_judged += sum(map(len, early))
-            hashes[self._own_names.get(stream, stream)] = all_hashes(blocks)
+            hashes[stream] = all_hashes([block.with_columns(self._places.get(stream)) for block in blocks])
             if self._labelled_outputs is not None:
                 self._labelled_outputs.add(stream, blocks)
         for stream in dict.fromkeys([*hashes, *own_hashes]):

@@ -8,7 +8,7 @@ read from a second replay, which carries lineage.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from ...plan.upstream import upstream_of
 from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
 from ...replay.replay_progress import current_progress
 from ...types import Type
+from .compared_attributes import OutputAttributes, Places, input_notes, input_places
 from .divergence import MergedCheck
 from .output_blocks import (
     Blocks,
@@ -79,46 +80,30 @@ class RuleTrial:
     compile: Callable[[str], Plan]
 
     def over(self, recording: Recording, way: Way, judging: Judging = ALL_JUDGED) -> RuleComparison:
-        """Compares the outputs over a recording, on one node or several. Raises `Misuse` where the new text reads a
-        stream of the recording with other attributes, and for a name that is ignored and none of an output."""
+        """Compares the outputs over a recording, on one node or several. Raises `Misuse` where the new text gives an
+        attribute of the recording another type, and for a name that is ignored and none of an output."""
         new_plan = self.compile(to_text(self.texts.with_changes(self.texts.changes)))
-        require_schemas(recording, new_plan)
-        notes = _notes_of((self.nodes.plan, new_plan), judging.without)
+        own_plan, new_attributes = self.nodes.plan, self.texts.new_attributes
+        attributes = OutputAttributes.of(own_plan, new_plan, new_attributes, judging.without)
+        notes = (
+            *_notes_of((own_plan, new_plan), judging.without),
+            *input_notes(recording, new_plan, new_attributes), *attributes.notes,
+        )  # fmt: skip
 
         def replay_of(plan: Plan) -> TextReplay:
-            return TextReplay(replace(self.nodes, plan=plan), recording, way, judging.without)
+            inputs = input_places(recording, plan, new_attributes)
+            return TextReplay(replace(self.nodes, plan=plan, inputs=inputs), recording, way, attributes.places(plan))
 
-        old_replay = replay_of(self.nodes.plan)
-        new_replay = replay_of(new_plan) if self.texts.changes else old_replay
+        replay = replay_of(own_plan)
+        trials = _TextTrials(replay, replay_of(new_plan) if self.texts.changes else replay, judging.start(recording))
         alone = {change: _Surplus(replay_of(plan)) for change, plan in self._plans_alone()}
-        judged_from = judging.start(recording)
-        streams: dict[str, _StreamTrial] = {}
         for _ in recording.recorded_events:
-            blocks = old_replay.next_blocks()
-            new_blocks = blocks if new_replay is old_replay else new_replay.next_blocks()
-            for stream in dict.fromkeys([*blocks, *new_blocks]):
-                if stream not in streams:
-                    streams[stream] = _StreamTrial((self.nodes.plan, new_plan), stream, judged_from)
-                streams[stream].add(blocks.get(stream, []), new_blocks.get(stream, []))
+            own_blocks = trials.take_item()
             for surplus in alone.values():
-                surplus.add(blocks)
-        different = {stream: trial.unequal() for stream, trial in streams.items()}
-        lineages = [
-            replay.lineages(block for sides in different.values() for block in sides[side])
-            for side, replay in enumerate((old_replay, new_replay))
-        ]
-        all_outputs = {}
-        for stream in sorted(streams, key=[*self.nodes.plan.streams, *new_plan.streams].index):
-            before, after = (
-                [a for block in blocks for a in block.alerts(by_block.get(block))]
-                for blocks, by_block in zip(different[stream], lineages, strict=True)
-            )
-            all_outputs[stream] = streams[stream].outcome(before, after)
-        one, other = old_replay.aggregations(), new_replay.aggregations()
-        checks = {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
+                surplus.add(own_blocks)
         surpluses = {change: surplus.counts() for change, surplus in alone.items()}
         return RuleComparison(
-            self.app, way, self.texts, self.nodes.plan, recording, all_outputs, checks, notes, surpluses
+            self.app, way, self.texts, own_plan, recording, trials.outcomes(), trials.checks(), notes, surpluses
         )  # fmt: skip
 
     def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
@@ -151,22 +136,15 @@ def _notes_of(plans: Sequence[Plan], without: Collection[str]) -> tuple[str, ...
     return (*notes, *(f"{f} decides which outputs there are, and gives other values each time" for f in others))
 
 
-def require_schemas(recording: Recording, plan: Plan) -> None:
-    """Raise `Misuse` where a plan gives a stream of the recording other attributes than its events have."""
-    for stream in dict.fromkeys(s for item in recording.recorded_events for s in item.first):
-        if stream in plan.streams and plan.streams[stream].source.schema != recording.schemas[stream]:
-            raise Misuse(f"the new text gives stream {stream} other attributes than its events have")
-
-
 class TextReplay:
-    """A text's replay, an item of the recording at a time."""
+    """A text's replay, an item of the recording at a time. `places`: the attributes of its outputs, as in
+    `OutputAttributes.places`."""
 
-    def __init__(self, nodes: Nodes, recording: Recording, way: Way, without: Collection[str] = ()) -> None:
+    def __init__(
+        self, nodes: Nodes, recording: Recording, way: Way, places: Mapping[str, Places] | None = None
+    ) -> None:
         self.nodes, self.recording, self.way = nodes, recording, way
-        self._places_left_out = {
-            stream: frozenset(i for i, a in enumerate(d.source.schema) if a.name in without)
-            for stream, d in nodes.plan.streams.items()
-        }
+        self.places = places or {}
         current_progress().expect(recording.steps * way.nodes)
         self._steps = replay_steps(recording, way, nodes)
         self._items = 0
@@ -179,7 +157,7 @@ class TextReplay:
             self._partials += [NodeReplay(r.node, partials=r.partials) for r in replays]
         self._items += 1
         blocks = blocks_of(replays, self.nodes.plan, self.way, self._items - 1)
-        return {s: [b.without(self._places_left_out[s]) for b in of_stream] for s, of_stream in blocks.items()}
+        return {s: [b.with_columns(self.places.get(s)) for b in of_stream] for s, of_stream in blocks.items()}
 
     def aggregations(self) -> dict[str, Any]:
         """The rows of aggregations, merged over the nodes."""
@@ -209,12 +187,55 @@ class TextReplay:
                 with_values = replace(
                     block, clock=clock[rows.step][block.index], ts=rows.ts[block.index], columns=values
                 )
-                with_values = with_values.without(self._places_left_out[stream_of(block.place.label)])
+                with_values = with_values.with_columns(self.places.get(stream_of(block.place.label)))
                 if (row_hashes(with_values, clock=True) == row_hashes(block, clock=True)).all():
                     out[block] = rows.columns[at].taken(block.index)
             if not by_item:
                 break
         return out
+
+
+class _TextTrials:
+    """Both texts' replays, whose outputs are compared by stream, an item of the recording at a time. Equal texts have
+    one replay."""
+
+    def __init__(self, replay: TextReplay, new_replay: TextReplay, judged_from: int | None) -> None:
+        self._replays = (replay, new_replay)
+        self._judged_from = judged_from
+        self._streams: dict[str, _StreamTrial] = {}
+
+    def take_item(self) -> Blocks:
+        """Replays the next item; returns the outputs of the old text."""
+        replay, new_replay = self._replays
+        blocks = replay.next_blocks()
+        new_blocks = blocks if new_replay is replay else new_replay.next_blocks()
+        for stream in dict.fromkeys([*blocks, *new_blocks]):
+            if stream not in self._streams:
+                self._streams[stream] = _StreamTrial(self._replays, stream, self._judged_from)
+            self._streams[stream].add(blocks.get(stream, []), new_blocks.get(stream, []))
+        return blocks
+
+    def outcomes(self) -> dict[str, ComparedStream]:
+        """The streams after the last item, in the order of the texts."""
+        different = {stream: trial.unequal() for stream, trial in self._streams.items()}
+        lineages = [
+            replay.lineages(block for sides in different.values() for block in sides[side])
+            for side, replay in enumerate(self._replays)
+        ]
+        out = {}
+        order = [stream for replay in self._replays for stream in replay.nodes.plan.streams]
+        for stream in sorted(self._streams, key=order.index):
+            before, after = (
+                [a for block in blocks for a in block.alerts(by_block.get(block))]
+                for blocks, by_block in zip(different[stream], lineages, strict=True)
+            )
+            out[stream] = self._streams[stream].outcome(before, after)
+        return out
+
+    def checks(self) -> dict[str, MergedCheck]:
+        """The comparisons of aggregations."""
+        one, other = (replay.aggregations() for replay in self._replays)
+        return {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
 
 
 class _Surplus:
@@ -286,9 +307,14 @@ class _Sides:
 class _StreamTrial:
     """The outputs of a stream under both texts, an item of the recording at a time."""
 
-    def __init__(self, plans: tuple[Plan, Plan], stream: str, judged_from: int | None) -> None:
-        writers = [{q.name: q for q in plan.queries if q.output.target.id == stream} for plan in plans]
-        self._queries = {**writers[1], **writers[0]}
+    def __init__(self, replays: tuple[TextReplay, TextReplay], stream: str, judged_from: int | None) -> None:
+        writers = [
+            {q.name: _keys(q, replay.places.get(stream)) for q in replay.nodes.plan.queries
+             if q.output.target.id == stream}
+            for replay in replays
+        ]  # fmt: skip
+        self._keys = {**writers[1], **writers[0]}
+        """By query, the places of the attributes that identify the subject of an output."""
         self._judged_from = judged_from
         self._is_split = writers[0].keys() <= writers[1].keys() or writers[1].keys() <= writers[0].keys()
         """True if outputs are compared query by query: the same ones write the stream."""
@@ -328,11 +354,11 @@ class _StreamTrial:
 
     def _pairs(self, before: Sequence[Alert], after: Sequence[Alert]) -> list[OutputPair]:
         """`match_outputs`, for each query where the same ones write the stream."""
-        if not self._is_split or len(self._queries) < 2:
-            return match_outputs(before, after, next(map(_keys, self._queries.values()), ()))
+        if not self._is_split or len(self._keys) < 2:
+            return match_outputs(before, after, next(iter(self._keys.values()), ()))
         of_query = [
-            match_outputs([a for a in before if a.query == name], [a for a in after if a.query == name], _keys(query))
-            for name, query in sorted(self._queries.items())
+            match_outputs([a for a in before if a.query == name], [a for a in after if a.query == name], keys)
+            for name, keys in sorted(self._keys.items())
         ]
         return sorted((p for pairs in of_query for p in pairs), key=lambda p: place_of(p.alert))
 
@@ -345,10 +371,12 @@ def _count(blocks: Iterable[OutputBlock]) -> Counter[str]:
     return counts
 
 
-def _keys(query: Query) -> tuple[int, ...]:
-    """The places of a query's attributes that identify its subject: no aggregates, no fractions."""
-    items = enumerate(query.select.items)
+def _keys(query: Query, places: Places | None) -> tuple[int, ...]:
+    """The places of a query's attributes, among those compared, that identify its subject: no aggregates, no
+    fractions."""
+    items = query.select.items
     return tuple(
-        i for i, item in items
-        if item.expr.type in _KEYS and not any(isinstance(e, Agg) for e in walk(item.expr))
+        i for i, place in enumerate(range(len(items)) if places is None else places)
+        if place is not None and items[place].expr.type in _KEYS
+        and not any(isinstance(e, Agg) for e in walk(items[place].expr))
     )  # fmt: skip

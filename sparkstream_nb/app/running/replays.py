@@ -36,6 +36,7 @@ from ...wording import choose_words
 from ..deployment.deployment import HA, MOST_NODES
 from ..explaining.why_not_trials import AppText
 from ..planning import plan_deployment
+from ..results.compared_attributes import require_new_names
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
@@ -100,17 +101,20 @@ class Replays:
         it.
 
         The input so far is replayed under both texts, or a `feed`, as in `study`: by one node, or by `nodes` under a
-        `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text; a name
-        that this has throughout in the place of another is found. `warm_up`: a duration, or ms, at the beginning of the
-        input, whose outputs are not judged, as earlier events may be missing. `ignore`: attributes of outputs by which
-        they are not compared, such as that of `UUID()`. `freeze`: `UUID()`, `math:rand` and the wall clock give both
-        texts equal values for an event. Raises SiddhiError, with a caret, for a text that
-        does not compile, `Misuse` where it gives a stream of the input other attributes, and SparkStreamError as
-        `divergence` and `feed` do.
+        `routing`. `new_names`: the new name of each stream or attribute that has another one in the new text, or
+        `{"Old.a": "New.b"}` for an attribute of one stream alone; a name that the new text has throughout in the place
+        of another is found. Attributes that only one text has are not compared; one that the events lack is null.
+        `warm_up`: a duration, or ms, at the beginning of the input, whose outputs are not judged, as earlier events may
+        be missing. `ignore`: attributes of outputs by which they are not compared, such as that of `UUID()`. `freeze`:
+        `UUID()`, `math:rand` and the wall clock give both texts equal values for an event. Raises SiddhiError, with a
+        caret, for a text that does not compile, `Misuse` where it gives an attribute of the input another type, and for
+        a name that is not there, and SparkStreamError as `divergence` and `feed` do.
         """
         compile_text, tree_of = self._compilers(freeze)
         argument_checks.require_str("the text", text)
-        compile_text(text, {})  # shows its errors at their places
+        new_plan = compile_text(text, {})  # shows its errors at their places
+        argument_checks.optional_str_map("new_names", new_names)
+        require_new_names(new_names or {}, self._app.plan, new_plan)
         texts = TextComparison.of(tree_of(self._app.deployment.request.text, {}), tree_of(text, {}), new_names)
         trial = RuleTrial(self._app.name, texts, self._nodes_of_texts(freeze), lambda other: compile_text(other, {}))
         came_in = self._material(feed, time, reading)  # its files go with it
@@ -152,7 +156,7 @@ class Replays:
         own_tree = tree_of(request.text, {})
         trial = SweepTrial(
             self._app.name, text, self._nodes_of_texts(freeze), own_tree,
-            lambda setting: tree_of(text, setting), lambda setting: compile_text(text, setting),
+            lambda setting: tree_of(text, setting), compile_text,
         )  # fmt: skip
         came_in = self._material(feed, time, reading)
         judging = Judging(argument_checks.duration_of("warm_up", warm_up))

@@ -46,7 +46,8 @@ def add_compare(c: Options) -> None:
     c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
     c.add_argument(
         "--rename", action="append", default=[], type=new_name, metavar="OLD=NEW",
-        help="the stream or attribute OLD is called NEW in the new text (default: names that have plainly changed)",
+        help="the stream or attribute OLD is called NEW in the new text; STREAM.OLD=STREAM.NEW for an attribute of one "
+        "stream alone (default: names that have plainly changed)",
     )  # fmt: skip
     c.add_argument(
         "--warm-up", default="0 sec", metavar="DURATION",

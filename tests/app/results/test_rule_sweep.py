@@ -119,8 +119,8 @@ def test_what_comes_while_it_warms_up_is_not_judged(app: App) -> None:
         assert (totals["same"], totals["gone"], totals["new"]) == (same, gone, new)
         assert outputs == same + new
     assert "0 to 2 outputs of the first 2 sec are not judged" in text(sweep)
-    assert sweep_picture(sweep).notes == sweep.notes
-    assert app.sweep(VARIED, {"LIMIT": 1}, warm_up="1 hour").notes == ["4 outputs of the first 1 hour are not judged"]
+    assert sweep_picture(sweep).notes == list(sweep.notes)
+    assert app.sweep(VARIED, {"LIMIT": 1}, warm_up="1 hour").notes == ("4 outputs of the first 1 hour are not judged",)
     assert "not judged" not in app.sweep(VARIED, {"LIMIT": 1}).frame
     with pytest.raises(Misuse, match="warm_up is a duration"):
         app.sweep(VARIED, {"LIMIT": 1}, warm_up="soon")
