@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .deploying import apps, changes, deploy, get, overview, stop_all
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
+    from .explaining.branch import Branch
     from .explaining.why_not import WhyNot
     from .generating import generate
     from .plotting import plot
@@ -67,6 +68,7 @@ __all__ = [
     "Apps",
     "Attachable",
     "AuditReport",
+    "Branch",
     "Changes",
     "Chart",
     "ChartSnapshot",
@@ -181,6 +183,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".plotting": ["plot"],
             ".results.frontend": ["Displayed"],
             ".results.label_scores": ["Labels"],
+            ".explaining.branch": ["Branch"],
             ".explaining.why_not": ["WhyNot"],
             ".results.moment": ["Moment", "NodeMoment", "QueryMoment"],
             ".results.rule_comparison": ["RuleComparison"],

@@ -21,6 +21,7 @@ _FORMS = (
     "plans_shown",
     "results_shown",
     "attachable",
+    "branch_shown",
     "moments_shown",
     "why_not_shown",
     "overview_shown",

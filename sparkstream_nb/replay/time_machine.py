@@ -12,6 +12,7 @@ from ..engine.columnar.column_data import Array
 from ..engine.runtime.descriptions import DescribedNode, describe
 from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between
+from ..plan.nodes import Plan
 from ..plan.output_labels import stream_of
 from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
 
@@ -61,6 +62,11 @@ class TimeMachine:
     def steps(self) -> int:
         """The last position."""
         return self._starts[-1]
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of all nodes."""
+        return self._nodes.plan
 
     @property
     def nodes(self) -> int:

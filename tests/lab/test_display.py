@@ -22,6 +22,7 @@ from sparkstream_nb.app import (
     AppGraph,
     Apps,
     AuditReport,
+    Branch,
     Check,
     Displayed,
     DistributedFailover,
@@ -54,6 +55,7 @@ from sparkstream_nb.app import (
 from sparkstream_nb.app.attaching import Attachable, FoundApp
 from sparkstream_nb.app.audit.auditing import audit_text
 from sparkstream_nb.app.config.record import DeploymentRecord
+from sparkstream_nb.app.explaining.branch import ReplayedInput
 from sparkstream_nb.app.explaining.why_not import Explanation, Reason
 from sparkstream_nb.app.pictures import moves_picture
 from sparkstream_nb.app.removal import AppFolder, AppFolders
@@ -88,7 +90,7 @@ from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.app_graph import Graph, GraphNode
 from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
 from sparkstream_nb.replay.failover_tasks import FailoverCounts
-from sparkstream_nb.replay.replay import ONE, Nodes, Way
+from sparkstream_nb.replay.replay import ONE, Nodes, Recording, Way
 from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
 from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
 from sparkstream_nb.simulation.faults import Scenario
@@ -216,8 +218,10 @@ MOMENT = Moment(
     "<App>",
     compile_app("define stream S (k string); @info(name='<q>') from S#window.length(2) select k insert into O;"),
     1, 2, 1000, {"node-1": DescribedNode(1000, {"<q>": DescribedQuery([IN_WINDOW], None, (), None)}, {}, {})},
-    [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], lambda position: MOMENT,
+    [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], cast(Any, None),
 )  # fmt: skip
+NO_INPUT = ReplayedInput(Recording((), {}, 1), Way(1), Nodes(MOMENT.plan), ["node-1"])
+BRANCH = Branch("<App>", ["without event 1"], NO_INPUT, NO_INPUT, lambda: MOMENT)
 WHY_NOT = WhyNot(
     "<App>", "O", {"k": "<i>"},
     Explanation(Reason.CONDITION, "<q>: v > 1 was not true", ["v > 1"], MOMENT.events),
@@ -225,6 +229,7 @@ WHY_NOT = WhyNot(
 SHOWN: list[tuple[Displayed, str, str]] = [
     (MOMENT, "event 1: S (<i>) to node-1", "event 1: S (&lt;i&gt;) to node-1"),
     (MOMENT["<q>"], "<q> (length(2)), node-1: 1 event\n", "&lt;i&gt;"),
+    (BRANCH, "<App>, a branch: without event 1\n", "&lt;App&gt;, a branch: without event 1"),
     (WHY_NOT, "O with k <i> did not come\n<q>: v > 1 was not true", "O with k &lt;i&gt; did not come"),
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),

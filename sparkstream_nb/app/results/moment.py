@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
@@ -25,6 +25,9 @@ from ...plan.nodes import Plan
 from ...plan.reports.show_input import show_window, state_names
 from ...stores.frame_queries import query_frames
 from .frontend import Displayed
+
+if TYPE_CHECKING:
+    from ..explaining.branch import Branch
 
 _CONTENTS, _PARTIALS = "contents of ", "partial matches of "
 """The beginnings of the names that SQL has for the windows and partial matches of queries."""
@@ -50,6 +53,30 @@ class MomentOutput:
     time: int
     values: Sequence[Any]
     node: str
+
+
+@dataclass(frozen=True)
+class BranchRequest:
+    """The differences of a branch from an app's input, as `Moment.branch` has them."""
+
+    drop: Sequence[int]
+    change: Mapping[int, Mapping[str, Any]]
+    insert: Sequence[tuple[Any, ...]]
+    nodes: int | None
+    routing: str | None
+    text: str | None
+
+
+class MomentSource(Protocol):
+    """All moments of an input, and its branches."""
+
+    def moment(self, position: int) -> Moment:
+        """The moment after a number of steps."""
+        ...
+
+    def branch(self, moment: Moment, request: BranchRequest) -> Branch:
+        """A branch of the input, at a moment."""
+        ...
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -145,7 +172,7 @@ class Moment(Displayed):
     """An app after `position` of `steps` steps of its input (events, events sent at once, and ticks of the clock).
 
     `moment["spree"]` is the state of a query on all nodes, `moment["node-2"]` that of a node. `events` and `outputs`
-    are the last step's; `clock` (ms) is None at the beginning. `seek` goes to another position.
+    are the last step's; `clock` (ms) is None at the beginning. `source` has the other moments.
     """
 
     app: str
@@ -156,7 +183,7 @@ class Moment(Displayed):
     nodes: Mapping[str, DescribedNode]
     events: Sequence[MomentEvent]
     outputs: Sequence[MomentOutput]
-    seek: Callable[[int], Moment] = field(repr=False)
+    source: MomentSource = field(repr=False)
 
     def __getitem__(self, name: str) -> Any:
         """A node's `NodeMoment`, or a query's `QueryMoment`. Raises `Misuse` for another name."""
@@ -169,13 +196,35 @@ class Moment(Displayed):
         """The moment a number of steps later. Raises `Misuse` after the last one."""
         if self.position + steps > self.steps:
             raise Misuse(f"the input of {self.app} ends after step {self.steps:,}")
-        return self.seek(self.position + steps)
+        return self.source.moment(self.position + steps)
 
     def back(self, steps: int = 1) -> Moment:
         """The moment a number of steps earlier. Raises `Misuse` before the beginning."""
         if self.position - steps < 0:
             raise Misuse(f"the input of {self.app} begins with step 1: this is step {self.position:,}")
-        return self.seek(self.position - steps)
+        return self.source.moment(self.position - steps)
+
+    def branch(
+        self,
+        *,
+        drop: int | Sequence[int] = (),
+        change: Mapping[int, Mapping[str, Any]] | None = None,
+        insert: Sequence[tuple[Any, ...]] = (),
+        nodes: int | None = None,
+        routing: str | None = None,
+        text: str | None = None,
+    ) -> Branch:
+        """The outputs over a branch of the app's input, compared with those over the input as it is.
+
+        `drop`: the numbers of events that did not come; `change`: new values by attribute, by number; `insert`: events
+        that came as well, each (stream, values) at this moment, or (stream, values, time). `nodes`, `routing`, `text`:
+        the number of nodes, the routing and the text of the app. Raises `Misuse` for an event or attribute that does
+        not exist, and SiddhiError, with a caret, for a text that does not compile.
+        """
+        request = BranchRequest(
+            (drop,) if isinstance(drop, int) else tuple(drop), change or {}, tuple(insert), nodes, routing, text
+        )
+        return self.source.branch(self, request)
 
     def queries(self) -> Iterator[QueryMoment]:
         """The queries that have state."""

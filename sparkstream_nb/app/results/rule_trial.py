@@ -309,7 +309,7 @@ class _StreamTrial:
 
     def __init__(self, replays: tuple[TextReplay, TextReplay], stream: str, judged_from: int | None) -> None:
         writers = [
-            {q.name: _keys(q, replay.places.get(stream)) for q in replay.nodes.plan.queries
+            {q.name: subject_places(q, replay.places.get(stream)) for q in replay.nodes.plan.queries
              if q.output.target.id == stream}
             for replay in replays
         ]  # fmt: skip
@@ -371,7 +371,7 @@ def _count(blocks: Iterable[OutputBlock]) -> Counter[str]:
     return counts
 
 
-def _keys(query: Query, places: Places | None) -> tuple[int, ...]:
+def subject_places(query: Query, places: Places | None = None) -> tuple[int, ...]:
     """The places of a query's attributes, among those compared, that identify its subject: no aggregates, no
     fractions."""
     items = query.select.items

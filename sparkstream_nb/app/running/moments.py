@@ -9,18 +9,17 @@ from typing import Any
 
 from ... import argument_checks
 from ...durations import describe_time
-from ...errors import Misuse, nearest, shown
-from ...plan.output_labels import is_inner, query_of, stream_of
+from ...errors import Misuse, nearest
 from ...plan.rewrites.chance import freeze_chance
 from ...replay.input_edits import apply_edits
 from ...replay.replay import Recording, Way
 from ...replay.time_machine import TimeMachine
-from ...types import Attribute, Type
 from ..deployment.deployment import milliseconds
 from ..explaining.why_not import WhyNot
 from ..explaining.why_not_search import WhyNotSearch
 from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
-from ..results.moment import Moment, MomentEvent, MomentOutput
+from ..results.moment import Moment, MomentOutput
+from .machine_moments import MachineMoments, attribute_of, event_number, value_of
 from .replays import Replays
 from .runtime import AppRuntime
 
@@ -57,10 +56,8 @@ class Moments:
         if time is not None:
             return self._moment(machine, self._position_of_time(machine, time))
         if event is not None:
-            argument_checks.require_int("event", event, 1)
-            if event > machine.recording.events:
-                raise Misuse(f"{self._app.name} took {machine.recording.events:,} events: there is no {event:,}th")
-            return self._moment(machine, machine.recording.position_of_event(event - 1))
+            number = event_number(event, machine.recording)
+            return self._moment(machine, machine.recording.position_of_event(number))
         if output is not None:
             return self._moment(machine, self._position_of_output(machine, *output))
         return self._moment(machine, machine.steps)
@@ -103,8 +100,9 @@ class Moments:
             branch = apply_edits(machine.recording, way, edits)
 
             def moment_of_proof() -> Moment:
-                branch_machine = TimeMachine(branch, way, self._replays.replayed_nodes())
-                return self._moment(branch_machine, branch.position_of_time(alert.clock))
+                return self._moment(
+                    TimeMachine(branch, way, self._replays.replayed_nodes()), branch.position_of_time(alert.clock)
+                )
 
         return WhyNot(
             self._app.name, question.stream, question.values, answer.explanation, proof,
@@ -122,15 +120,9 @@ class Moments:
             raise Misuse(nearest(f"{self._app.name} has no output stream or query '{output}'", output, names))
         stream, query = (output, "") if output in streams else (by_name[output].id, output)
         schema = plan.streams[stream].source.schema
-        if unknown := [name for name in values if name not in schema.names]:
-            raise Misuse(nearest(f"{stream} has no attribute '{unknown[0]}'", unknown[0], schema.names))
-        typed_values = {name: _value(value, schema[schema.names.index(name)]) for name, value in values.items()}
-        for event in events:
-            argument_checks.require_int("event", event, 1)
-            if event > recording.events:
-                raise Misuse(f"{self._app.name} took {recording.events:,} events: there is no {event:,}th")
-        time = None if at is None else milliseconds(at, "at")
-        return OutputQuestion(stream, query, typed_values, time, frozenset(e - 1 for e in events))
+        typed_values = {name: value_of(value, attribute_of(stream, schema, name)) for name, value in values.items()}
+        numbers = frozenset(event_number(event, recording) for event in events)
+        return OutputQuestion(stream, query, typed_values, None if at is None else milliseconds(at, "at"), numbers)
 
     def _time_machine(self, way: Way) -> TimeMachine:
         source = self._replays.input_so_far()
@@ -163,28 +155,7 @@ class Moments:
         return position
 
     def _moment(self, machine: TimeMachine, position: int) -> Moment:
-        machine.seek(position)
-        names = self._node_names(machine)
-        events = []
-        for number, stream, node in machine.events_of_step():
-            _, ts, values = machine.recording.event(number)
-            events.append(MomentEvent(number + 1, stream, ts, values, names[node]))
-        outputs = []
-        for replay in machine.last_step.outputs if machine.last_step is not None else ():
-            for label in replay.streams:
-                if is_inner(label):
-                    continue
-                query = query_of(label, self._app.plan)
-                outputs += [
-                    MomentOutput(stream_of(label), query, ts, values, names[replay.node])
-                    for _, ts, values in replay.rows(label)
-                ]
-        states = dict(zip(names, machine.describe(), strict=True))
-        clock = None if machine.last_step is None else machine.last_step.clock
-        return Moment(
-            self._app.name, self._app.plan, position, machine.steps, clock, states, events, outputs,
-            lambda other: self._moment(machine, other),
-        )  # fmt: skip
+        return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine)).moment(position)
 
     def _node_names(self, machine: TimeMachine) -> list[str]:
         shards = self._app.app_run.shards
@@ -193,17 +164,3 @@ class Moments:
             f"node-{i + 1}" for i in range(count)
         ]  # fmt: skip
 
-
-def _value(value: Any, attribute: Attribute) -> Any:
-    """A value of an attribute; a text is read as one. Raises `Misuse`."""
-    type, name = attribute.type, attribute.name
-    try:
-        if type in (Type.INT, Type.LONG):
-            return int(value)
-        if type in (Type.FLOAT, Type.DOUBLE):
-            return float(value)
-    except (TypeError, ValueError):
-        raise Misuse(f"{name} is {type.value}: {shown(value)} is none") from None
-    if type is Type.BOOL and isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    return value

@@ -108,7 +108,7 @@ def test_sql_over_a_moment(app: App) -> None:
         ({"time": "2024-05-31"}, "the input of app begins at 2024-06-01 10:00:00 UTC, after 2024-05-31"),
         ({"time": "2025-01-01"}, "the input of app ends at 2024-06-01 10:01:20 UTC, before 2025-01-01"),
         ({"event": 0}, "event is at least 1, not 0"),
-        ({"event": 6}, "app took 5 events: there is no 6th"),
+        ({"event": 6}, "5 events came: there is no 6th"),
         ({"output": ("Spree", 1)}, "no output stream 'Spree'. Did you mean 'Sprees'"),
         ({"output": ("Sprees", 9)}, "Sprees has fewer than 9 outputs"),
         ({"time": 1, "event": 1}, "give one of them"),

@@ -1,0 +1,165 @@
+"""The moments of a time machine, and branches of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ... import argument_checks
+from ...durations import describe_time
+from ...errors import Misuse, nearest, shown
+from ...plan.output_labels import is_inner, query_of, stream_of
+from ...plan.rewrites.chance import freeze_chance
+from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
+from ...replay.replay import Recording
+from ...replay.time_machine import TimeMachine
+from ...types import Attribute, Schema, Type
+from ..deployment.deployment import milliseconds
+from ..explaining.branch import Branch, ReplayedInput
+from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput
+from ..results.rule_trial import require_schemas
+from .replays import Replays
+
+
+@dataclass(frozen=True, eq=False)
+class MachineMoments:
+    """The moments of an app's input, or of a branch of it, by the position of its time machine."""
+
+    app: str
+    replays: Replays
+    machine: TimeMachine
+    names: Sequence[str]
+
+    def moment(self, position: int) -> Moment:
+        """The moment after a number of steps."""
+        machine = self.machine
+        machine.seek(position)
+        step = machine.last_step
+        return Moment(
+            self.app, machine.plan, position, machine.steps, None if step is None else step.clock,
+            dict(zip(self.names, machine.describe(), strict=True)), list(self._events()), list(self._outputs()), self,
+        )  # fmt: skip
+
+    def _events(self) -> Iterator[MomentEvent]:
+        for number, stream, node in self.machine.events_of_step():
+            _, ts, values = self.machine.recording.event(number)
+            yield MomentEvent(number + 1, stream, ts, values, self.names[node])
+
+    def _outputs(self) -> Iterator[MomentOutput]:
+        step = self.machine.last_step
+        for replay in step.outputs if step is not None else ():
+            for label in replay.streams:
+                if not is_inner(label):
+                    query = query_of(label, self.machine.plan)
+                    for _, ts, values in replay.rows(label):
+                        yield MomentOutput(stream_of(label), query, ts, values, self.names[replay.node])
+
+    def branch(self, moment: Moment, request: BranchRequest) -> Branch:
+        """A branch of the input, at a moment. Raises as `Moment.branch`."""
+        edits, changes = BranchEdits(self.machine.recording, moment, request).edits()
+        recording = apply_edits(self.machine.recording, self.machine.way, edits)
+        way, nodes, text = self.machine.way, self.replays.replayed_nodes(), request.text
+        if request.nodes is not None or request.routing is not None:
+            way = self.replays.way(request.nodes, request.routing)
+            changes.append(f"{way.nodes} {'node' if way.nodes == 1 else 'nodes'}, {way.route}")
+        if text is not None:
+            argument_checks.require_str("text", text)
+            nodes = replace(nodes, plan=self.replays.app_text().compile(text), led=None)
+            require_schemas(recording, nodes.plan)
+            changes.append("another text")
+        if not changes:
+            raise Misuse("a branch has a difference: give drop, change, insert, nodes, routing or text")
+        names = self.names if way.nodes == len(self.names) else [f"node-{i + 1}" for i in range(way.nodes)]
+        frozen_nodes = [replace(x, plan=freeze_chance(x.plan)) for x in (self.replays.replayed_nodes(), nodes)]
+        before = ReplayedInput(self.machine.recording, self.machine.way, frozen_nodes[0], self.names)
+        after = ReplayedInput(recording, way, frozen_nodes[1], names)
+
+        def moment_of_branch() -> Moment:
+            branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names)
+            position = 0 if moment.clock is None else recording.position_of_time(moment.clock)
+            return branch_moments.moment(position)
+
+        return Branch(self.app, changes, before, after, moment_of_branch)
+
+
+@dataclass(frozen=True)
+class BranchEdits:
+    """The edits of a recording that a branch has, at a moment."""
+
+    recording: Recording
+    moment: Moment
+    request: BranchRequest
+
+    def edits(self) -> tuple[InputEdits, list[str]]:
+        """The edits, and each in words. Raises `Misuse`."""
+        drop, change, insert = self.request.drop, self.request.change, self.request.insert
+        omissions = frozenset(self._number(event) for event in drop)
+        values = {self._number(event): self._values(event, new) for event, new in change.items()}
+        additions = [self._addition(i, event) for i, event in enumerate(insert)]
+        words = [f"without event {event:,}" for event in drop]
+        for event, new in change.items():
+            words += [f"event {event:,} with {name} {shown(value)}" for name, value in new.items()]
+        words += [f"an event of {e.stream} at {describe_time(e.time)}" for e in additions]
+        return InputEdits(omissions, values, additions), words
+
+    def _number(self, event: int) -> int:
+        return event_number(event, self.recording)
+
+    def _values(self, event: int, new: Any) -> dict[str, Any]:
+        stream, _, _ = self.recording.event(self._number(event))
+        schema = self.recording.schemas[stream]
+        if not isinstance(new, dict) or not new:
+            raise Misuse(f"the new values of event {event:,} are a dict by attribute, not {shown(new)}")
+        return {name: value_of(value, attribute_of(stream, schema, name)) for name, value in new.items()}
+
+    def _addition(self, i: int, event: Any) -> AddedEvent:
+        if not isinstance(event, tuple | list) or len(event) not in (2, 3):
+            raise Misuse(f"an event to insert is (stream, values) or (stream, values, time), not {shown(event)}")
+        stream, values, *times = event
+        schemas = self.recording.schemas
+        if stream not in schemas:
+            raise Misuse(nearest(f"{self.moment.app} has no input stream '{stream}'", str(stream), schemas))
+        schema = schemas[stream]
+        if not isinstance(values, tuple | list) or len(values) != len(schema):
+            raise Misuse(f"{stream} has {len(schema)} attributes: {shown(values)} are not its values")
+        typed_values = [value_of(v, a) for v, a in zip(values, schema, strict=True)]
+        number = self.recording.events + i
+        if times:
+            return AddedEvent(stream, milliseconds(times[0], "the time of an event"), typed_values, number)
+        clock = self.recording.start if self.moment.clock is None else self.moment.clock
+        return AddedEvent(stream, clock, typed_values, number, self.moment.position)
+
+
+def event_number(event: Any, recording: Recording) -> int:
+    """The number from 0 of an event whose number from 1 is given. Raises `Misuse` for one that did not come."""
+    argument_checks.require_int("event", event, 1)
+    if event > recording.events:
+        raise Misuse(f"{recording.events:,} events came: there is no {event:,}th")
+    return int(event) - 1
+
+
+def attribute_of(stream: str, schema: Schema, name: Any) -> Attribute:
+    """An attribute of a stream. Raises `Misuse` if it has none of that name."""
+    if name not in schema.names:
+        raise Misuse(nearest(f"{stream} has no attribute '{name}'", str(name), schema.names))
+    return schema[schema.names.index(name)]
+
+
+def value_of(value: Any, attribute: Attribute) -> Any:
+    """A value of an attribute; a text is read as one. Raises `Misuse`."""
+    type, name = attribute.type, attribute.name
+    if value is None:
+        return None
+    try:
+        if type in (Type.INT, Type.LONG):
+            return int(value)
+        if type in (Type.FLOAT, Type.DOUBLE):
+            return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise Misuse(f"{name} is {type.value}: {shown(value)} is none") from None
+    if type is Type.BOOL:
+        if str(value).lower() not in ("true", "false"):
+            raise Misuse(f"{name} is {type.value}: {shown(value)} is none")
+        return str(value).lower() == "true"
+    return str(value) if type is Type.STRING else value
