@@ -17,8 +17,8 @@ from ...replay.time_machine import TimeMachine
 from ...types import Attribute, Schema, Type
 from ..deployment.deployment import milliseconds
 from ..explaining.branch import Branch, ReplayedInput
+from ..results.compared_attributes import input_places
 from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput
-from ..results.rule_trial import require_schemas
 from .replays import Replays
 
 
@@ -65,8 +65,8 @@ class MachineMoments:
             changes.append(f"{way.nodes} {'node' if way.nodes == 1 else 'nodes'}, {way.route}")
         if text is not None:
             argument_checks.require_str("text", text)
-            nodes = replace(nodes, plan=self.replays.app_text().compile(text), led=None)
-            require_schemas(recording, nodes.plan)
+            plan = self.replays.app_text().compile(text)
+            nodes = replace(nodes, plan=plan, inputs=input_places(recording, plan, {}), led=None)
             changes.append("another text")
         if not changes:
             raise Misuse("a branch has a difference: give drop, change, insert, nodes, routing or text")
