@@ -13,8 +13,13 @@ functions below leave the open buckets out again.
 
 Without playback the clock is the wall's: a bucket is written when it ends by that clock, and a row's AGG_TIMESTAMP is
 the moment at which its events came. So of events of the past nothing is hidden, but for as long as one bucket of the
-finest duration lasts; and as the coarse buckets of the day at which they came are open, every coarse bucket is composed
-of the finest rows within the bounds.
+finest duration lasts; and as the coarse buckets in which they came are open then, every coarse bucket is composed of
+the finest rows within the bounds. When the next coarser bucket of the clock ends, its rows take their place, up to the
+duration asked for: then whole buckets are shown, as without `as_wso2`.
+
+Late events and restarts are not shown. A row there has the bucket in which its events arrived besides their own, and
+both close by it; here tasks add events up in parallel and know no clock of arrival (`tests/live/server_model.py` has
+the servers' rules).
 """
 
 from __future__ import annotations
@@ -95,7 +100,7 @@ def closed_rows(
 
 def finest_rows(store: Store, definition: AggregationDef, selection: BucketRows, zone: str) -> pa.Table:
     """The selection by shard, composed of the finest rows whose buckets start within the bounds, as servers whose clock
-    is the wall's answer on the day at which the events came."""
+    is the wall's answer while the next coarser bucket of that clock is open."""
     rows = store.read_by_shard(definition.id, definition.durations[0], *selection.bounds, selection.groups)
     return _in_buckets(rows, selection.per, Calendar(zone))
 

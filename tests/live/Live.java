@@ -5,95 +5,176 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
 import io.siddhi.core.SiddhiAppRuntime;
+import io.siddhi.core.SiddhiAppRuntimeImpl;
 import io.siddhi.core.SiddhiManager;
+import io.siddhi.core.aggregation.AggregationRuntime;
+import io.siddhi.core.aggregation.Executor;
+import io.siddhi.core.aggregation.IncrementalExecutor;
 import io.siddhi.core.event.Event;
 import io.siddhi.core.stream.output.StreamCallback;
 import io.siddhi.core.util.config.InMemoryConfigManager;
+import io.siddhi.core.util.persistence.FileSystemPersistenceStore;
 import io.siddhi.core.util.persistence.InMemoryPersistenceStore;
+import io.siddhi.core.util.persistence.PersistenceStore;
+import io.siddhi.core.util.persistence.util.PersistenceConstants;
 import io.siddhi.extension.store.rdbms.RDBMSEventTable;
 import io.siddhi.query.api.definition.Attribute;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 
 /**
- * Real Siddhi nodes that share a database. A case is a line of JSON: {"id", "app", "nodes": [shard ids], "watch":
+ * Real Siddhi nodes that share a database. A line of JSON is a case: {"id", "app", "nodes": [shard ids], "watch":
  * [streams], "steps"}; a step is {"node", "data", "stream"}, an event whose last attribute is its time, of the app's one
- * stream where none is named; {"node", "query"}; or {"node", "restart": shard id, "persisted"}, a new start with the state
- * of before or without. The answer is the case's id with the rows of each query and the events of the watched streams
- * ([node, stream, values]), or with an error.
+ * stream where none is named; {"node", "query"}; {"node", "persist"}, {"node", "restore"}, which save and load a node's
+ * state; {"node", "restart": shard id}, a new start; or {"wait": ms}. Where a shard id is null the aggregation is not
+ * partitioned by id. A node writes what an event closes before the next step. The answer is the case's id with the rows
+ * of each query, the wall's clock at each step and the events of the watched streams ([node, stream, values]), or with an
+ * error. After a case with "open" its nodes run on, and a later line with its id has further steps. "folder": where nodes
+ * save their state, in place of their memory. Lines are answered by as many threads as the argument says.
  */
 public class Live {
   private static final Gson GSON = new GsonBuilder().serializeNulls().serializeSpecialFloatingPointValues().create();
-  /** A retrieval is asked again until its rows stay the same: nodes write to the database in threads of their own. */
-  private static final int EQUAL_ANSWERS = 4, TRIES = 40, PAUSE_MS = 300;
+  private static final Map<Integer, Live> CLUSTERS = new ConcurrentHashMap<>();
+  private final JsonObject given;
+  private final JsonArray events = new JsonArray();
+  private final List<SiddhiManager> managers = new ArrayList<>();
+  private final List<SiddhiAppRuntime> nodes = new ArrayList<>();
 
   public static void main(String[] arguments) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(Integer.parseInt(arguments[0]));
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
     for (String line = in.readLine(); line != null; line = in.readLine()) {
       JsonObject given = JsonParser.parseString(line).getAsJsonObject();
-      JsonObject answer = new JsonObject();
-      answer.add("id", given.get("id"));
-      JsonArray results = new JsonArray();
-      answer.add("results", results);
-      JsonArray events = new JsonArray();
-      answer.add("events", events);
-      List<SiddhiManager> managers = new ArrayList<>();
-      List<SiddhiAppRuntime> nodes = new ArrayList<>();
-      try {
-        for (JsonElement shard : given.getAsJsonArray("nodes")) {
-          SiddhiManager manager = new SiddhiManager();
-          manager.setExtension("store:rdbms", RDBMSEventTable.class);
-          manager.setPersistenceStore(new InMemoryPersistenceStore());
-          managers.add(manager);
-          nodes.add(start(manager, given, nodes.size(), shard.getAsString(), events));
-          nodes.get(nodes.size() - 1).start();
-        }
-        for (JsonElement element : given.getAsJsonArray("steps")) {
-          JsonObject step = element.getAsJsonObject();
-          int number = step.get("node").getAsInt();
-          SiddhiAppRuntime node = nodes.get(number);
-          if (step.has("query")) {
-            results.add(ask(node, step.get("query").getAsString()));
-          } else if (step.has("restart")) {
-            Thread.sleep(PAUSE_MS);
-            boolean isPersisted = step.get("persisted").getAsBoolean();
-            if (isPersisted) {
-              node.persist().getFuture().get();
-            }
-            node.shutdown();
-            node = start(managers.get(number), given, number, step.get("restart").getAsString(), events);
-            nodes.set(number, node);
-            node.start();
-            if (isPersisted) {
-              node.restoreLastRevision();
-            }
-          } else {
-            send(node, step);
-          }
-        }
-        Thread.sleep(PAUSE_MS);
-      } catch (Exception failure) {
-        answer.addProperty("error", failure.toString());
-      }
-      nodes.forEach(SiddhiAppRuntime::shutdown);
-      managers.forEach(SiddhiManager::shutdown);
-      synchronized (events) {
-        System.out.println("@" + GSON.toJson(answer));
-      }
-      System.out.flush();
+      threads.execute(() -> answer(given));
     }
+    threads.shutdown();
+    threads.awaitTermination(1, TimeUnit.DAYS);
     System.exit(0);
   }
 
-  private static SiddhiAppRuntime start(SiddhiManager manager, JsonObject given, int number, String shard,
-      JsonArray events) {
+  private static void answer(JsonObject given) {
+    int id = given.get("id").getAsInt();
+    JsonObject answer = new JsonObject();
+    answer.addProperty("id", id);
+    JsonArray results = new JsonArray();
+    answer.add("results", results);
+    JsonArray times = new JsonArray();
+    answer.add("times", times);
+    Live cluster = CLUSTERS.computeIfAbsent(id, number -> new Live(given));
+    try {
+      cluster.run(given.getAsJsonArray("steps"), results, times);
+      if (!given.has("open")) {
+        cluster.close();
+      }
+    } catch (Throwable failure) {
+      answer.addProperty("error", failure.toString());
+    }
+    if (!given.has("open")) {
+      CLUSTERS.remove(id);
+    }
+    synchronized (cluster.events) {
+      answer.add("events", cluster.events);
+      synchronized (GSON) {
+        System.out.println("@" + GSON.toJson(answer));
+        System.out.flush();
+      }
+    }
+  }
+
+  private Live(JsonObject given) {
+    this.given = given;
+  }
+
+  private void run(JsonArray steps, JsonArray results, JsonArray times) throws Exception {
+    for (JsonElement shard : nodes.isEmpty() ? given.getAsJsonArray("nodes") : new JsonArray()) {
+      SiddhiManager manager = new SiddhiManager();
+      manager.setExtension("store:rdbms", RDBMSEventTable.class);
+      manager.setPersistenceStore(given.has("folder") ? files() : new InMemoryPersistenceStore());
+      managers.add(manager);
+      nodes.add(create(nodes.size(), shard));
+      nodes.get(nodes.size() - 1).start();
+    }
+    for (JsonElement element : steps) {
+      JsonObject step = element.getAsJsonObject();
+      times.add(System.currentTimeMillis());
+      if (step.has("wait")) {
+        Thread.sleep(step.get("wait").getAsLong());
+        for (SiddhiAppRuntime each : nodes) {
+          awaitWriters(each, false);
+        }
+        continue;
+      }
+      int number = step.get("node").getAsInt();
+      SiddhiAppRuntime node = nodes.get(number);
+      if (step.has("query")) {
+        results.add(ask(node, step.get("query").getAsString()));
+      } else if (step.has("persist")) {
+        node.persist().getFuture().get();
+      } else if (step.has("restore")) {
+        node.restoreLastRevision();
+      } else if (step.has("restart")) {
+        stop(node);
+        nodes.set(number, create(number, step.get("restart")));
+        nodes.get(number).start();
+      } else {
+        send(node, step);
+        awaitWriters(node, false);
+      }
+    }
+  }
+
+  private PersistenceStore files() {
+    FileSystemPersistenceStore store = new FileSystemPersistenceStore();
+    Map<String, String> folder = Map.of("location", given.get("folder").getAsString());
+    store.setProperties(Map.of(PersistenceConstants.STATE_PERSISTENCE_CONFIGS, folder));
+    return store;
+  }
+
+  private void close() throws Exception {
+    for (SiddhiAppRuntime node : nodes) {
+      stop(node);
+    }
+    managers.forEach(SiddhiManager::shutdown);
+  }
+
+  private static void stop(SiddhiAppRuntime node) throws Exception {
+    awaitWriters(node, true);
+    node.shutdown();
+  }
+
+  /** A node writes the buckets of each duration to the database in a thread that it does not end. */
+  private static void awaitWriters(SiddhiAppRuntime node, boolean areEnded) throws Exception {
+    Field writer = IncrementalExecutor.class.getDeclaredField("executorService");
+    writer.setAccessible(true);
+    for (AggregationRuntime aggregation : ((SiddhiAppRuntimeImpl) node).getAggregationMap().values()) {
+      for (Map<?, Executor> executors : aggregation.getAggregationDurationExecutorMap().values()) {
+        for (Executor executor : executors.values()) {
+          ExecutorService service = (ExecutorService) writer.get(executor);
+          service.submit(() -> {}).get();
+          if (areEnded) {
+            service.shutdown();
+          }
+        }
+      }
+    }
+  }
+
+  private SiddhiAppRuntime create(int number, JsonElement shard) {
     Map<String, String> properties = new HashMap<>();
-    properties.put("shardId", shard);
-    properties.put("partitionById", "true");
+    if (!shard.isJsonNull()) {
+      properties.put("shardId", shard.getAsString());
+      properties.put("partitionById", "true");
+    }
+    SiddhiManager manager = managers.get(number);
     manager.setConfigManager(new InMemoryConfigManager(new HashMap<>(), properties, properties));
     SiddhiAppRuntime node = manager.createSiddhiAppRuntime(given.get("app").getAsString());
     for (JsonElement watched : given.getAsJsonArray("watch")) {
@@ -115,22 +196,11 @@ public class Live {
     return node;
   }
 
-  private static JsonElement ask(SiddhiAppRuntime node, String query) throws InterruptedException {
-    List<String> previous = null;
+  private static JsonElement ask(SiddhiAppRuntime node, String query) {
     JsonArray rows = new JsonArray();
-    int equal = 0;
-    for (int tried = 0; tried < TRIES && equal < EQUAL_ANSWERS; tried++) {
-      Thread.sleep(PAUSE_MS);
-      rows = new JsonArray();
-      Event[] events = node.query(query);
-      for (Event event : events == null ? new Event[0] : events) {
-        rows.add(GSON.toJsonTree(event.getData()));
-      }
-      List<String> present = new ArrayList<>();
-      rows.forEach(row -> present.add(row.toString()));
-      present.sort(null);
-      equal = present.equals(previous) ? equal + 1 : 0;
-      previous = present;
+    Event[] events = node.query(query);
+    for (Event event : events == null ? new Event[0] : events) {
+      rows.add(GSON.toJsonTree(event.getData()));
     }
     return rows;
   }

@@ -6,8 +6,11 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterable
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from tests.found import program
 from tests.servers import RunServer, Server
@@ -33,15 +36,16 @@ def h2(number: int) -> str:
 
 
 def postgresql(server: Server | RunServer) -> Stores:
-    """Databases of a server."""
+    """Databases of a server, which no other call makes."""
+    name = f"live_{uuid4().hex}"
 
     def options(number: int) -> str:
-        database = server.made(f"case_{number}")
+        database = server.made(f"{name}_{number}")
         assert database.password is not None
         return (
             f"jdbc.url='jdbc:postgresql://{database.host}:{database.port}/{database.name}', "
             f"username='{database.user}', password='{database.password.reveal()}', "
-            "jdbc.driver.name='org.postgresql.Driver'"
+            "jdbc.driver.name='org.postgresql.Driver', pool.properties='maximumPoolSize:1'"
         )
 
     return options
@@ -69,28 +73,82 @@ def class_path() -> str:
         copy = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
         subprocess.run([*copy, f"-DoutputDirectory={jars}"], check=True, timeout=540)
     path = os.pathsep.join(map(str, [store_jar(), *sorted(jars.glob("*.jar"))]))
-    compile_ = ["javac", "-proc:none", "-cp", path, "-d", str(WORK / "classes"), str(HERE / "Live.java")]
-    subprocess.run(compile_, check=True, timeout=200)
+    compile_ = ["javac", "-XDsuppressNotes", "-proc:none", "-cp", path, "-d", str(WORK / "classes")]
+    subprocess.run([*compile_, str(HERE / "Live.java")], check=True, timeout=200)
     return os.pathsep.join([str(WORK / "classes"), path])
 
 
-def with_answers(cases: Iterable[Case], stores: Stores = h2) -> list[Case]:
-    """The cases that a cluster could run: each retrieval with the `rows` of its answer, and with `events` if the case
-    watches streams: `[node, stream, values]` of each."""
+def with_answers(cases: Iterable[Case], stores: Stores = h2, threads: int = 1) -> list[Case]:
+    """The cases that a cluster could run: each retrieval with the `rows` of its answer, each step with the `clock` of
+    the wall where that is the nodes', and with `events` if the case watches streams: `[node, stream, values]` of each.
+    So many `threads` run them."""
     cases = list(cases)
-    lines = []
-    for number, case in enumerate(cases):
-        store = f"@store(type='rdbms', {stores(number)})"
-        app = case["app"].replace(AGGREGATION, f"{store} {AGGREGATION}").replace(TABLE, store)
-        lines.append(json.dumps({"watch": [], **case, "id": number, "app": app}))
-    command = ["java", f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}", "-cp", class_path(), "Live"]
-    run = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
-    answers = [json.loads(line[1:]) for line in run.stdout.splitlines() if line.startswith("@")]
+    lines = [json.dumps({**_with_store(case, stores(number)), "id": number}) for number, case in enumerate(cases)]
+    run = subprocess.run(_command(threads), input="\n".join(lines), capture_output=True, text=True, check=True)
+    answers = sorted(
+        (json.loads(line[1:]) for line in run.stdout.splitlines() if line.startswith("@")), key=itemgetter("id")
+    )
     return [_answered(cases[a["id"]], a) for a in answers if "error" not in a]
+
+
+def with_answers_of_processes(case: Case, store: str, folder: Path) -> Case:
+    """The same of nodes in processes of their own, which are killed where the case starts a node again. They save their
+    states in `folder`."""
+    command, shards, results = _command(1), list(case["nodes"]), []
+    nodes: list[subprocess.Popen[str] | None] = [None for _ in shards]
+    try:
+        for step in case["steps"]:
+            number = step["node"]
+            if "restart" in step:
+                _kill(nodes[number])
+                nodes[number], shards[number] = None, step["restart"]
+                continue
+            node = nodes[number]
+            if node is None:
+                node = nodes[number] = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+                )
+            states = {"id": 0, "nodes": [shards[number]], "folder": str(folder / str(number)), "open": True}
+            answer = _ask(node, {**_with_store(case, store), **states, "steps": [{**step, "node": 0}]})
+            results += answer["results"]
+    finally:
+        for process in nodes:
+            _kill(process)
+    return _answered(case, {"results": results})
+
+
+def _ask(node: subprocess.Popen[str], line: Case) -> Case:
+    assert node.stdin is not None
+    assert node.stdout is not None
+    node.stdin.write(json.dumps(line) + "\n")
+    node.stdin.flush()
+    answer: Case = json.loads(next(text for text in node.stdout if text.startswith("@"))[1:])
+    assert "error" not in answer, answer
+    return answer
+
+
+def _kill(node: subprocess.Popen[str] | None) -> None:
+    if node is not None:
+        node.kill()
+        node.communicate()
+
+
+def _with_store(case: Case, options: str) -> Case:
+    store = f"@store(type='rdbms', {options})"
+    app = case["app"].replace(TABLE, store).replace(AGGREGATION, f"{store} {AGGREGATION}")
+    return {"watch": [], **case, "app": app}
+
+
+@cache
+def _command(threads: int) -> list[str]:
+    start = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]  # a node starts sooner
+    return [*start, f"-Dlog4j2.configurationFile={HERE / 'log4j2.xml'}", "-cp", class_path(), "Live", str(threads)]
 
 
 def _answered(case: Case, answer: dict[str, Any]) -> Case:
     rows = iter(answer["results"])
     steps = [{**step, "rows": sorted(next(rows), key=str)} if "query" in step else step for step in case["steps"]]
+    if "playback" not in case["app"]:
+        steps = [{**step, "clock": clock} for step, clock in zip(steps, answer["times"], strict=True)]
     events = {"events": sorted(answer["events"], key=str)} if "watch" in case else {}
     return {**case, "steps": steps, **events}

@@ -19,6 +19,8 @@ from fuzz.compose import AREAS, compose
 from fuzz.oracle import Oracle
 from reference.compare import same
 from reference.engine_cases import fits, input_batch, run_case
+from reference.parts import read, siddhi_files
+from reference.replay import listed_differences
 from sparkstream_nb.app.results.divergence import Divergence, Truth
 from sparkstream_nb.app.results.output_matching import Alert
 from sparkstream_nb.engine.columnar.column_data import Array
@@ -39,6 +41,10 @@ LISTED = {
     "A group under `every` restarts when what must not come has come", "A match that a rate limit holds keeps its time",
 }  # fmt: skip
 """Differences that random apps have; others are left out of them."""
+SHOWN_BY_EVENTS = ("math:percentile", "stdDev")
+"""What has a listed difference that events show, and no text: a case of it may show it with other events."""
+CASE = {"id", "app", "feed", "expect"}
+"""What a recorded case has; one with more asks of its node what several cannot be asked."""
 
 
 @dataclass(frozen=True)
@@ -107,11 +113,31 @@ def _part(step: Any, places: Mapping[str, Array], node: int) -> Any:
 
 
 def random_share(seed: int, number: int) -> Share | None:
-    """A random app, its events and a way to share them; None where Siddhi's answer proves nothing: the app cannot run
-    here, has a listed difference, or one of its events fails here, as Siddhi drops the rest of its chunk with it."""
-    random = Random(f"{seed}-{number}")
-    case = compose(seed, number, AREAS_OF_OUTPUTS[number % len(AREAS_OF_OUTPUTS)])
-    routing = random.choice(["round_robin", "round_robin", "hash:k", f"random:{number}"])
+    """A random app, its events and a way to share them; None as of `share_of`."""
+    return share_of(compose(seed, number, AREAS_OF_OUTPUTS[number % len(AREAS_OF_OUTPUTS)]), f"{seed}-{number}")
+
+
+def recorded_shares(seed: int) -> Iterator[Share]:
+    """The apps and events of recorded cases in a random order, each with a random way to share them; without scripts
+    and aggregations, and those in which a listed difference shows, or could with other events."""
+    listed = {case for difference in listed_differences() for case in difference["cases"]}
+    cases = [case for path in siddhi_files() for case in read(path) if case["id"] not in listed]
+    Random(seed).shuffle(cases)
+    for case in cases:
+        if case.keys() - CASE or any(name in case["app"] for name in SHOWN_BY_EVENTS):
+            continue
+        share = share_of(case, f"{seed}-{case['id']}")
+        if share is None or not share.feed:
+            continue
+        if not (share.plan.aggregations or share.plan.functions or known_faults(share.plan)):
+            yield share
+
+
+def share_of(case: Mapping[str, Any], seed: str) -> Share | None:
+    """A case, shared in a random way; None where Siddhi's answer proves nothing: the app cannot run here, has a listed
+    difference, or one of its events fails here, as Siddhi drops the rest of its chunk with it."""
+    random = Random(seed)
+    routing = random.choice(["round_robin", "round_robin", "hash:k", f"random:{random.randint(0, 999)}"])
     try:
         plan = compile_app(case["app"])
         feed = [step for step in case["feed"] if _is_sent(plan, step)]
@@ -122,7 +148,7 @@ def random_share(seed: int, number: int) -> Share | None:
 
 
 def is_counted(share: Share) -> bool:
-    """True if Siddhi's answer proves something: see `random_share`. Raises SiddhiError for a wrong app."""
+    """True if Siddhi's answer proves something: see `share_of`. Raises SiddhiError for a wrong app."""
     plan = share.plan
     is_listed = any(note.fault.difference in LISTED for note in known_faults(plan))
     if is_listed or next(iter(gaps.find_gaps(plan)), None):
@@ -226,6 +252,12 @@ def _event(alert: Alert) -> list[Any]:
     return [alert.ts, [jsonable(v) for v in alert.values]]
 
 
+def _unsigned(event: Sequence[Any]) -> list[Any]:
+    """An event with 0.0 in place of -0.0: divergence takes them for one value."""
+    ts, values = event
+    return [ts, [v + 0.0 if isinstance(v, float) else v for v in values]]
+
+
 def _rest(events: Sequence[Any], others: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Two bags of events without those that both have."""
     rest, left = list(others), []
@@ -253,11 +285,11 @@ def _verdict_differences(divergence: Divergence, share: Share, stream: str) -> I
     Ours tell further apart what live outputs do not show: outputs of one time at several movements of the clock, and of
     several queries.
     """
-    one, *each = (live.get(stream, []) for live in share.answers)
+    one, *each = ([_unsigned(event) for event in live.get(stream, [])] for live in share.answers)
     lost, surplus = _rest(one, [event for outputs in each for event in outputs])
     unpaired = [m for m in divergence.matches.get(stream, []) if m.verdict != "same"]
-    unpaired_truth = [_event(m.true) for m in unpaired if m.true is not None]
-    unpaired_outputs = [_event(m.found) for m in unpaired if m.found is not None]
+    unpaired_truth = [_unsigned(_event(m.true)) for m in unpaired if m.true is not None]
+    unpaired_outputs = [_unsigned(_event(m.found)) for m in unpaired if m.found is not None]
     apart = len(unpaired_truth) - len(_rest(unpaired_truth, unpaired_outputs)[0])
     verdicts = Counter(m.verdict for m in unpaired)
     if verdicts["lost"] + verdicts["late"] != len(lost) + apart:

@@ -43,8 +43,10 @@ class Retrievals:
         with several nodes: the select works on the rows of all. `limit` is the number of rows to show. `as_wso2`: the
         answer of WSO2's servers over an aggregation partitioned by id, which do not see the bucket of the finest
         duration that is open on each node; in playback of the server with this shard id, or, with True, of the one with
-        the latest event; "alive": of servers without playback, on the day at which the events came. Raises SiddhiError,
-        with a caret, for a wrong query, `Misuse` for a shard that is none of the app's.
+        the latest event; "alive": of servers without playback, in the minute in which the events came, where seconds
+        are the finest duration. (When the duration asked for has passed by the clock, their answer is that without
+        `as_wso2`.) Late events and restarts are not shown. Raises SiddhiError, with a caret, for a wrong query,
+        `Misuse` for a shard that is none of the app's.
         """
         app = self._app
         app.check_open()

@@ -179,7 +179,8 @@ class _Audit:
             return replace(finding, keys=safety.keys)
         return self._of(
             ("aggregation", a.id), "node-dependent",
-            "on WSO2's servers nodes overwrite one another's sums, or each has its own (here shards are merged)",
+            "on WSO2's servers a database refuses the buckets that another node has written, or each node has its own "
+            "sums (here shards are merged)",
             "its rows carry no shard id there",
             "@PartitionById(enable='true'), or partitionById in the deployment file",
         )  # fmt: skip

@@ -214,12 +214,13 @@ class _Rewriting:
         items = len(q.select.items)
         places = _LineagePlaces({i: self._place(s.source) for i, s in enumerate(sides)})
         select = self._refs(q.select, places)
-        lineage = self._lineage(q, sides)
-        select = replace(
-            select,
-            items=(*select.items, n.OutputItem(LINEAGE, lineage)),
-            order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
-        )
+        # The stream of a trigger has no lineage, also where a query writes it.
+        if q.output.target.id not in self.source_plan.triggers:
+            select = replace(
+                select,
+                items=(*select.items, n.OutputItem(LINEAGE, self._lineage(q, sides))),
+                order_by=tuple(replace(o, attr=o.attr + (o.attr >= items)) for o in select.order_by),
+            )
         # The target of a query has the lineage behind all attributes.
         output = self._refs(self._sources(q.output), _LineagePlaces({n.OUTPUT: items}))
         return replace(q, input=self._sources(self._read(q.input, places)), select=select, output=output)

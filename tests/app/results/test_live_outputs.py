@@ -1,5 +1,5 @@
-"""Live nodes that share the events of random apps: ours put out the same, each by itself, and so the verdicts of
-divergence follow from what real Siddhi 5.1.30 nodes put out.
+"""Live nodes that share the events of random apps, or of recorded cases: ours put out the same, each by itself, and so
+the verdicts of divergence follow from what real Siddhi 5.1.30 nodes put out.
 
 Each line of `tests/cases/live/outputs.jsonl` is an app, its events, the number of nodes, the routing, and what one live
 node put out that took all events and each of those that shared them. `tests/live` records more.
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from fuzz.oracle import Oracle, missing
-from tests.live.shares import Share, differences, random_share, with_answers
+from tests.live.shares import Share, differences, random_share, recorded_shares, with_answers
 
 RECORDED = (Path(__file__).parents[2] / "cases" / "live" / "outputs.jsonl").read_text("utf-8").splitlines()
 SEED = int(os.environ.get("SPARKSTREAM_LIVE_SEED", "2"))
@@ -41,12 +42,16 @@ def test_recorded_nodes_put_out_something_and_differ_from_one_node() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
-def test_random_apps_on_live_nodes() -> None:
+@pytest.mark.parametrize("origin", ["random", "recorded"])
+def test_apps_on_live_nodes(origin: str) -> None:
     if needed := missing():
         pytest.skip(needed)
-    shares = (random_share(SEED, number) for number in range(COUNT))
+    if origin == "random":
+        shares = (share for number in range(COUNT) if (share := random_share(SEED, number)) is not None)
+    else:
+        shares = islice(recorded_shares(SEED), COUNT)
     with Oracle() as oracle:
-        answered = list(with_answers((s for s in shares if s is not None), oracle))
+        answered = list(with_answers(shares, oracle))
     assert len(answered) > COUNT // 2
     different = [(share.app, words) for share in answered if (words := differences(share))]
     assert not different
