@@ -77,9 +77,10 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             return query_data(comparison)
         case RuleSweep():
             examples = comparison.examples()
+            examples["values"] = examples["values"].map(jsonable)
             return {
-                "app": comparison.app, "events": comparison.events, "settings": records(comparison.frame),
-                "best": comparison.best, "examples": records(examples.assign(values=examples["values"].map(jsonable))),
+                "app": comparison.app, "events": comparison.events, "notes": list(comparison.notes),
+                "settings": records(comparison.frame), "best": comparison.best, "examples": records(examples),
             }  # fmt: skip
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
@@ -87,7 +88,8 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             return {
                 "app": comparison.app, "nodes": comparison.way.nodes, "routing": comparison.way.route,
                 "events": comparison.events, "changes": [_change(c) for c in comparison.changes],
-                "new_names": dict(comparison.texts.new_names), "counts": records(comparison.counts),
+                "new_names": dict(comparison.texts.new_names), "notes": list(comparison.notes),
+                "counts": records(comparison.counts),
                 "totals": comparison.totals, "aggregations": records(comparison.aggregations),
                 "differences": comparison.differences, "first": records(first),
             }  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 from sparkstream_nb.app import App, Labels
 from sparkstream_nb.errors import Misuse
+from sparkstream_nb.lab.compared_shown import comparison_json
 from sparkstream_nb.lab.display import html, text
 
 TEXT = """
@@ -81,6 +82,7 @@ def test_outcomes(
     comparison = app.compare(new, new_names=new_names, nodes=nodes, routing=routing)
     assert {outcome: n for outcome, n in comparison.totals.items() if n} == totals
     assert list(comparison.notes) == notes
+    assert comparison_json(comparison, 5)["notes"] == notes
     for note in notes:
         assert note in text(comparison)
         assert note.replace("<", "&lt;") in html(comparison)
@@ -132,3 +134,4 @@ def test_a_sweep_of_other_streams_and_attributes(app: App) -> None:
     ]  # fmt: skip
     assert sweep.notes == ("Big.n is in the new text alone, and is not compared",)
     assert sweep.notes[0] in text(sweep)
+    assert comparison_json(sweep, 5)["notes"] == list(sweep.notes)
