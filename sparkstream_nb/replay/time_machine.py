@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ..engine.columnar.column_data import Array
-from ..engine.runtime.descriptions import DescribedNode, describe
+from ..engine.runtime.descriptions import DescribedNode, count_rows, describe
 from ..engine.state.node_batch import InputBatch
-from ..nodes.batches import between
+from ..nodes.batches import between, events_by_step
 from ..plan.nodes import Plan
 from ..plan.output_labels import stream_of
 from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
@@ -92,18 +93,54 @@ class TimeMachine:
     def position_of_output(self, stream: str, number: int) -> int | None:
         """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
         if there are fewer."""
-        for place, replays in enumerate(replay_steps(self.recording, self.way, replace(self._nodes, describes=False))):
+        for place, steps in enumerate(self._output_steps(stream)):
+            if number <= len(steps):
+                return self._starts[place] + int(steps[number - 1]) + 1
+            number -= len(steps)
+        return None
+
+    def _output_steps(self, stream: str) -> Iterator[Array]:
+        """By item of the recording, the number of the step of each output of a stream, in order."""
+        for replays in replay_steps(self.recording, self.way, replace(self._nodes, describes=False)):
             steps = [
                 rows.step
                 for replay in replays
                 for label, parts in replay.streams.items() if stream_of(label) == stream
                 for rows, _ in parts
             ]  # fmt: skip
-            all_steps = np.sort(np.concatenate([np.zeros(0, np.int64), *steps]))
-            if number <= len(all_steps):
-                return self._starts[place] + int(all_steps[number - 1]) + 1
-            number -= len(all_steps)
+            yield np.sort(np.concatenate([np.zeros(0, np.int64), *steps]))
+
+    def position_of_next_output(self, stream: str) -> int | None:
+        """The first position after this one whose step brings an output of a stream; None if there is none."""
+        for place, steps in enumerate(self._output_steps(stream)):
+            positions = self._starts[place] + steps + 1
+            if (later := positions[positions > self.position]).size:
+                return int(later.min())
         return None
+
+    def rows_of(self, name: str) -> int:
+        """The events in a query's windows, its partial matches that have an event, or the rows of a table, on the node
+        that has most of them. Raises KeyError if it keeps none."""
+        return max(count_rows(engine, name) for engine in self._group.engines)
+
+    def position_of_rows(self, name: str, least: int, most_new: int | None) -> int | None:
+        """The first position after this one at which `rows_of` is `least` or more; None if there is none. An event adds
+        `most_new` rows at most (None: any number), so that positions between are passed over. Goes there, or to the
+        end."""
+        most_of_step = None if most_new is None else max(1, most_new * self._largest_step)
+        while self.position < self.steps:
+            stride = 1 if most_of_step is None else max(1, (least - self.rows_of(name)) // most_of_step)
+            self._advance(min(self.steps, self.position + stride))
+            self.last_step = None  # it may be of several steps
+            if self.rows_of(name) >= least:
+                return self.position
+        return None
+
+    @cached_property
+    def _largest_step(self) -> int:
+        """The largest number of events of a step."""
+        counts = (events_by_step(item.batch).max(initial=0) for item in self.recording.recorded_events)
+        return max(map(int, counts), default=0)
 
     def events_of_step(self) -> list[tuple[int, str, int]]:
         """The number, stream and node (from 0) of each event of the last step."""

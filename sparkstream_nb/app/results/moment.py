@@ -74,6 +74,14 @@ class MomentSource(Protocol):
         """The moment after a number of steps."""
         ...
 
+    def until(self, moment: Moment, name: str | None, condition: str, output: str | None) -> Moment:
+        """The moment of `Moment.until`."""
+        ...
+
+    def since(self, moment: Moment, name: str, condition: str) -> Moment:
+        """The moment of `Moment.since`."""
+        ...
+
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment."""
         ...
@@ -203,6 +211,17 @@ class Moment(Displayed):
         if self.position - steps < 0:
             raise Misuse(f"the input of {self.app} begins with step 1: this is step {self.position:,}")
         return self.source.moment(self.position - steps)
+
+    def until(self, name: str | None = None, condition: str = "", *, output: str | None = None) -> Moment:
+        """The first moment after this one at which a condition holds on one of the nodes: `until("spree", "partial
+        matches > 1000")`, `until("recent", "events >= 500")` of a window, `until("Last", "rows > 10")` of a table; or
+        at which a stream has an `output`. Raises `Misuse` if there is none."""
+        return self.source.until(self, name, condition, output)
+
+    def since(self, name: str, condition: str) -> Moment:
+        """The moment since which a condition of `until` has held, up to this one: at least between moments that are
+        looked at, at growing distances. Raises `Misuse` if it does not hold now."""
+        return self.source.since(self, name, condition)
 
     def branch(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 from ... import argument_checks
 from ...durations import describe_time
 from ...errors import Misuse, nearest, shown
+from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...plan.rewrites.chance import freeze_chance
 from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
@@ -20,6 +21,7 @@ from ..explaining.branch import Branch, ReplayedInput
 from ..results.compared_attributes import input_places
 from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput
 from .replays import Replays
+from .row_condition import RowCondition
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,44 @@ class MachineMoments:
                     query = query_of(label, self.machine.plan)
                     for _, ts, values in replay.rows(label):
                         yield MomentOutput(stream_of(label), query, ts, values, self.names[replay.node])
+
+    def until(self, moment: Moment, name: str | None, condition: str, output: str | None) -> Moment:
+        """The first moment after one at which a condition holds. Raises as `Moment.until`."""
+        machine = self.machine
+        if (output is None) == (name is None):
+            raise Misuse("a moment is looked for by a query or table and a condition, or by output=STREAM")
+        if output is not None:
+            output_stream(machine.plan, self.app, output)
+            machine.seek(moment.position)
+            position = machine.position_of_next_output(output)
+            if position is None:
+                raise Misuse(f"{output} has no output after step {moment.position:,} of {machine.steps:,}")
+            return self.moment(position)
+        rows = RowCondition.of(machine.plan, name, condition)
+        machine.seek(moment.position)
+        position = machine.position_of_rows(rows.name, rows.least, rows.most_new)
+        if position is None:
+            raise Misuse(f"{rows} is not true after step {moment.position:,} of {machine.steps:,}")
+        return self.moment(position)
+
+    def since(self, moment: Moment, name: str, condition: str) -> Moment:
+        """The moment since which a condition has held. Raises as `Moment.since`."""
+        rows = RowCondition.of(self.machine.plan, name, condition)
+
+        def holds(position: int) -> bool:
+            self.machine.seek(position)
+            return self.machine.rows_of(rows.name) >= rows.least
+
+        if not holds(moment.position):
+            raise Misuse(f"{rows} is not true at step {moment.position:,}")
+        first, distance = moment.position, 1
+        while first > 0 and holds(max(0, first - distance)):
+            first, distance = max(0, first - distance), distance * 2
+        last_without = max(-1, first - distance)
+        while first - last_without > 1:
+            middle = (first + last_without) // 2
+            first, last_without = (middle, last_without) if holds(middle) else (first, middle)
+        return self.moment(first)
 
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment. Raises as `Moment.branch`."""
@@ -129,6 +169,13 @@ class BranchEdits:
             return AddedEvent(stream, milliseconds(times[0], "the time of an event"), typed_values, number)
         clock = self.recording.start if self.moment.clock is None else self.moment.clock
         return AddedEvent(stream, clock, typed_values, number, self.moment.position)
+
+
+def output_stream(plan: Plan, app: str, stream: Any) -> None:
+    """Raises `Misuse` for a stream that no query writes."""
+    derived_streams = [q.output.target.id for q in plan.queries if q.output.target.kind == "stream"]
+    if stream not in derived_streams:
+        raise Misuse(nearest(f"{app} has no output stream '{stream}'", str(stream), derived_streams))
 
 
 def event_number(event: Any, recording: Recording) -> int:

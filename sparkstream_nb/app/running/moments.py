@@ -19,7 +19,7 @@ from ..explaining.why_not import WhyNot
 from ..explaining.why_not_search import WhyNotSearch
 from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
 from ..results.moment import Moment, MomentOutput
-from .machine_moments import MachineMoments, attribute_of, event_number, value_of
+from .machine_moments import MachineMoments, attribute_of, event_number, output_stream, value_of
 from .replays import Replays
 from .runtime import AppRuntime
 
@@ -61,6 +61,23 @@ class Moments:
         if output is not None:
             return self._moment(machine, self._position_of_output(machine, *output))
         return self._moment(machine, machine.steps)
+
+    def until(
+        self,
+        name: str | None = None,
+        condition: str = "",
+        *,
+        output: str | None = None,
+        nodes: int | None = None,
+        routing: str | None = None,
+    ) -> Moment:
+        """The first moment at which a condition holds on one of the nodes, as `until("spree", "partial matches > 9")`
+        (`events` of a window, `rows` of a table), or at which a stream has an `output`; `Moment.until` has the next
+        one. `nodes` and `routing` as in `at`. Raises `Misuse` if there is none."""
+        machine = self._time_machine(self._replays.way(nodes, routing))
+        if not machine.steps:
+            raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
+        return self._moment(machine, 0).until(name, condition, output=output)
 
     def why_not(
         self,
@@ -146,9 +163,7 @@ class Moments:
     def _position_of_output(self, machine: TimeMachine, stream: str, number: int) -> int:
         """The position after the step that brought an output of a stream, the first of all nodes is 1."""
         argument_checks.require_int("the number of the output", number, 1)
-        derived_streams = [q.output.target.id for q in self._app.plan.queries if q.output.target.kind == "stream"]
-        if stream not in derived_streams:
-            raise Misuse(nearest(f"{self._app.name} has no output stream '{stream}'", stream, derived_streams))
+        output_stream(self._app.plan, self._app.name, stream)
         position = machine.position_of_output(stream, number)
         if position is None:
             raise Misuse(f"{stream} has fewer than {number:,} outputs")

@@ -109,6 +109,15 @@ def describe(node: NodeEngine) -> DescribedNode:
     return DescribedNode(node.now if node.started else None, queries, tables, windows)
 
 
+def count_rows(node: NodeEngine, name: str) -> int:
+    """The number of events in a query's windows, of its partial matches that have an event, or of a table's rows.
+    Raises KeyError if it keeps none."""
+    for op in node.operators:
+        if isinstance(op, QueryOperator) and op.name == name and op.query.pattern is not None:
+            return sum(any(partial.captured) for partial in partial_matches_of(op.query.pattern))
+    return int(node.stats()["state_rows"][name])
+
+
 def _instance_keys(node: NodeEngine, query: str) -> dict[int, str]:
     """By number, the keys of the instances of the partition that a query is in; none outside."""
     for element in node.plan.elements:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -148,3 +149,64 @@ def test_what_it_looks_like(app: App) -> None:
     assert "<b>, 350" not in html(moment)
     assert "waits for" in text(moment["spree"])
     assert "&lt;b&gt;" in html(moment["recent"])
+
+
+def test_the_first_moment_of_a_condition_and_of_an_output(app: App) -> None:
+    assert app.until(output="Sprees").position == 4
+    with pytest.raises(Misuse, match="Sprees has no output after step 4 of 5"):
+        app.until(output="Sprees").until(output="Sprees")
+    assert app.until("spree", "partial matches >= 2").position == 2
+    assert app.until("recent", "events > 1").position == 2
+    assert app.until("Last", "rows > 1").position == 2
+    moment = app.at(event=3)
+    assert moment.until("spree", "partial matches >= 2").position == 4
+    assert moment.since("spree", "partial matches > 1").position == 2
+    with pytest.raises(Misuse, match="spree: partial matches >= 3 is not true at step 3"):
+        moment.since("spree", "partial matches > 2")
+
+
+def test_conditions_step_by_step(run: Callable[..., App]) -> None:
+    """The first moment after any other is the one that a search step by step has."""
+    app = run(TEXT)
+    rng = random.Random(5)
+    for i in range(40):
+        app.send("S", [rng.choice("abc"), rng.choice([100.0, 400.0])], at=START + i * rng.choice([1000, 7000]))
+    for name, what in (("spree", "partial matches"), ("recent", "events"), ("pairs", "events"), ("Last", "rows")):
+        counts = []
+        for position in range(41):
+            moment = app.at().source.moment(position)
+            if name == "Last":
+                counts.append(len(moment.rows("Last")))
+            elif name == "spree":
+                counts.append(len(moment["spree"].partial_matches))
+            else:
+                counts.append(sum(map(len, moment[name].windows)))
+        for least in range(1, max(counts) + 2):
+            start = rng.randrange(35)
+            expected = next((p for p in range(start + 1, 41) if counts[p] >= least), None)
+            before = app.at().source.moment(start)
+            if expected is None:
+                with pytest.raises(Misuse, match="is not true after step"):
+                    before.until(name, f"{what} >= {least}")
+            else:
+                moment = before.until(name, f"{what} > {least - 1}")
+                assert moment.position == expected
+                assert len(moment.events) == 1
+                since = moment.since(name, f"{what} >= {least}").position
+                assert counts[since] >= least > counts[since - 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("spree", "events > 1"), "spree keeps partial matches: write 'partial matches > 1'"),
+        (("spree", "many"), "a condition is 'partial matches > 1000'"),
+        (("spreee", "events > 1"), "no table, 'spreee'. Did you mean 'spree'"),
+        (("big", "events > 1"), "no query with a window or pattern, and no table, 'big'"),
+        ((), "by a query or table and a condition, or by output=STREAM"),
+        (("Last", "rows > 1_000"), "Last: rows >= 1,001 is not true after step 0 of 5"),
+    ],
+)
+def test_conditions_that_are_none(app: App, arguments: tuple[str, ...], words: str) -> None:
+    with pytest.raises(Misuse, match=words):
+        app.until(*arguments)
