@@ -35,7 +35,7 @@ def _grids(branch: Branch) -> list[Grid]:
         for r in differences.head(limit_of(None)).to_dict("records")
     ]
     columns = ["outcome", "stream", "time", "node", "before", "after"]
-    return [Grid(list(counts.columns), counts.values.tolist(), what="query"),
+    return [Grid(list(counts.columns), counts.values.tolist()),
             Grid(columns, rows, total=len(differences), what="different output")]  # fmt: skip
 
 

@@ -49,13 +49,13 @@ class MachineMoments:
             yield MomentEvent(number + 1, stream, ts, values, self.names[node])
 
     def _outputs(self) -> Iterator[MomentOutput]:
-        step = self.machine.last_step
+        step, plan = self.machine.last_step, self.machine.plan
+        order = {q.name: i for i, q in enumerate(plan.queries)}
         for replay in step.outputs if step is not None else ():
-            for label in replay.streams:
-                if not is_inner(label):
-                    query = query_of(label, self.machine.plan)
-                    for _, ts, values in replay.rows(label):
-                        yield MomentOutput(stream_of(label), query, ts, values, self.names[replay.node])
+            queries = {label: query_of(label, plan) for label in replay.streams if not is_inner(label)}
+            for label in sorted(queries, key=lambda x: (order.get(queries[x], -1), x)):
+                for _, ts, values in replay.rows(label):
+                    yield MomentOutput(stream_of(label), queries[label], ts, values, self.names[replay.node])
 
     def until(self, moment: Moment, name: str | None, condition: str, output: str | None) -> Moment:
         """The first moment after one at which a condition holds. Raises as `Moment.until`."""
@@ -98,11 +98,11 @@ class MachineMoments:
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment. Raises as `Moment.branch`."""
         edits, changes = BranchEdits(self.machine.recording, moment, request).edits()
-        recording = apply_edits(self.machine.recording, self.machine.way, edits)
         way, nodes, text = self.machine.way, self.replays.replayed_nodes(), request.text
         if request.nodes is not None or request.routing is not None:
             way = self.replays.way(request.nodes, request.routing)
             changes.append(f"{way.nodes} {'node' if way.nodes == 1 else 'nodes'}, {way.route}")
+        recording = apply_edits(self.machine.recording, way, edits)
         if text is not None:
             argument_checks.require_str("text", text)
             plan = self.replays.app_text().compile(text)

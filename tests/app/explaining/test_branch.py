@@ -50,6 +50,12 @@ def test_other_nodes_and_another_text(app: App) -> None:
     nodes = app.at().branch(nodes=3, routing="round_robin")
     assert nodes.counts.set_index("stream").loc["Big", "same"] == 3 - 1
     assert set(nodes.frame["node after"].dropna()) == {"node-1", "node-2", "node-3"}
+    both = app.at().branch(change={2: {"amount": 350.0}}, nodes=2, routing="hash:card")
+    hashes = app.at(nodes=2, routing="hash:card")
+    assert both.moment.events == hashes.events
+    assert set(both.frame.loc[both.frame["stream"] == "Big", "node after"]) == {
+        app.at(event=i, nodes=2, routing="hash:card").events[0].node for i in (1, 2, 3)
+    }  # fmt: skip
     assert list(nodes.moment.nodes) == ["node-1", "node-2", "node-3"]
     changed = app.at().branch(text=TEXT.replace("> 300", "> 450"))
     assert changed.differences["outcome"].tolist() == ["gone"]
