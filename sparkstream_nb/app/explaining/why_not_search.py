@@ -23,7 +23,7 @@ from ...lang.relaxations import Limit, Relaxation, relaxations
 from ...plan.reports.lineage import events_of
 from ...replay.input_edits import InputEdits, apply_edits
 from ...replay.replay import ONE
-from ..results.output_matching import Alert
+from ..results.output_matching import Alert, pair_outputs
 from .clause_edits import ADDED_COST, MOST_EVENTS, ClauseEdits, ExplainedEdits, SizedEdits
 from .event_edits import missing_events, order_edits
 from .smallest_change import smallest_part
@@ -59,7 +59,7 @@ class WhyNotSearch:
     def answers(self) -> list[Answer]:
         """The explanations, that with the smallest change first. Raises `Misuse` if the output did come."""
         self._require_absence()
-        if self._trials.way != ONE and (answer := self._routing()) is not None:
+        if self._trials.way.nodes > 1 and (answer := self._routing()) is not None:
             return [answer]
         edits = sorted(self._explained_edits(), key=lambda e: (e.size, -len(e.explanation.events)))
         answers: list[Answer] = []
@@ -80,12 +80,13 @@ class WhyNotSearch:
     def _routing(self) -> Answer | None:
         """The answer if one node that sees all events has the output: the fewest events to move to another node."""
         trials = self._trials
-        own_outputs = trials.outputs(trials.plan, trials.recording, with_lineage=True)
+        on_one_node = trials.outputs(trials.plan, trials.recording, with_lineage=True)
+        _, on_one_node, _ = pair_outputs(on_one_node, trials.nodes_outputs, lambda a: (a.times, a.identity))
         if trials.question.at is not None:
-            own_outputs = trials.near(own_outputs, trials.question.at)
-        if not own_outputs:
+            on_one_node = trials.near(on_one_node, trials.question.at)
+        if not on_one_node:
             return None
-        target = own_outputs[0]
+        target = on_one_node[0]
         numbers = events_of(target.made_of)
         explanation = Explanation(
             Reason.ROUTING,
@@ -121,7 +122,7 @@ class WhyNotSearch:
         output = self._trials.proof(candidate.edits, candidate.time)
         if output is not None:
             return Answer(candidate.explanation, candidate.edits, output)
-        return None if self._trials.way == ONE else self._proved_on_one_node(candidate)
+        return None if self._trials.way.nodes == 1 else self._proved_on_one_node(candidate)
 
     def _proved_on_one_node(self, candidate: ExplainedEdits) -> Answer | None:
         """The answer with further changes: the events of the output go to one node."""

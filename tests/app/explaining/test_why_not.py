@@ -140,6 +140,17 @@ def test_events_on_different_nodes_and_a_false_condition(run: Callable[..., App]
     assert app.why_not("Rises", card="a", nodes=3, routing="round_robin").reason is Reason.ROUTING
 
 
+def test_another_output_of_the_same_values_is_not_the_answer(run: Callable[..., App]) -> None:
+    rows = [("S", ["a", 400.0], 0), ("S", ["a", 500.0], 10), ("S", ["a", 250.0], 20)]
+    answer = send(run(TEXT), rows).why_not("Sprees", card="a", at=START + 20_000)
+    assert answer.sentence == "query spree: amount > 300 was not true: event 3 had amount 250.0"
+    rows = [("S", ["a", 400.0], 0), ("S", ["b", 1.0], 5), ("S", ["a", 500.0], 10), ("S", ["a", 450.0], 20)]
+    answer = send(run(TEXT, fresh=True), rows).why_not("Sprees", card="a", at=START + 20_000, nodes=2)
+    assert answer.reason is Reason.ROUTING
+    assert answer.proof is not None
+    assert answer.proof.values == ("a", 950.0)
+
+
 def ask(app: App, case: Case) -> WhyNot | None:
     """The answer; None where the events of several nodes happen to go to one."""
     if case.nodes == 1:
