@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,6 +61,11 @@ def text_of(value: Any, column: str = "") -> str:
         return number(value)
     text = str(value).replace("\r", "\\r").replace("\n", "\\n")
     return text if len(text) <= CELL_WIDTH or isinstance(value, WholeText) else text[: CELL_WIDTH - 1] + "…"
+
+
+def row_text(values: Iterable[Any]) -> str:
+    """The values of an event in brackets."""
+    return "(" + ", ".join(map(text_of, values)) + ")"
 
 
 def is_missing(value: Any) -> bool:

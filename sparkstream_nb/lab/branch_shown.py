@@ -6,7 +6,7 @@ import html as markup
 
 from ..app import Branch
 from ..app.results.rule_comparison import OUTCOMES
-from ..charts.value_texts import CountCell, text_of, when
+from ..charts.value_texts import CountCell, row_text, when
 from .display import html, limit_of, text
 from .drawings.text_tables import Grid, paragraph
 
@@ -45,4 +45,4 @@ def _node(row: dict[str, object]) -> str:
 
 
 def _values(values: object) -> str:
-    return "(" + ", ".join(map(text_of, values)) + ")" if isinstance(values, list) else ""
+    return row_text(values) if isinstance(values, list) else ""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..app import Moment, QueryMoment
 from ..app.results.moment import count_text
-from ..charts.value_texts import format_count, text_of, when
+from ..charts.value_texts import format_count, row_text, when
 from ..plan import nodes
 from .display import html, limit_of, text
 from .drawings.text_tables import Grid, paragraph
@@ -74,15 +74,10 @@ def _lines(moment: Moment) -> list[str]:
     """The time and step, the events of the step, and its outputs."""
     clock = "before the first step" if moment.clock is None else when(moment.clock)
     lines = [f"{moment.app} at {clock}, step {moment.position:,} of {moment.steps:,}"]
-    lines += [f"event {e.number:,}: {e.stream} {_values(e.values)} to {e.node}" for e in moment.events]
-    lines += [f"output: {o.stream} {_values(o.values)} of {o.query or o.stream} on {o.node}" for o in moment.outputs]
+    lines += [f"event {e.number:,}: {e.stream} {row_text(e.values)} to {e.node}" for e in moment.events]
+    lines += [f"output: {o.stream} {row_text(o.values)} of {o.query or o.stream} on {o.node}" for o in moment.outputs]
     limit = limit_of(None)
     return lines if len(lines) <= limit else [*lines[:limit], f"and {len(lines) - limit:,} more"]
-
-
-def _values(values: object) -> str:
-    assert isinstance(values, list | tuple)
-    return "(" + ", ".join(map(text_of, values)) + ")"
 
 
 def _grids(moment: Moment) -> list[Grid]:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from ..app import WhyNot
-from ..app.explaining.why_not import Explanation, values_text
-from ..charts.value_texts import when
+from ..app.explaining.why_not import Explanation
+from ..charts.value_texts import row_text, when
 from .display import html, text
 from .drawings.text_tables import Grid, paragraph
 
@@ -48,8 +48,9 @@ def _explanation_data(explanation: Explanation) -> dict[str, Any]:
 def _lines(answer: WhyNot) -> list[str]:
     lines = [f"{answer.title} did not come", answer.sentence]
     if answer.proof is not None:
-        proof = f"{answer.proof.stream} {values_text(answer.proof)} at {when(answer.proof.time)} on {answer.proof.node}"
-        lines.append(f"With {_changes_text(answer.explanation)} it comes: {proof}")
+        proof = answer.proof
+        output = f"{proof.stream} {row_text(proof.values)} at {when(proof.time)} on {proof.node}"
+        lines.append(f"With {_changes_text(answer.explanation)} it comes: {output}")
     return lines
 
 
@@ -60,7 +61,7 @@ def _changes_text(explanation: Explanation) -> str:
 def _grids(answer: WhyNot) -> list[Grid]:
     """The events behind the answer, and larger changes that do as well."""
     events = answer.explanation.events
-    rows = [[e.number, e.stream, when(e.time), e.node, values_text(e)] for e in events]
+    rows = [[e.number, e.stream, when(e.time), e.node, row_text(e.values)] for e in events]
     grids = [Grid(["event", "stream", "time", "node", "values"], rows)] if rows else []
     others = [[other.sentence, _changes_text(other)] for other in answer.others]
     return [*grids, *([Grid(["or", "comes with"], others)] if others else [])]

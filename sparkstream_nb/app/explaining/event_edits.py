@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...charts.value_texts import when
+from ...charts.value_texts import row_text, when
 from ...durations import describe_duration
 from ...lang import tree as t
 from ...lang.clause_changes import nodes_of
@@ -14,7 +14,7 @@ from ...replay.input_edits import AddedEvent, InputEdits, move_event
 from ...types import Schema, Type
 from ..results.moment import MomentEvent
 from .clause_edits import ADDED_COST, MOST_EVENTS, ExplainedEdits
-from .why_not import ChangeKind, EventChange, Explanation, Reason, values_text
+from .why_not import ChangeKind, EventChange, Explanation, Reason
 from .why_not_trials import Trials
 
 _DEFAULTS: Mapping[Type, Any] = {
@@ -67,7 +67,7 @@ def missing_events(trials: Trials) -> Iterator[ExplainedEdits]:
 def _explain_missing(trials: Trials, event_to_add: AddedEvent, time: int) -> ExplainedEdits:
     new = event_to_add
     event = MomentEvent(new.number + 1, new.stream, new.time, new.values, trials.names[0])
-    sentence = f"no event of {event.stream} like {values_text(event)} came about {when(event.time)}"
+    sentence = f"no event of {event.stream} like {row_text(event.values)} came about {when(event.time)}"
     beside = [trials.event(x) for x in trials.fitting_events[:MOST_EVENTS]]
     change = EventChange(ChangeKind.ADDED, event)
     explanation = Explanation(Reason.MISSING, sentence, (), beside, [change])

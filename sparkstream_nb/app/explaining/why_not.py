@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ...charts.value_texts import text_of, when
+from ...charts.value_texts import row_text, text_of, when
 from ...durations import describe_duration
 from ..results.frontend import Displayed
 from ..results.moment import MomentEvent, MomentOutput
@@ -67,7 +67,7 @@ class EventChange:
             case ChangeKind.LEFT_OUT:
                 return f"no {event}"
             case ChangeKind.ADDED:
-                return f"another event of {self.event.stream} {values_text(self.event)} at {when(self.event.time)}"
+                return f"another event of {self.event.stream} {row_text(self.event.values)} at {when(self.event.time)}"
         return f"{event} on {self.value}"
 
 
@@ -142,8 +142,3 @@ def _bound_text(value: Any) -> str:
     if isinstance(value, float) and value != round(value, 9):
         return f"just {'over' if value > round(value, 9) else 'under'} {text_of(round(value, 9))}"
     return text_of(value)
-
-
-def values_text(event: MomentEvent | MomentOutput) -> str:
-    """The values of an event in brackets."""
-    return "(" + ", ".join(map(text_of, event.values)) + ")"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 
-from ...charts.value_texts import text_of
+from ...charts.value_texts import row_text
 from ...durations import describe_time
 from ...errors import Misuse, SiddhiError
 from ...lang.relaxations import Limit, Relaxation, relaxations
@@ -72,8 +72,8 @@ class WhyNotSearch:
         question = self._trials.question
         for alert in self._trials.nodes_outputs:
             if question.at is None or abs(alert.clock - question.at) <= _NEAR:
-                values = ", ".join(map(text_of, alert.values))
-                raise Misuse(f"{question.stream} ({values}) did come, at {describe_time(alert.clock)}")
+                when = describe_time(alert.clock)
+                raise Misuse(f"{question.stream} {row_text(alert.values)} did come, at {when}")
 
     # ----------------------------------------------------------------------------------------------------- the nodes
 

@@ -32,6 +32,7 @@ class MachineMoments:
     replays: Replays
     machine: TimeMachine
     names: Sequence[str]
+    is_branch: bool = False
 
     def moment(self, position: int) -> Moment:
         """The moment after a number of steps."""
@@ -97,6 +98,8 @@ class MachineMoments:
 
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment. Raises as `Moment.branch`."""
+        if self.is_branch:
+            raise Misuse("a branch begins at a moment of the app's own input: give all its differences at once")
         edits, changes = BranchEdits(self.machine.recording, moment, request).edits()
         way, nodes, text = self.machine.way, self.replays.replayed_nodes(), request.text
         if request.nodes is not None or request.routing is not None:
@@ -116,7 +119,7 @@ class MachineMoments:
         after = ReplayedInput(recording, way, frozen_nodes[1], names)
 
         def moment_of_branch() -> Moment:
-            branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names)
+            branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names, True)
             position = 0 if moment.clock is None else recording.position_of_time(moment.clock)
             return branch_moments.moment(position)
 

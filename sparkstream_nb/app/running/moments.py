@@ -117,9 +117,8 @@ class Moments:
             branch = apply_edits(machine.recording, way, edits)
 
             def moment_of_proof() -> Moment:
-                return self._moment(
-                    TimeMachine(branch, way, self._replays.replayed_nodes()), branch.position_of_time(alert.clock)
-                )
+                branch_machine = TimeMachine(branch, way, self._replays.replayed_nodes())
+                return self._moment(branch_machine, branch.position_of_time(alert.clock), is_branch=True)
 
         return WhyNot(
             self._app.name, question.stream, question.values, answer.explanation, proof,
@@ -169,8 +168,9 @@ class Moments:
             raise Misuse(f"{stream} has fewer than {number:,} outputs")
         return position
 
-    def _moment(self, machine: TimeMachine, position: int) -> Moment:
-        return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine)).moment(position)
+    def _moment(self, machine: TimeMachine, position: int, *, is_branch: bool = False) -> Moment:
+        names = self._node_names(machine)
+        return MachineMoments(self._app.name, self._replays, machine, names, is_branch).moment(position)
 
     def _node_names(self, machine: TimeMachine) -> list[str]:
         shards = self._app.app_run.shards

@@ -59,6 +59,8 @@ def test_other_nodes_and_another_text(app: App) -> None:
     assert list(nodes.moment.nodes) == ["node-1", "node-2", "node-3"]
     changed = app.at().branch(text=TEXT.replace("> 300", "> 450"))
     assert changed.differences["outcome"].tolist() == ["gone"]
+    with pytest.raises(Misuse, match="give all its differences at once"):
+        changed.moment.branch(drop=1)
     with pytest.raises(SiddhiError):
         app.at().branch(text="define stream")
     with pytest.raises(Misuse, match="other attributes"):

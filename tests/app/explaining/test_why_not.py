@@ -59,6 +59,8 @@ def test_the_moment_at_which_it_comes(app: App) -> None:
     assert [o.values[0] for o in moment.outputs if o.stream == "Sprees"] == ["a"]
     assert [e.number for e in moment.events] == [4]
     assert moment.back().clock == START + 8_000
+    with pytest.raises(Misuse, match="give all its differences at once"):
+        moment.branch(drop=1)
 
 
 def test_a_time_limit(app: App) -> None:
