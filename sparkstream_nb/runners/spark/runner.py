@@ -124,6 +124,8 @@ class SparkRunner:
         self._stopping = threading.Lock()
         self._ran = -_KNOWN_SECONDS
         """When the query was seen to run (s, of the monotonic clock)."""
+        self._is_ending = False
+        """True from the query's stop on: only Spark tells whether it still runs."""
 
     def begin(self, instructions: BatchCare) -> None:
         if self.query is not None and not self._is_released:
@@ -154,7 +156,7 @@ class SparkRunner:
         try:
             self.query = self._query(options, processor, each)
             begun(self.session, self.query)
-            self._callback, self._is_released = callback, False
+            self._callback, self._is_released, self._is_ending = callback, False, False
         except PySparkException as error:
             raise SparkStreamError(f"{self.name} did not start: {self._cause(str(error))}") from error
         except Py4JJavaError as error:  # of a class that is missing, as where the checkpoint is at an address
@@ -191,7 +193,8 @@ class SparkRunner:
 
     @property
     def active(self) -> bool:
-        if time.monotonic() > self._ran + _KNOWN_SECONDS:  # every event that is sent asks, and Spark takes its time
+        # Every event that is sent asks, and Spark takes its time.
+        if self._is_ending or time.monotonic() > self._ran + _KNOWN_SECONDS:
             checked_at = time.monotonic()
             if not self._runs():
                 return False
@@ -232,7 +235,7 @@ class SparkRunner:
         return ""
 
     def stop(self, timeout: float) -> bool:
-        query, self._ran = self.query, -_KNOWN_SECONDS
+        query, self._is_ending = self.query, True
         if query is None or not self._runs():
             self.settle()
             hosts.end(forks.folder(), self.job.run)
@@ -291,7 +294,7 @@ class SparkRunner:
         return 0  # events are worked on by processes of Spark's
 
     def cancel(self) -> None:
-        self._ran = -_KNOWN_SECONDS
+        self._is_ending = True
         with contextlib.suppress(PySparkException, *_GONE):
             if self.query is not None:
                 self.query.stop()

@@ -315,6 +315,30 @@ def test_stopping_takes_less_than_two_seconds_and_the_next_event_starts_again(ru
     assert app.output("High").frame["symbol"].tolist() == ["a", "b"]
 
 
+@pytest.mark.contract
+def test_an_app_starts_again_while_others_ask_whether_it_runs(run: Run) -> None:
+    app = run(HIGH)
+    is_over = threading.Event()
+
+    def ask() -> None:
+        while not is_over.wait(0.002):
+            assert app.runtime.stream.active in (True, False)
+
+    askers = [threading.Thread(target=ask) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    try:
+        for i in range(5):
+            app.send("Trades", [f"s{i}", 60.0, 1])
+            app.flush()
+            app.stop()
+    finally:
+        is_over.set()
+        for asker in askers:
+            asker.join()
+    assert app.output("High").frame["symbol"].tolist() == [f"s{i}" for i in range(5)]
+
+
 SLOW = """
 define stream S (a int);
 define function slow[javascript] return int { var n = 0; while (n < 20000) n++; return data[0]; };
