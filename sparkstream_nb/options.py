@@ -22,6 +22,7 @@ from .option_values import (
     attribute_and_value,
     decimal_separator,
     names,
+    new_name,
     number,
     positive,
     stream_and_file,
@@ -337,6 +338,32 @@ def add_wanted_output(p: argparse.ArgumentParser) -> None:
         "--event", type=positive, action="append", default=[], metavar="N",
         help="the number of an event that it should come from; may be given several times",
     )  # fmt: skip
+
+
+def add_compared(p: argparse.ArgumentParser, prefix: str = "") -> None:
+    """Options that say which outputs of two texts are compared, and how; `prefix` begins the help of each."""
+    p.add_argument(
+        "--rename", action="append", default=[], type=new_name, metavar="OLD=NEW",
+        help=f"{prefix}the stream or attribute OLD is called NEW in the new text; STREAM.OLD=STREAM.NEW for an "
+        "attribute of one stream alone (default: names that have plainly changed)",
+    )  # fmt: skip
+    p.add_argument(
+        "--warm-up", default="0 sec", metavar="DURATION",
+        help=f"{prefix}do not judge outputs of the first DURATION: a recording may begin in the middle (default: 0)",
+    )  # fmt: skip
+    p.add_argument(
+        "--ignore", action="append", default=[], metavar="ATTRIBUTE",
+        help=f"{prefix}compare outputs without this attribute, such as one of UUID(); may be given several times",
+    )  # fmt: skip
+    p.add_argument(
+        "--freeze", action="store_true",
+        help=f"{prefix}UUID(), math:rand and the wall clock give both texts equal values for an event",
+    )  # fmt: skip
+
+
+def compared_of(o: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `App.compare` that the options of `add_compared` set."""
+    return {"new_names": dict(o.rename), "warm_up": o.warm_up, "ignore": o.ignore, "freeze": o.freeze}
 
 
 def add_pace(p: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ from ..options import (
     WIDTH,
     Options,
     add,
+    add_compared,
     add_deployment,
     add_pace,
     add_reading,
@@ -116,6 +117,7 @@ def deploy_options() -> Options:
         help="only compare: the outputs of the running app NAME under the cell's text with those under its own",
     )  # fmt: skip
     p.add_argument("--over", metavar="FILE", help="of --compare: over a recording, not over the events that it took")
+    add_compared(p, "of --compare: ")
     p.add_argument("--explain", action="store_true", help="only show the plan, without running it")
     p.add_argument("--repair", action="store_true", help="only show repairs that make queries right on several nodes")
     p.add_argument("--fmt", action="store_true", help="only format the text, in its cell; comments are kept")

@@ -85,13 +85,15 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
         case RuleComparison():
             first = comparison.first_differences(limit).astype({"cause": str, "timestamp": int})
             first[["values", "new values"]] = first[["values", "new values"]].map(jsonable)
+            topology = comparison.topology
             return {
                 "app": comparison.app, "nodes": comparison.way.nodes, "routing": comparison.way.route,
                 "events": comparison.events, "changes": [_change(c) for c in comparison.changes],
                 "new_names": dict(comparison.texts.new_names), "notes": list(comparison.notes),
                 "counts": records(comparison.counts),
                 "totals": comparison.totals, "aggregations": records(comparison.aggregations),
-                "differences": comparison.differences, "first": records(first),
+                "differences": comparison.differences, "by_source": comparison.by_source,
+                "against_one_node": None if topology is None else records(topology.frame), "first": records(first),
             }  # fmt: skip
     return {
         "app": comparison.app, "result": comparison.said, "counts": records(comparison.frame),

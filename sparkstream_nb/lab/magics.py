@@ -25,7 +25,7 @@ from ..app.generating import generate_usual, stream_in_app
 from ..app.results.frontend import Displayed
 from ..errors import Misuse, SiddhiError, did_you_mean, nearest
 from ..lang.format import format_text
-from ..options import HelpAsked, Options, deployment_of, play_of, read_text, reading_of, write_text
+from ..options import HelpAsked, Options, compared_of, deployment_of, play_of, read_text, reading_of, write_text
 from ..wording import speak_of_options
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
@@ -451,7 +451,7 @@ class SiddhiMagic(Magics):
         app, routing = api.get(o.name), None if o.nodes is None else o.routing
         with _below(self._lines_above(cell)):
             comparison = self._interruptible(
-                lambda: app.compare(cell, feed=o.over, nodes=o.nodes, routing=routing), app
+                lambda: app.compare(cell, feed=o.over, nodes=o.nodes, routing=routing, **compared_of(o)), app
             )
         if o.out:
             self.shell.user_ns[o.out] = comparison.frame

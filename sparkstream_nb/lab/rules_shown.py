@@ -75,13 +75,13 @@ def _sweep_grid(sweep: RuleSweep) -> Grid:
 
 def rules_text(comparison: RuleComparison, limit: int | None) -> str:
     """The comparison as text with the first `limit` outputs that differ (None: as many as tables show)."""
-    return "\n\n".join([_head(comparison), *comparison.notes, *(g.text() for g in _grids(comparison, limit))])
+    return "\n\n".join([_head(comparison), *_sentences(comparison), *(g.text() for g in _grids(comparison, limit))])
 
 
 def rules_html(comparison: RuleComparison, limit: int | None) -> str:
     """The comparison as HTML; `limit` as in `rules_text`."""
     head = paragraph(f"<b>{markup.escape(_head(comparison))}</b>")
-    notes = "".join(paragraph(markup.escape(note)) for note in comparison.notes)
+    notes = "".join(paragraph(markup.escape(note)) for note in _sentences(comparison))
     return head + notes + "".join(g.html() for g in _grids(comparison, limit))
 
 
@@ -96,6 +96,19 @@ def _head(comparison: RuleComparison) -> str:
     if not comparison.differences and not any(c.differing for c in comparison.checks.values()):
         return f"{head}: no output differs"
     return head
+
+
+def _sentences(comparison: RuleComparison) -> list[str]:
+    """The notes; and on several nodes, how many differences the text causes."""
+    if comparison.topology is None or not comparison.differences:
+        return list(comparison.notes)
+    by_text, by_nodes = comparison.by_source["text"], comparison.by_source["nodes"]
+    verb = "is" if by_text == 1 else "are"
+    sentence = (
+        f"Of {format_count(by_text + by_nodes, 'difference')}, {by_text:,} {verb} due to the text (one node that takes "
+        f"all events has it as well), {by_nodes:,} to the nodes."
+    )
+    return [*comparison.notes, sentence]
 
 
 def _changes_grid(comparison: RuleComparison) -> Grid:
@@ -122,9 +135,14 @@ def _grids(comparison: RuleComparison, limit: int | None) -> list[Grid]:
             if r["new values"] is not None:
                 values += " → " + ", ".join(text_of(v) for v in r["new values"])
             times = [when(r["timestamp"]), *([when(r["new timestamp"])] if r["outcome"] == "other time" else [])]
-            rows.append([r["query"], r["outcome"], " → ".join(times), values, str(r["cause"])])
-        columns = ["query", "outcome", "time", "values", "cause"]
+            source = [] if comparison.topology is None else [r["due to"]]
+            rows.append([r["query"], r["outcome"], " → ".join(times), values, *source, str(r["cause"])])
+        source = [] if comparison.topology is None else ["due to"]
+        columns = ["query", "outcome", "time", "values", *source, "cause"]
         grids.append(Grid(columns, rows, total=comparison.differences, what="difference"))
+    if comparison.topology is not None and len(comparison.topology.frame):
+        rows = [[stream, *map(CountCell, counts)] for stream, *counts in comparison.topology.frame.values.tolist()]
+        grids.append(Grid(["against one node", *comparison.topology.frame.columns[1:]], rows, what="stream"))
     if comparison.checks:
         checks = [[a, CountCell(c.rows), CountCell(len(c.differing))] for a, c in comparison.checks.items()]
         grids.append(Grid(["aggregation", "rows", "differing"], checks, what="aggregation"))

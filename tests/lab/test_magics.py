@@ -134,6 +134,9 @@ def test_a_cell_is_compared_with_the_running_app(shell: Any, tmp_path: Path) -> 
     comparison = shell.run_cell_magic("siddhi", "Limits --compare -o rows", cell.replace("> 3", "> 5"))
     assert comparison.totals == {"same": 1, "gone": 1, "new": 0, "other values": 0, "other time": 0}
     assert [str(c) for c in shell.user_ns["rows"]["cause"]] == ["v 4 is over 3 and not over 5", "None"]
+    line = '--compare --warm-up "1 hour" --ignore v --freeze --rename O=P'
+    comparison = shell.run_cell_magic("siddhi", f"Limits {line}", cell.replace("into O", "into P"))
+    assert comparison.totals["not judged"] == 2
     with pytest.raises(SiddhiBindError, match="line 3"):
         shell.run_cell_magic("siddhi", "Limits --compare", cell.replace("v > 3", "w > 3"))
     with pytest.raises(Misuse, match="write %%siddhi NAME --compare"):

@@ -26,14 +26,13 @@ from .divergence import MergedCheck
 from .frontend import Displayed
 from .output_blocks import OutputBlock
 from .output_matching import Alert, pair_outputs, place_of
+from .topology_share import Source, Surplus, TopologyShare, brings
 
 Outcome = Literal["same", "gone", "new", "other values", "other time"]
 OUTCOMES: tuple[Outcome, ...] = ("same", "gone", "new", "other values", "other time")
 NOT_JUDGED = "not judged"
 MOST_SAME = MOST_DIFFERENCES = 1_000_000
 """The number of equal outputs of a stream that are kept and not only counted, and of different ones that are judged."""
-OutputKey = tuple[str, int, tuple[Any, ...]]
-"""Stream, time (ms) and values of an output, such that equal ones are equal."""
 _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -123,7 +122,8 @@ class RuleComparison(Displayed):
     """The outputs of an app under its own text (old) and under another one (new), over the same events.
 
     `texts` is the comparison of the two, `notes` say what the comparison cannot tell. `alone` has, for each change with
-    which the old text compiles, the equal outputs that come more often, or less, with this change alone.
+    which the old text compiles, the equal outputs that come more often, or less, with this change alone. `topology`
+    holds both texts against one node, where they ran on several.
     """
 
     app: str
@@ -134,7 +134,8 @@ class RuleComparison(Displayed):
     streams: Mapping[str, ComparedStream]
     checks: Mapping[str, MergedCheck]
     notes: tuple[str, ...] = ()
-    alone: Mapping[Change, Mapping[OutputKey, int]] = field(default_factory=dict)
+    alone: Mapping[Change, Surplus] = field(default_factory=dict)
+    topology: TopologyShare | None = None
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -197,7 +198,8 @@ class RuleComparison(Displayed):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row for each output: query, stream, outcome, timestamp (ms; the old one if there is one), node, values, new
-        values (where they are others), new timestamp, cause (a `RuleCause`; None for `same`)."""
+        values (where they are others), new timestamp, cause (a `RuleCause`; None for `same`), and what it is due to:
+        the `text` or, where one node has no such difference, the `nodes` (missing for `same`)."""
         return self._rows((s, p) for s, pairs in self.pairs.items() for p in pairs)
 
     def first_differences(self, most: int) -> pd.DataFrame:
@@ -209,6 +211,16 @@ class RuleComparison(Displayed):
         changes, is_proved = self._causes(stream, pair)
         reason = "; ".join(dict.fromkeys(self._explain(c, pair) for c in changes))
         return RuleCause(changes, reason if is_proved or len(changes) < 2 else f"together: {reason}")
+
+    def source_of(self, stream: str, pair: OutputPair) -> Source:
+        """`text`, or `nodes` if one node that takes all events does not have this difference."""
+        return "text" if self.topology is None else self.topology.source_of(stream, pair.before, pair.after)
+
+    @cached_property
+    def by_source(self) -> dict[Source, int]:
+        """The number of outputs that are not the same, by what they are due to."""
+        counts = Counter(self.source_of(stream, pair) for stream, pair in self._differences())
+        return {"text": counts["text"], "nodes": counts["nodes"]}
 
     def summary(self) -> str:
         return f"<RuleComparison of {self.app}: {', '.join(f'{n:,} {o}' for o, n in self.totals.items())}>"
@@ -224,11 +236,16 @@ class RuleComparison(Displayed):
             new_values = list(p.after.values) if p.outcome == "other values" and p.after is not None else None
             new_time = p.after.ts if p.outcome == "other time" and p.after is not None else None
             cause = None if p.outcome == "same" else self.cause(stream, p)
+            source = None if p.outcome == "same" else self.source_of(stream, p)
             alert = p.alert
-            rows.append(
-                [alert.query, stream, p.outcome, alert.ts, alert.node, list(alert.values), new_values, new_time, cause]
-            )
-        columns = ["query", "stream", "outcome", "timestamp", "node", "values", "new values", "new timestamp", "cause"]
+            rows.append([
+                alert.query, stream, p.outcome, alert.ts, alert.node, list(alert.values), new_values, new_time, cause,
+                source,
+            ])  # fmt: skip
+        columns = [
+            "query", "stream", "outcome", "timestamp", "node", "values", "new values", "new timestamp", "cause",
+            "due to",
+        ]  # fmt: skip
         return pd.DataFrame(rows, columns=columns).astype({"new timestamp": "Int64"})
 
     def _causes(self, stream: str, pair: OutputPair) -> tuple[tuple[Change, ...], bool]:
@@ -241,11 +258,7 @@ class RuleComparison(Displayed):
         if len(self.changes) == 1:
             return True
         surplus = self.alone.get(change, {})
-        return any(
-            alert is not None and (surplus.get((stream, alert.ts, alert.identity), 0) < 0 if is_old
-                                   else surplus.get((stream, alert.ts, alert.identity), 0) > 0)
-            for alert, is_old in ((pair.before, True), (pair.after, False))
-        )  # fmt: skip
+        return brings(surplus, stream, pair.before, pair.after)
 
     def _changes_of_query(self, pair: OutputPair) -> tuple[Change, ...]:
         """The changes of the query that wrote the output; all of them if it has none."""

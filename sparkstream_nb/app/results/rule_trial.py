@@ -21,7 +21,7 @@ from ...plan.output_labels import stream_of
 from ...plan.query_parts import unrepeatable_attributes, unrepeatable_functions
 from ...plan.reports.lineage import LINEAGE
 from ...plan.upstream import upstream_of
-from ...replay.replay import NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
+from ...replay.replay import ONE, NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
 from ...replay.replay_progress import current_progress
 from ...types import Type
 from .compared_attributes import OutputAttributes, Places, input_notes, input_places
@@ -41,11 +41,11 @@ from .rule_comparison import (
     MOST_DIFFERENCES,
     MOST_SAME,
     ComparedStream,
-    OutputKey,
     OutputPair,
     RuleComparison,
     match_outputs,
 )
+from .topology_share import OutputKey, TopologyShare, key_of
 
 MOST_TRIED = 24
 """Changes of a text up to which each is tried alone; of more, all of a query's are named."""
@@ -90,20 +90,24 @@ class RuleTrial:
             *input_notes(recording, new_plan, new_attributes), *attributes.notes,
         )  # fmt: skip
 
-        def replay_of(plan: Plan) -> TextReplay:
+        def replay_of(plan: Plan, on: Way = way) -> TextReplay:
             inputs = input_places(recording, plan, new_attributes)
-            return TextReplay(replace(self.nodes, plan=plan, inputs=inputs), recording, way, attributes.places(plan))
+            return TextReplay(replace(self.nodes, plan=plan, inputs=inputs), recording, on, attributes.places(plan))
 
-        replay = replay_of(own_plan)
-        trials = _TextTrials(replay, replay_of(new_plan) if self.texts.changes else replay, judging.start(recording))
-        alone = {change: _Surplus(replay_of(plan)) for change, plan in self._plans_alone()}
+        replay, judged_from = replay_of(own_plan), judging.start(recording)
+        trials = _TextTrials(replay, replay_of(new_plan) if self.texts.changes else replay, judged_from)
+        alone = {change: (replay_of(plan), _SurplusCount()) for change, plan in self._plans_alone()}
+        on_one = None if way == ONE else _OnOneNode(replay_of(own_plan, ONE), replay_of(new_plan, ONE), judged_from)
         for _ in recording.recorded_events:
-            own_blocks = trials.take_item()
-            for surplus in alone.values():
-                surplus.add(own_blocks)
-        surpluses = {change: surplus.counts() for change, surplus in alone.items()}
+            own_blocks, new_blocks = trials.take_item()
+            for replay_alone, surplus in alone.values():
+                surplus.add(replay_alone.next_blocks(), own_blocks)
+            if on_one is not None:
+                on_one.take_item(own_blocks, new_blocks)
+        surpluses = {change: surplus.outputs() for change, (_, surplus) in alone.items()}
         return RuleComparison(
-            self.app, way, self.texts, own_plan, recording, trials.outcomes(), trials.checks(), notes, surpluses
+            self.app, way, self.texts, own_plan, recording, trials.outcomes(), trials.checks(), notes, surpluses,
+            None if on_one is None else on_one.share(),
         )  # fmt: skip
 
     def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
@@ -204,8 +208,8 @@ class _TextTrials:
         self._judged_from = judged_from
         self._streams: dict[str, _StreamTrial] = {}
 
-    def take_item(self) -> Blocks:
-        """Replays the next item; returns the outputs of the old text."""
+    def take_item(self) -> tuple[Blocks, Blocks]:
+        """Replays the next item; returns the outputs of both texts."""
         replay, new_replay = self._replays
         blocks = replay.next_blocks()
         new_blocks = blocks if new_replay is replay else new_replay.next_blocks()
@@ -213,7 +217,7 @@ class _TextTrials:
             if stream not in self._streams:
                 self._streams[stream] = _StreamTrial(self._replays, stream, self._judged_from)
             self._streams[stream].add(blocks.get(stream, []), new_blocks.get(stream, []))
-        return blocks
+        return blocks, new_blocks
 
     def outcomes(self) -> dict[str, ComparedStream]:
         """The streams after the last item, in the order of the texts."""
@@ -238,29 +242,56 @@ class _TextTrials:
         return {a: MergedCheck.of(one.get(a, {}), other.get(a, {})) for a in dict.fromkeys([*one, *other])}
 
 
-class _Surplus:
-    """The outputs of a text, less the outputs of the old one."""
+class _OnOneNode:
+    """Both texts' replays on one node, held against their outputs on several, an item of the recording at a time."""
 
-    def __init__(self, replay: TextReplay) -> None:
-        self._replay = replay
+    def __init__(self, replay: TextReplay, new_replay: TextReplay, judged_from: int | None) -> None:
+        self._replays = (replay, new_replay)
+        self._judged_from = judged_from
+        self._text_on_one, self._text_on_nodes = _SurplusCount(), _SurplusCount()
+        self._nodes_before, self._nodes_after = _SurplusCount(), _SurplusCount()
+
+    def take_item(self, before: Blocks, after: Blocks) -> None:
+        """Replays the next item, for which the texts have these outputs on the nodes."""
+        one_before, one_after = (replay.next_blocks() for replay in self._replays)
+        before, after, one_before, one_after = map(self._after_warm_up, (before, after, one_before, one_after))
+        self._text_on_one.add(one_after, one_before)
+        self._text_on_nodes.add(after, before)
+        self._nodes_before.add(before, one_before)
+        self._nodes_after.add(after, one_after)
+
+    def _after_warm_up(self, blocks: Blocks) -> Blocks:
+        return {stream: list(split_by_clock(of_stream, self._judged_from)[0]) for stream, of_stream in blocks.items()}
+
+    def share(self) -> TopologyShare:
+        """The result after the last item."""
+        return TopologyShare(
+            self._text_on_one.outputs(), self._text_on_nodes.outputs(),
+            self._nodes_before.outputs(), self._nodes_after.outputs(),
+        )  # fmt: skip
+
+
+class _SurplusCount:
+    """The outputs that one run has more often, or less, than another one."""
+
+    def __init__(self) -> None:
         self._sides: dict[str, _Sides] = defaultdict(_Sides)
 
-    def add(self, own_blocks: Blocks) -> None:
-        """Replays the next item, for which the old text has these outputs."""
-        blocks = self._replay.next_blocks()
-        for stream in dict.fromkeys([*own_blocks, *blocks]):
+    def add(self, blocks: Blocks, other_blocks: Blocks) -> None:
+        """The outputs of both runs for the next item."""
+        for stream in dict.fromkeys([*blocks, *other_blocks]):
             sides = self._sides[stream]
             if not sides.is_full:
-                sides.add(own_blocks.get(stream, []), blocks.get(stream, []))
+                sides.add(blocks.get(stream, []), other_blocks.get(stream, []))
 
-    def counts(self) -> dict[OutputKey, int]:
-        """The number of equal outputs less their number under the old text."""
+    def outputs(self) -> dict[OutputKey, int]:
+        """The surplus of each output, where there is one."""
         out: Counter[OutputKey] = Counter()
         for stream, sides in self._sides.items():
-            for blocks, sign in zip(sides.settle().rest, (-1, 1), strict=True):
+            for blocks, sign in zip(sides.settle().rest, (1, -1), strict=True):
                 for block in blocks:
-                    for a in block.alerts():
-                        out[stream, a.ts, a.identity] += sign
+                    for alert in block.alerts():
+                        out[key_of(stream, alert)] += sign
         return {key: n for key, n in out.items() if n}
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...option_values import counts, new_name, outcome_bound, positive, stream_and_count, stream_and_file, values_to_try
-from ...options import Options, add, add_reading, add_wanted_output
+from ...option_values import counts, outcome_bound, positive, stream_and_count, stream_and_file, values_to_try
+from ...options import Options, add, add_compared, add_reading, add_wanted_output
 
 _LIMIT = 20
 _ROUTING = "which node gets an event: round_robin, hash:ATTRIBUTE, node:K, random:SEED, or sticky"
@@ -44,23 +44,7 @@ def add_compare(c: Options) -> None:
     _add_feed(c)
     c.add_argument("--nodes", type=positive, metavar="N", help="compare on so many nodes (default: 1)")
     c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
-    c.add_argument(
-        "--rename", action="append", default=[], type=new_name, metavar="OLD=NEW",
-        help="the stream or attribute OLD is called NEW in the new text; STREAM.OLD=STREAM.NEW for an attribute of one "
-        "stream alone (default: names that have plainly changed)",
-    )  # fmt: skip
-    c.add_argument(
-        "--warm-up", default="0 sec", metavar="DURATION",
-        help="do not judge outputs of the first DURATION: a recording may begin in the middle (default: 0)",
-    )  # fmt: skip
-    c.add_argument(
-        "--ignore", action="append", default=[], metavar="ATTRIBUTE",
-        help="compare outputs without this attribute, such as one of UUID(); may be given several times",
-    )  # fmt: skip
-    c.add_argument(
-        "--freeze", action="store_true",
-        help="UUID(), math:rand and the wall clock give both texts equal values for an event",
-    )  # fmt: skip
+    add_compared(c)
     c.add_argument(
         "--at-most", action="append", default=[], type=outcome_bound, metavar="OUTCOME=N",
         help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "

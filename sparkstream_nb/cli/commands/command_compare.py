@@ -10,7 +10,7 @@ import pandas as pd
 from ...app import App, Labels
 from ...errors import Misuse
 from ...lab.compared_shown import Comparison
-from ...options import read_text, write_text
+from ...options import compared_of, read_text, write_text
 from ..comparing import compare_nodes
 from ..rule_reports import CheckedBound, as_junit, as_sarif, check_bounds
 
@@ -25,9 +25,8 @@ def run(options: Any) -> int:
 
     def compare(app: App) -> Comparison:
         comparison = app.compare(
-            read_text(options.new), nodes=options.nodes, routing=options.routing, new_names=dict(options.rename),
-            warm_up=options.warm_up, ignore=options.ignore, freeze=options.freeze,
-        )  # fmt: skip
+            read_text(options.new), nodes=options.nodes, routing=options.routing, **compared_of(options)
+        )
         bounds.extend(check_bounds(comparison, dict(options.at_most)))
         if options.junit is not None:
             write_text(options.junit, as_junit(bounds, options.new))
