@@ -92,7 +92,8 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
                 "new_names": dict(comparison.texts.new_names), "notes": list(comparison.notes),
                 "counts": records(comparison.counts),
                 "totals": comparison.totals, "aggregations": records(comparison.aggregations),
-                "differences": comparison.differences, "by_source": comparison.by_source,
+                "tables": records(comparison.table_counts), "differences": comparison.differences,
+                "by_source": comparison.by_source,
                 "against_one_node": None if topology is None else records(topology.frame), "first": records(first),
             }  # fmt: skip
     return {

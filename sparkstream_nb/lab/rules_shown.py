@@ -93,7 +93,8 @@ def _head(comparison: RuleComparison) -> str:
         return f"{head}: no clause differs"
     if not comparison.events:
         return f"{head}: no events yet"
-    if not comparison.differences and not any(c.differing for c in comparison.checks.values()):
+    rows = (*(c.differing for c in comparison.checks.values()), *(t.pairs for t in comparison.tables.values()))
+    if not comparison.differences and not any(rows):
         return f"{head}: no output differs"
     return head
 
@@ -143,6 +144,9 @@ def _grids(comparison: RuleComparison, limit: int | None) -> list[Grid]:
     if comparison.topology is not None and len(comparison.topology.frame):
         rows = [[stream, *map(CountCell, counts)] for stream, *counts in comparison.topology.frame.values.tolist()]
         grids.append(Grid(["against one node", *comparison.topology.frame.columns[1:]], rows, what="stream"))
+    if comparison.tables:
+        rows = [[table, *map(CountCell, counts)] for table, *counts in comparison.table_counts.values.tolist()]
+        grids.append(Grid(list(comparison.table_counts.columns), rows, what="table"))
     if comparison.checks:
         checks = [[a, CountCell(c.rows), CountCell(len(c.differing))] for a, c in comparison.checks.items()]
         grids.append(Grid(["aggregation", "rows", "differing"], checks, what="aggregation"))

@@ -359,12 +359,7 @@ def replay_nodes(recording: Recording, way: Way, nodes: Nodes) -> list[NodeRepla
 
 def replay_steps(recording: Recording, way: Way, nodes: Nodes) -> Iterator[list[NodeReplay]]:
     """Every node's outputs of each of the `recorded_events`, in order. Raises as `replay_nodes`."""
-    group = ReplayedNodes(recording, way, nodes)
-    for item in recording.items:
-        if isinstance(item, str):
-            group.change(item)
-        else:
-            yield group.take(item, group.batches(item, group.places(item)))
+    return ReplayedNodes(recording, way, nodes).steps()
 
 
 class ReplayedNodes:
@@ -381,6 +376,14 @@ class ReplayedNodes:
             plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
             self.engines.append(nodes.engine(plan, f"node-{node + 1}"))
             self._shares.append(_Share(way, duty))
+
+    def steps(self) -> Iterator[list[NodeReplay]]:
+        """Takes the recording: each node's outputs of each of the `recorded_events`, in order."""
+        for item in self._recording.items:
+            if isinstance(item, str):
+                self.change(item)
+            else:
+                yield self.take(item, self.batches(item, self.places(item)))
 
     def change(self, text: str) -> None:
         """Carries out an on-demand query on each node."""

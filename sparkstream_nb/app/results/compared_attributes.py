@@ -17,7 +17,7 @@ Places = tuple[int | None, ...]
 NewAttributes = Mapping[str, Mapping[str, str]]
 
 
-def _old_names(names: Sequence[str], new_attributes: Mapping[str, str]) -> list[str | None]:
+def old_names_of(names: Sequence[str], new_attributes: Mapping[str, str]) -> list[str | None]:
     """The old names of attributes; None of one whose name another one had."""
     renames = {name: new_attributes[name] for name in names if name in new_attributes}
     return [renames.get(name, None if name in renames.values() else name) for name in names]
@@ -31,7 +31,7 @@ def input_places(recording: Recording, plan: Plan, new_attributes: NewAttributes
         schema, own_schema = plan.streams[stream].source.schema, recording.schemas[stream]
         if schema == own_schema:
             continue
-        old_names = _old_names(schema.names, new_attributes.get(stream, {}))
+        old_names = old_names_of(schema.names, new_attributes.get(stream, {}))
         out[stream] = places = tuple(None if name is None else own_schema.find(name) for name in old_names)
         for attribute, place in zip(schema, places, strict=True):
             if place is not None and own_schema[place].type is not attribute.type:
@@ -80,14 +80,14 @@ class OutputAttributes:
             if stream not in old_plan.streams or stream not in new_plan.streams:
                 continue
             before, after = (plan.streams[stream].source.schema.names for plan in (old_plan, new_plan))
-            old_names = _old_names(after, new_attributes.get(stream, {}))
+            old_names = old_names_of(after, new_attributes.get(stream, {}))
             at_one_place = {
                 new_name: name
                 for name, new_name, old_name in zip(before, after, old_names, strict=False)
                 if name not in old_names and old_name not in before
             }
             all_new[stream] = {**new_attributes.get(stream, {}), **at_one_place}
-            old_names = _old_names(after, all_new[stream])
+            old_names = old_names_of(after, all_new[stream])
             names[stream] = [name if name in old_names and name not in without else None for name in before]
             for text, rest in (
                 ("old", [name for name in before if name not in old_names]),
@@ -104,7 +104,7 @@ class OutputAttributes:
             names = self.names.get(stream, [None if name in self.without else name for name in schema_names])
             old_names: Sequence[str | None] = schema_names
             if any(name not in (None, other) for name, other in zip(names, schema_names, strict=False)):
-                old_names = _old_names(schema_names, self.new_attributes.get(stream, {}))
+                old_names = old_names_of(schema_names, self.new_attributes.get(stream, {}))
             places = tuple(old_names.index(name) if name is not None and name in old_names else None for name in names)
             if places != tuple(range(len(schema_names))):
                 out[stream] = places

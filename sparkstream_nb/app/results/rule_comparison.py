@@ -22,6 +22,7 @@ from ...lang.printer import to_text
 from ...plan.nodes import Plan
 from ...plan.reports.lineage import events_of
 from ...replay.replay import Recording, Way
+from .compared_tables import ComparedTable
 from .divergence import MergedCheck
 from .frontend import Displayed
 from .output_blocks import OutputBlock
@@ -123,7 +124,7 @@ class RuleComparison(Displayed):
 
     `texts` is the comparison of the two, `notes` say what the comparison cannot tell. `alone` has, for each change with
     which the old text compiles, the equal outputs that come more often, or less, with this change alone. `topology`
-    holds both texts against one node, where they ran on several.
+    holds both texts against one node, where they ran on several. `tables` are compared after the last event.
     """
 
     app: str
@@ -136,6 +137,7 @@ class RuleComparison(Displayed):
     notes: tuple[str, ...] = ()
     alone: Mapping[Change, Surplus] = field(default_factory=dict)
     topology: TopologyShare | None = None
+    tables: Mapping[str, ComparedTable] = field(default_factory=dict)
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -194,6 +196,13 @@ class RuleComparison(Displayed):
         """The number of rows of each aggregation in all durations, and how many differ."""
         rows = [[a, check.rows, len(check.differing)] for a, check in self.checks.items()]
         return pd.DataFrame(rows, columns=["aggregation", "rows", "differing"])
+
+    @property
+    def table_counts(self) -> pd.DataFrame:
+        """The number of rows of each table after the last event, and how many differ; `tables["T"].frame` has them."""
+        outcomes = ("gone", "new", "other values")
+        rows = [[id, table.rows, *(table.counts[o] for o in outcomes)] for id, table in self.tables.items()]
+        return pd.DataFrame(rows, columns=["table", "rows", *outcomes])
 
     @cached_property
     def frame(self) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...engine.runtime.descriptions import DescribedRows, describe_tables
 from ...engine.state.node_batch import taken
 from ...errors import Misuse, SiddhiError, nearest
 from ...lang.clause_changes import Change, TextComparison
@@ -21,10 +22,20 @@ from ...plan.output_labels import stream_of
 from ...plan.query_parts import unrepeatable_attributes, unrepeatable_functions
 from ...plan.reports.lineage import LINEAGE
 from ...plan.upstream import upstream_of
-from ...replay.replay import ONE, NodeReplay, Nodes, Recording, Way, merged_rows, replay_steps
+from ...replay.replay import (
+    ONE,
+    NodeReplay,
+    Nodes,
+    Recording,
+    ReplayedNodes,
+    Way,
+    merged_rows,
+    replay_steps,
+)
 from ...replay.replay_progress import current_progress
 from ...types import Type
 from .compared_attributes import OutputAttributes, Places, input_notes, input_places
+from .compared_tables import ComparedTable, TableComparison
 from .divergence import MergedCheck
 from .output_blocks import (
     Blocks,
@@ -108,6 +119,7 @@ class RuleTrial:
         return RuleComparison(
             self.app, way, self.texts, own_plan, recording, trials.outcomes(), trials.checks(), notes, surpluses,
             None if on_one is None else on_one.share(),
+            trials.tables(TableComparison((own_plan, new_plan), new_attributes, judging.without)),
         )  # fmt: skip
 
     def _plans_alone(self) -> Iterator[tuple[Change, Plan]]:
@@ -150,7 +162,8 @@ class TextReplay:
         self.nodes, self.recording, self.way = nodes, recording, way
         self.places = places or {}
         current_progress().expect(recording.steps * way.nodes)
-        self._steps = replay_steps(recording, way, nodes)
+        self._group = ReplayedNodes(recording, way, nodes)
+        self._steps = self._group.steps()
         self._items = 0
         self._partials: list[NodeReplay] = []
 
@@ -166,6 +179,11 @@ class TextReplay:
     def aggregations(self) -> dict[str, Any]:
         """The rows of aggregations, merged over the nodes."""
         return {a: merged_rows(self._partials, d, self.nodes) for a, d in self.nodes.plan.aggregations.items()}
+
+    def tables(self) -> list[dict[str, DescribedRows]]:
+        """By node, the rows of its tables after the last item."""
+        next(self._steps, None)  # on-demand queries after the last events
+        return [describe_tables(engine) for engine in self._group.engines]
 
     def lineages(self, blocks: Iterable[OutputBlock]) -> dict[OutputBlock, list[Any]]:
         """The lineage of each output of the blocks. Outputs that tracing changes (a window that counts equal events)
@@ -235,6 +253,11 @@ class _TextTrials:
             )
             out[stream] = self._streams[stream].outcome(before, after)
         return out
+
+    def tables(self, comparison: TableComparison) -> dict[str, ComparedTable]:
+        """The comparisons of tables, after the last item."""
+        one, other = (replay.tables() for replay in self._replays)
+        return comparison.of(one, other)
 
     def checks(self) -> dict[str, MergedCheck]:
         """The comparisons of aggregations."""

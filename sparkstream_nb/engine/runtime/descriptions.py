@@ -99,14 +99,18 @@ def describe(node: NodeEngine) -> DescribedNode:
     for op in node.operators:
         if isinstance(op, QueryOperator):
             queries[op.name] = _query(op.query, _instance_keys(node, op.name), strings)
-    tables = {
-        id: _rows(t.names, t.columns(t.order()), strings) for id, t in node.parts.tables.items()
-        if id not in node.parts.stored_tables
-    }  # fmt: skip
     windows = {
         id: _rows(w.definition.source.schema.names, w.contents(), strings) for id, w in node.parts.windows.items()
     }
-    return DescribedNode(node.now if node.started else None, queries, tables, windows)
+    return DescribedNode(node.now if node.started else None, queries, describe_tables(node), windows)
+
+
+def describe_tables(node: NodeEngine) -> dict[str, DescribedRows]:
+    """The rows of a node's tables that are in memory."""
+    return {
+        id: _rows(t.names, t.columns(t.order()), node.services.strings) for id, t in node.parts.tables.items()
+        if id not in node.parts.stored_tables
+    }  # fmt: skip
 
 
 def count_rows(node: NodeEngine, name: str) -> int:
