@@ -137,7 +137,7 @@ def convert(source: pa.Array, type: Type) -> tuple[pa.Array, Array | None]:
         return pa.nulls(n, target), mask_of(pc.is_valid(source))
     if type is Type.LONG and (pa.types.is_timestamp(source.type) or pa.types.is_date(source.type)):
         # A time as a long is ms since the epoch, as `aggregate by` and every function of times take it.
-        return _millis(source), None
+        return BY_DEFAULT.place_moments(floor_to_ms(source))[0], None
     try:
         if type in (Type.FLOAT, Type.DOUBLE):
             return source.cast(target, safe=False), None
@@ -273,15 +273,6 @@ def fits_time(source: pa.DataType) -> bool:
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def _millis(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> pa.Array:
-    """Dates, or times of day with date, as int64 ms since the epoch."""
-    return _place_times(source, time_format)[0]
-
-
-def _place_times(source: pa.Array, time_format: TimeFormat) -> tuple[pa.Array, Doubts | None]:
-    return time_format.place_moments(floor_to_ms(source))
-
-
 @dataclass(frozen=True)
 class Times:
     """A column of event times: int64 ms since the epoch, a mask of values that are none (None: all are times), and
@@ -311,7 +302,7 @@ def read_times(source: pa.Array, time_format: TimeFormat = BY_DEFAULT) -> Times:
     misfits: Array | None = None
     doubts: Doubts | None = None
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        moments, doubts = _place_times(source, time_format)
+        moments, doubts = time_format.place_moments(floor_to_ms(source))
     elif time_format.format in UNITS:
         numbers, misfits = convert(source, Type.DOUBLE)
         filled_numbers = numbers.fill_null(0).to_numpy(zero_copy_only=False)

@@ -70,15 +70,6 @@ def is_object(field: pa.Field) -> bool:
     return bool(field.metadata == _OBJECT)
 
 
-def emitted_of(blob: bytes) -> Emitted:
-    """The inverse of `emitted_table` and `to_ipc`; `step` stays numbered through the app's life."""
-    table = from_ipc(blob)
-    columns: list[Any] = []
-    for field, column in zip(list(table.schema)[2:], table.columns[2:], strict=True):
-        columns.append(column_values(column, field) if is_object(field) else column.combine_chunks())
-    return Emitted(tuple(table.schema.names[2:]), table.column(0).to_numpy(), table.column(1).to_numpy(), columns)
-
-
 def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:
     """Errors (stream, timestamp, values, reason) as JSON lines; values that JSON lacks become text."""
     return b"".join(json.dumps(e, default=str).encode() + b"\n" for e in errors)

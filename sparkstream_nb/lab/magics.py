@@ -152,7 +152,7 @@ class SiddhiMagic(Magics):
         how = {**reading_of(o), "route": o.route, "limit": o.limit, **play_of(o)}
         fed_with: tuple[Any, ...] = (sources,)
         if o.random is not None:
-            stream = self._part_of(o.stream, "a stream")[1]
+            stream = self._app_and_stream(o.stream)[1]
             events = generate_usual(stream_in_app(app, stream), o.random, o.seed, o.rate)
             # --rate was the rate of the event times, and is not the pace.
             fed_with, how = (stream, events.frame), {**how, "time": events.time, "rate": None}
@@ -178,13 +178,13 @@ class SiddhiMagic(Magics):
         """The app that is fed, and (stream, name of a source) pairs; none of events that are generated."""
         if o.random is not None:
             self._check_random(o)
-            return self._part_of(o.stream, "a stream")[0], []
+            return self._app_and_stream(o.stream)[0], []
         if o.seed is not None:
             raise Misuse("%siddhi feed: --seed is the seed of generated events: add --random N")
         if not o.sources:
             if o.source is None:
                 raise Misuse(f"%siddhi feed {o.stream} SOURCE: the variable or file to feed is missing")
-            app, stream = self._part_of(o.stream, "a stream")
+            app, stream = self._app_and_stream(o.stream)
             return app, [(stream, o.source)]
         if o.source is not None:
             raise Misuse(f"%siddhi feed NAME --from STREAM=SOURCE: '{o.source}' is one word too many")
@@ -227,7 +227,7 @@ class SiddhiMagic(Magics):
 
     def _do_send(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, stream = self._part_of(o.stream, "a stream")
+        app, stream = self._app_and_stream(o.stream)
         values = literal(o.values)
         at = None if o.at is None else milliseconds(o.at, "--at")
         print(self._interruptible(lambda: app.send(stream, values, at=at, node=o.node, wait=True), app))
@@ -249,18 +249,18 @@ class SiddhiMagic(Magics):
 
     def _do_output(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, stream = self._part_of(o.stream, "a stream")
+        app, stream = self._app_and_stream(o.stream)
         self._interruptible(app.flush, app)  # events sent by an earlier cell are part of the output
         return self._frame(o, app.output(stream, last=o.last))
 
     def _do_tail(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, stream = self._part_of(o.stream, "a stream")
+        app, stream = self._app_and_stream(o.stream)
         return app.tail(stream, last=o.last, latest=o.latest, number=o.number, newest=o.newest)
 
     def _do_chart(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
-        app, stream = self._part_of(o.stream, "a stream")
+        app, stream = self._app_and_stream(o.stream)
         return app.chart(stream, y=o.y, by=o.by, x=o.x, last=o.last, kind=o.kind)
 
     def _do_explain(self, options: Options, rest: str) -> Any:
@@ -493,15 +493,15 @@ class SiddhiMagic(Magics):
             self.shell.user_ns[o.out] = result.frame
         return result if o.limit is None else replace(result, limit=o.limit)
 
-    def _part_of(self, full_name: str, what: str) -> tuple[App, str]:
+    def _app_and_stream(self, full_name: str) -> tuple[App, str]:
         """`App.Stream` as the app and the stream's name."""
         apps = api.apps()
         owner = next((n for n in sorted(apps, key=len, reverse=True) if full_name.startswith(f"{n}.")), None)
-        name, dot, part = (owner, ".", full_name[len(owner) + 1 :]) if owner else full_name.partition(".")
-        if not dot or not part:
+        name, dot, stream = (owner, ".", full_name[len(owner) + 1 :]) if owner else full_name.partition(".")
+        if not dot or not stream:
             example = f"{full_name}.Stream" if full_name in apps else f"NAME.{full_name}"
-            raise Misuse(f"'{full_name}' is not {what} of an app: write {example}, the app's name first")
-        return api.get(name), part
+            raise Misuse(f"'{full_name}' is not a stream of an app: write {example}, the app's name first")
+        return api.get(name), stream
 
     def _source(self, source: str) -> Any:
         """The variable called `source`, or the path."""

@@ -37,6 +37,7 @@ from ..plan.distributed.leader import Duty, LeaderSplit, led_by, split_plan
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.output_labels import label_shared
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
+from ..plan.rewrites.chance import freeze_chance
 from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
@@ -337,6 +338,10 @@ class Nodes:
         """The same nodes, whose outputs carry their lineage; `every`: as in `with_lineage`; `lazy`: as in
         `OutputOptions`."""
         return replace(self, plan=with_lineage(self.plan, every=every), plain_plan=self.plan, lazy=lazy)
+
+    def with_frozen_chance(self) -> Nodes:
+        """The same nodes, in which `UUID()`, `math:rand` and the wall clock have fixed values (`freeze_chance`)."""
+        return replace(self, plan=freeze_chance(self.plan))
 
     def split_plans(self, way: Way) -> LeaderSplit | None:
         """The plans of nodes and leader; None without a leader."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -69,6 +71,12 @@ class ChangeLog(ABC):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._sql: Any = None
+        """The connection for queries."""
+        self._stream: Any = None
+        """What sends the log; None if it is closed."""
+        self._sql_lock = threading.Lock()
+        """Held while `close` takes the connection away, which `cancel` may use."""
         self._unread: tuple[float, int] | None = None
 
     @property
@@ -119,9 +127,16 @@ class ChangeLog(ABC):
     def why_not_logged(self, column: str) -> str:
         """The reason, with the way out, for which the log lacks a former value of `column`."""
 
-    @abstractmethod
     def close(self) -> None:
         """Close the connections; `open` may follow."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+        with self._sql_lock:
+            sql, self._sql = self._sql, None
+        if sql is not None:
+            with contextlib.suppress(Exception):
+                sql.close()
 
     @abstractmethod
     def cancel(self) -> None:

@@ -176,13 +176,13 @@ class Dialect(ABC):
         """`INSERT ... ` with the clause that merges rows which exist; see `load`. Of `sets`, each (column, expression);
         expressions name the row that is there by `was(column)` and the fresh one by `now(column)`."""
 
-    @abstractmethod
     def was(self, table: str, column: str) -> str:
         """A column of the row that is in the table, in an upsert."""
+        return f"kept.{column}"
 
-    @abstractmethod
     def now(self, column: str) -> str:
         """A column of the fresh row, in an upsert."""
+        return f"excluded.{column}"
 
     def load(self, connection: sa.Connection, sql: str, columns: Sequence[tuple[str, str]], rows: pa.Table) -> None:
         """Runs the upsert `sql` for `rows`, whose columns are `columns`: (quoted name, type)."""
@@ -259,12 +259,6 @@ class PostgreSQL(Dialect):
             f"INSERT INTO {into} AS kept ({columns}) SELECT {columns} FROM {_STAGE} "
             f"ON CONFLICT ({', '.join(key)}) {_do_update(sets)}"
         )
-
-    def was(self, table: str, column: str) -> str:
-        return f"kept.{column}"
-
-    def now(self, column: str) -> str:
-        return f"excluded.{column}"
 
     def load(self, connection: sa.Connection, sql: str, columns: Sequence[tuple[str, str]], rows: pa.Table) -> None:
         """A few rows go as arrays; many are copied into a temporary table, and merged from there."""
@@ -356,12 +350,6 @@ class SQLite(Dialect):
             f"INSERT INTO {self.quote_name(table)} AS kept ({', '.join(names)}) VALUES ({marks}) "
             f"ON CONFLICT ({', '.join(key)}) {_do_update(sets)}"
         )
-
-    def was(self, table: str, column: str) -> str:
-        return f"kept.{column}"
-
-    def now(self, column: str) -> str:
-        return f"excluded.{column}"
 
     def trouble(self, error: sa.exc.DBAPIError) -> Trouble | None:
         return "conflict" if "locked" in str(error.orig) else None

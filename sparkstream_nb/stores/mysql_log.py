@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +70,6 @@ class MySqlLog(ChangeLog):
     def __init__(self, place: BinlogPlace) -> None:
         super().__init__(place.database)
         self._where = place
-        self._sql: Any = None
         self._stream: BinlogStream | None = None
         self._table = place.table
         self._readers: tuple[LogTable, list[ColumnReader]] | None = None
@@ -86,7 +84,6 @@ class MySqlLog(ChangeLog):
         """The number of the table's changes behind `_end` that were read, and of them, by an earlier run."""
         self._log_end: tuple[float, LogPosition] | None = None
         self._asked_at = float("-inf")
-        self._lock = threading.Lock()
 
     @property
     def part(self) -> str:
@@ -348,18 +345,8 @@ class MySqlLog(ChangeLog):
 
     # ----------------------------------------------------------------------------------------------------- the rest
 
-    def close(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
-        with self._lock:
-            sql, self._sql = self._sql, None
-        if sql is not None:
-            with contextlib.suppress(Exception):
-                sql.close()
-
     def cancel(self) -> None:
-        with self._lock, contextlib.suppress(OSError, AttributeError):  # it is closed already
+        with self._sql_lock, contextlib.suppress(OSError, AttributeError):  # it is closed already
             self._sql._sock.shutdown(socket.SHUT_RDWR)
 
     def _rows(self, query: str, *values: Any) -> list[Any]:

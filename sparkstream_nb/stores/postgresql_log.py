@@ -76,7 +76,6 @@ class PostgresLog(ChangeLog):
     def __init__(self, place: WalPlace) -> None:
         super().__init__(place.database)
         self._where = place
-        self._sql: Any = None
         self._stream: WalStream | None = None
         self._table = _Table("", "", "r", "d", True, "p")
         self._relations: dict[int, LoggedRelation | None] = {}
@@ -397,15 +396,6 @@ class PostgresLog(ChangeLog):
         return f"the log has no former value of column '{column}': ALTER TABLE {self._table} REPLICA IDENTITY FULL"
 
     # ----------------------------------------------------------------------------------------------------- the rest
-
-    def close(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
-        sql, self._sql = self._sql, None
-        if sql is not None:
-            with contextlib.suppress(Exception):
-                sql.close()
 
     def cancel(self) -> None:
         self._cancel_event.set()

@@ -49,11 +49,11 @@ def _rank_values(*values: str) -> Choice:
     return Choice(values, tuple(1.0 / k for k in range(1, len(values) + 1)))
 
 
-def _number_keys(distinct: int, exponent: float = 1.1) -> Callable[[Attribute, str | None], GeneratedColumn]:
+def _number_keys(distinct: int) -> Callable[[Attribute, str | None], GeneratedColumn]:
     """Keys with the words of the attribute's name before their number."""
 
     def make(attribute: Attribute, key: str | None) -> GeneratedColumn:
-        return Zipf(distinct, exponent, _prefix(attribute))
+        return Zipf(distinct, 1.1, _prefix(attribute))
 
     return make
 

@@ -137,7 +137,7 @@ def failing() -> Failover:
     items = [InputBatch(at, {"S": StreamRows(np.arange(300), at, [list(range(300))])})]
     groups = NodeGroups((Scenario(Pair(), 0, (Kill(90_000, "node-1"),)),))
     nodes = Nodes(plan)
-    return Failover("<App>", {"O": "<q>"}, groups, outcome_of(items, groups, nodes, truth_of(items, nodes)))
+    return Failover("<App>", {"O": "<q>"}, outcome_of(items, groups, nodes, truth_of(items, nodes)), groups)
 
 
 def moving() -> DistributedFailover:
@@ -151,7 +151,7 @@ def moving() -> DistributedFailover:
         nodes = Nodes(plan)
         found = distributed_outcome(items, app, nodes, truth_of(items, nodes))
         if found.reports["<App>-default-1"].beginnings[1:]:
-            return DistributedFailover("<App>", {"O": "<q>"}, app, found)
+            return DistributedFailover("<App>", {"O": "<q>"}, found, app)
     raise AssertionError("no node ran the app")
 
 

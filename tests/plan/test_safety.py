@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.shard_safety.safety import aggregation_safety, dependent_queries, find_routing
+from sparkstream_nb.plan.shard_safety.safety import aggregation_safety, dependent_queries
 
 DEFINITIONS = """
 define stream S (k string, v int, ts long);
@@ -215,9 +215,10 @@ def test_routing_that_suits_all() -> None:
         from S select k, sum(v) as s group by k insert into O; from R select k, sum(w) as s group by k insert into P;
     """
     )
-    assert find_routing(q.safety for q in plan.queries) == {"S": "k", "R": "k"}
+    assert [dict(q.safety.keys) for q in plan.queries] == [{"S": "k"}, {"R": "k"}]
+    assert dependent_queries(plan, "hash:k") == []
     plan = compile_app(DEFINITIONS + "from S select sum(v) as s insert into O;")
-    assert find_routing(q.safety for q in plan.queries) is None
+    assert dependent_queries(plan, "hash:k") == [plan.queries[0].name]
 
 
 def test_of_several_keys_that_of_the_routing_counts() -> None:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkstream_nb.engine.expressions.objects import jsonable
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import RetrievalAnswer
+from sparkstream_nb.engine.state.node_batch import Emitted, RetrievalAnswer
 from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SparkStreamError
 from sparkstream_nb.journal import result_codec, result_rows
 from sparkstream_nb.journal.checkpoints import local
@@ -282,8 +283,10 @@ class _CaseReplay:
         """Output of a case, the nodes' parts merged by step."""
         merged: dict[tuple[str, str], list[tuple[int, int, list[Any]]]] = {}
         for node, row in r.emitted:
-            emitted = result_codec.emitted_of(row.blob)
-            found = zip(emitted.step.tolist(), events(emitted), strict=True)
+            table = result_codec.from_ipc(row.blob)
+            step, ts, *columns = map(result_codec.column_values, table.columns, table.schema)
+            emitted = Emitted(tuple(table.schema.names[2:]), np.array(step), np.array(ts), columns)
+            found = zip(step, events(emitted), strict=True)
             merged.setdefault((row.kind, row.name), []).extend((step, node, event) for step, event in found)
         for (kind, name), events_of in merged.items():
             in_order = [event for _, _, event in sorted(events_of, key=lambda f: (f[0], f[1]))]

@@ -102,7 +102,7 @@ def _make_mysql_log(
     id_text = properties.get(SERVER_ID)
     if id_text is not None and not (id_text.isdecimal() and len(id_text) < 11 and 0 < int(id_text) < 1 << 32):
         raise Misuse(f"{o.what}: {SERVER_ID} is a whole number from 1 to 4,294,967,295, not {shown(id_text)}")
-    server_id = int(id_text) if id_text is not None else o.number("database.server.id") if o.has(SERVER_ID) else None
+    server_id = int(id_text) if id_text is not None else o.number(SERVER_ID) if o.has(SERVER_ID) else None
     if find_spec("pymysqlreplication") is None:
         raise Misuse(f"{o.what} needs mysql-replication: {_INSTALL}")
     from ...stores.mysql_log import BinlogPlace, MySqlLog

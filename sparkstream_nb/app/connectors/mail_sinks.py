@@ -32,7 +32,7 @@ class MailGate:
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, or have a secret
         that is no reference, and NotAllowed where the server is not granted."""
-        o = OptionValues.of_trimmed("sink", "email", options, self.what)
+        o = OptionValues.of_trimmed("email", options, self.what)
         tls = o.flag("ssl.enable")
         port = o.raw("port") if o.has("port") else _PORTS[tls]
         host, number = self.grants.check_server("smtp", f"{o.raw('host')}:{port}", f"{self.what} sends mails by")

@@ -26,7 +26,7 @@ class TcpGate:
     def target(self, options: Mapping[str, str]) -> tuple[str, Target]:
         """(the server as it may be shown, the target). Raises `Misuse` for options that are wrong, and NotAllowed if
         the server is not granted."""
-        o = OptionValues.of_trimmed("sink", "tcp", options, self.what)
+        o = OptionValues.of_trimmed("tcp", options, self.what)
         url = o.text("url")
         match = _URL.fullmatch(url)
         if match is None:

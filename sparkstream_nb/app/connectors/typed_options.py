@@ -34,10 +34,10 @@ class OptionValues:
         return cls(values, options_of(end, type_), what, "'" if source else "", lower=source)
 
     @classmethod
-    def of_trimmed(cls, end: End, type_: str, raw_values: Mapping[str, str], what: str) -> OptionValues:
+    def of_trimmed(cls, type_: str, raw_values: Mapping[str, str], what: str) -> OptionValues:
         """The options of a sink of a type that takes all values without the blanks around them."""
         values = {key: value.strip() for key, value in raw_values.items()}
-        return cls(values, options_of(end, type_), what, lower=True)
+        return cls(values, options_of("sink", type_), what, lower=True)
 
     def has(self, key: str) -> bool:
         """True if the option is given."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import Misuse, shown
-from ...lang.tree import find_annotation
 from ...nodes.distributed import Distributed, apps_of
 from ...plan.distributed.distribute import distribute
 from ...plan.distributed.placement import connected_streams
@@ -14,7 +13,7 @@ from ...simulation.resources import ResourceCluster, ResourceNode, ResourceScena
 from ..config.conf import DISTRIBUTED, NodeFile
 from ..config.conf_distributed import is_manager, resources_of
 from ..config.fault_schedule import planned_for_resources
-from .grouping import Trial
+from .grouping import Trial, refuse_stores
 
 
 def resource_cluster(
@@ -61,13 +60,7 @@ def distributed_for(plan: Plan, name: str, cluster: ResourceCluster, trial: Tria
             f"an inMemory source or sink is in one process, and stream '{stream}' has one: partial apps of a "
             "distributed app exchange events by streams. Leave it out"
         )
-    for what, elements in (("aggregation", plan.aggregations), ("table", plan.tables)):
-        for element, definition in elements.items():
-            if find_annotation(definition.annotations, "store") is not None:
-                raise Misuse(
-                    f"mode {DISTRIBUTED} keeps tables and aggregations in the nodes' memory, and {what} '{element}' "
-                    "has a @store. Leave @store out"
-                )
+    refuse_stores(plan, DISTRIBUTED)
     split = distribute(plan, name, cluster.messaging)
     apps = apps_of(split)
     cluster, faults, rate = planned_for_resources(cluster, apps, trial.faults, trial.seed)

@@ -144,6 +144,11 @@ def check_groups(plan: Plan, mode: str, routing: str, alerts: str) -> None:
     if alerts != "on":
         why = "runs what @dist says where it says" if mode == DISTRIBUTED else "has one active node in a group"
         raise Misuse(f"mode {mode} {why}: leave alerts out")
+    refuse_stores(plan, mode)
+
+
+def refuse_stores(plan: Plan, mode: str) -> None:
+    """Raise `Misuse` for a table or an aggregation with a store, in a mode whose nodes have them in memory."""
     for what, elements in (("aggregation", plan.aggregations), ("table", plan.tables)):
         for name, definition in elements.items():
             if find_annotation(definition.annotations, "store") is not None:

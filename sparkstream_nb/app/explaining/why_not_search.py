@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, islice
 
 from ...charts.value_texts import row_text
@@ -94,17 +94,21 @@ class WhyNotSearch:
             events=[trials.event(x) for x in numbers[:MOST_EVENTS]],
         )
         candidates = [numbers] if trials.recording.events > WHOLE else [numbers, trials.input_numbers]
+
+        @cache
+        def proof(node: int, *moved: int) -> Alert | None:
+            return trials.proof(InputEdits(nodes=dict.fromkeys(moved, node)), target.clock)
+
         for candidate in candidates:
             for node in self._nodes_of(numbers):
 
                 def works(part: Sequence[int], node: int = node) -> bool:
-                    return trials.proof(InputEdits(nodes=dict.fromkeys(part, node)), target.clock) is not None
+                    return proof(node, *part) is not None
 
                 part = smallest_part([x for x in candidate if trials.node(x) != node], works)
                 if part is not None:
-                    edits = InputEdits(nodes=dict.fromkeys(part, node))
                     explanation = replace(explanation, changes=self._moves(part, node))
-                    return Answer(explanation, edits, trials.proof(edits, target.clock))
+                    return Answer(explanation, InputEdits(nodes=dict.fromkeys(part, node)), proof(node, *part))
         return Answer(explanation)
 
     def _nodes_of(self, numbers: Sequence[int]) -> list[int]:

@@ -13,6 +13,8 @@ from ...charts.loading import draw_figure
 from ...charts.picture import Picture
 from ...nodes.tallies import Tally
 from ...plan.output_labels import stream_of
+from ...replay.failover_replay import FailoverOutcome
+from ...replay.rescheduling_replay import DistributedOutcome
 from ...simulation.timeline import Happening
 from ..pictures.outputs_picture import with_outputs
 from .frontend import Displayed
@@ -32,11 +34,12 @@ class AgainstOneNode(Displayed):
 
     app: str
     queries: Mapping[str, str]
+    outcome: FailoverOutcome | DistributedOutcome
 
     @property
     def tallies(self) -> Mapping[str, Tally]:
         """The comparison of outputs with one node's, by stream or label of it."""
-        raise NotImplementedError
+        return self.outcome.tallies
 
     @property
     def happenings(self) -> Sequence[Happening]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,6 @@ import pandas as pd
 
 from ...charts.picture import Picture
 from ...nodes.pair import Loss, Takeover
-from ...nodes.tallies import Tally
 from ...replay.failover_replay import FailoverOutcome
 from ...simulation.node_groups import NodeGroups
 from ...simulation.timeline import Happening, gap_before
@@ -38,15 +37,11 @@ class TakenOver:
 class Failover(AgainstOneNode):
     """Groups of nodes that fail, compared with one node that takes every event and never fails."""
 
-    groups: NodeGroups
     outcome: FailoverOutcome
+    groups: NodeGroups
 
     def picture(self) -> Picture:
         return failover_picture(self)
-
-    @property
-    def tallies(self) -> Mapping[str, Tally]:
-        return self.outcome.tallies
 
     @cached_property
     def happenings(self) -> Sequence[Happening]:

@@ -4,7 +4,7 @@ state, processed twice or lost, and which outputs changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,6 @@ import pandas as pd
 
 from ...charts.picture import Picture
 from ...nodes.distributed import Distributed
-from ...nodes.tallies import Tally
 from ...replay.rescheduling_replay import DistributedOutcome
 from ...simulation.placements import RunSpan, run_spans
 from ...simulation.timeline import Happening
@@ -41,15 +40,11 @@ class DistributedFailover(AgainstOneNode):
     """Nodes of a fully distributed app, compared with one node that takes every event and never
     fails."""
 
-    distributed: Distributed
     outcome: DistributedOutcome
+    distributed: Distributed
 
     def picture(self) -> Picture:
         return moves_picture(self)
-
-    @property
-    def tallies(self) -> Mapping[str, Tally]:
-        return self.outcome.tallies
 
     @cached_property
     def happenings(self) -> Sequence[Happening]:

@@ -106,11 +106,6 @@ class ChartSnapshot(StreamSnapshot, Pictured):
         return sum(len(s.points) for s in self.series)
 
     @property
-    def is_thinned(self) -> bool:
-        """True if points in the range were left out."""
-        return self.counts.thinned or any(len(s.points) < s.held for s in self.series)
-
-    @property
     def frame(self) -> pd.DataFrame:
         """The points that are drawn: series, the column of x, y."""
         x = [v for s in self.series for v in s.points.x.tolist()]

@@ -11,7 +11,6 @@ from ...durations import describe_time
 from ...errors import Misuse, nearest, shown
 from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
-from ...plan.rewrites.chance import freeze_chance
 from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
 from ...replay.replay import Recording
 from ...replay.time_machine import TimeMachine
@@ -114,9 +113,9 @@ class MachineMoments:
         if not changes:
             raise Misuse("a branch has a difference: give drop, change, insert, nodes, routing or text")
         names = self.names if way.nodes == len(self.names) else [f"node-{i + 1}" for i in range(way.nodes)]
-        frozen_nodes = [replace(x, plan=freeze_chance(x.plan)) for x in (self.replays.replayed_nodes(), nodes)]
-        before = ReplayedInput(self.machine.recording, self.machine.way, frozen_nodes[0], self.names)
-        after = ReplayedInput(recording, way, frozen_nodes[1], names)
+        own_nodes = self.replays.replayed_nodes().with_frozen_chance()
+        before = ReplayedInput(self.machine.recording, self.machine.way, own_nodes, self.names)
+        after = ReplayedInput(recording, way, nodes.with_frozen_chance(), names)
 
         def moment_of_branch() -> Moment:
             branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names, True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ... import argument_checks
 from ...durations import describe_time
 from ...errors import Misuse, nearest
-from ...plan.rewrites.chance import freeze_chance
 from ...replay.input_edits import apply_edits
 from ...replay.replay import Recording, Way
 from ...replay.time_machine import TimeMachine
@@ -107,7 +105,7 @@ class Moments:
         question = self._output_question(output, {**(values or {}), **named_values}, at, events, machine.recording)
         names = self._node_names(machine)
         source = AppInput(machine.recording, way, names)
-        nodes_of_trials = replace(self._replays.replayed_nodes(), plan=freeze_chance(self._app.plan))
+        nodes_of_trials = self._replays.replayed_nodes().with_frozen_chance()
         trials = Trials(self._replays.app_text(), nodes_of_trials, source, question)
         answer, *others = WhyNotSearch(trials).answers()
         proof = moment_of_proof = None

@@ -180,13 +180,13 @@ class Replays:
         return compile_text, tree_of
 
     def app_text(self) -> AppText:
-        """The app's text, and how others are compiled as it was, with frozen chance (`freeze_chance`)."""
+        """The app's text, and a function that compiles other texts like it, with frozen chance (`freeze_chance`)."""
         compile_text, tree_of = self._compilers(freeze=True)
         return AppText(tree_of(self._app.deployment.request.text, {}), lambda text: compile_text(text, {}))
 
     def _nodes_of_texts(self, freeze: bool) -> Nodes:
         nodes = replace(self.replayed_nodes(), led=None)
-        return replace(nodes, plan=freeze_chance(nodes.plan)) if freeze else nodes
+        return nodes.with_frozen_chance() if freeze else nodes
 
     def _way_of_texts(self, nodes: int | None, routing: str | None) -> Way:
         return ONE if nodes is None and routing is None else self.way(nodes, routing)
@@ -262,9 +262,9 @@ class Replays:
         items = items_of((self._read_input() if material is None else material.source).read(), app.plan)
         if isinstance(groups, Distributed):
             resource_outcome = distributed_outcome(items, groups, nodes, truth_of(items, nodes, by_query=False))
-            return DistributedFailover(app.name, self._writers_of_streams(), groups, resource_outcome)
+            return DistributedFailover(app.name, self._writers_of_streams(), resource_outcome, groups)
         outcome = outcome_of(items, groups, nodes, truth_of(items, nodes))
-        return Failover(app.name, self._writers_of_streams(), groups, outcome)
+        return Failover(app.name, self._writers_of_streams(), outcome, groups)
 
     def failover_study(
         self,

@@ -70,16 +70,18 @@ def add_at(c: Options) -> None:
     c.add_argument("--event", type=positive, metavar="N", help="after the event with this number")
     c.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="after this output of a stream")
     c.add_argument("--query", metavar="QUERY", help="only what this query held, event by event")
-    _add_feed(c)
-    c.add_argument("--nodes", type=positive, metavar="N", help="on so many nodes (default: 1)")
-    c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
-    add(c, "--limit", help=f"events to list (default: {_LIMIT})", default=_LIMIT)
+    _add_replay(c)
 
 
 def add_whynot(c: Options) -> None:
     """Options of `sparkstream whynot`."""
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     add_wanted_output(c)
+    _add_replay(c)
+
+
+def _add_replay(c: Options) -> None:
+    """Options of a feed that is replayed, and whose events are listed."""
     _add_feed(c)
     c.add_argument("--nodes", type=positive, metavar="N", help="on so many nodes (default: 1)")
     c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")

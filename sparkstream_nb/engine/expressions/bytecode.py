@@ -66,7 +66,7 @@ class ProgramMemory:
     their numbers; of each, `count[0]` is the number of values, and `count[1]` whether it was evaluated since its reset:
     one that was not returns null for a RESET (`SingleStateHolder.cleanGroupByStates`).
 
-    A word is an integer, a text's code, a truth value or the bits of a double: `reals`, `constant_reals` and so on are
+    A word is an integer, a text's code, a truth value or the bits of a double: `reals` and so on are
     the same memory as doubles.
     """
 
@@ -80,10 +80,6 @@ class ProgramMemory:
     @property
     def reals(self) -> Array:
         return self.words.view(np.float64)
-
-    @property
-    def constant_reals(self) -> Array:
-        return self.constants.view(np.float64)
 
     @property
     def real(self) -> Array:

@@ -28,10 +28,10 @@ _FAR = 4 * 10**18
 _FIRST, _LAST = days_of(1583, 1, 1) * DAY, days_of(10_000, 1, 1) * DAY
 
 
-def _left(*columns: Column, far: int = _FAR) -> Mask:
-    """Rows with a null or with an instant (first column) beyond `far`."""
+def _left(*columns: Column) -> Mask:
+    """Rows with a null or with an instant (first column) beyond `_FAR`."""
     instants = columns[0].values
-    out: Mask = (instants < -far) | (instants > far)
+    out: Mask = (instants < -_FAR) | (instants > _FAR)
     for c in columns:
         if c.null is not None:
             out = out | c.null

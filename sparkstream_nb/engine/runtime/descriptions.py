@@ -54,13 +54,11 @@ class DescribedWindow:
 @dataclass(frozen=True)
 class DescribedPartial:
     """A partial match: by state of the pattern, its events (an absence that lasted long enough has one without values),
-    and the numbers of the states that it waits for. `absence_ends`: when the absence that it waits for is long enough
-    (ms; 0: none)."""
+    and the numbers of the states that it waits for."""
 
     key: str
     events: Sequence[Sequence[DescribedEvent]]
     waits_for: Sequence[int]
-    absence_ends: int
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _partials(pattern: StateOp, keys: Mapping[int, str], strings: StringPool) ->
     partials = partial_matches_of(pattern)
     by_state = [_events_of_state(pattern, p, partials, keys, strings) for p in range(len(pattern.layout.processors))]
     partial_matches = [
-        DescribedPartial(keys.get(partial.instance, ""), events, partial.states, partial.due)
+        DescribedPartial(keys.get(partial.instance, ""), events, partial.states)
         for partial, *events in zip(partials, *by_state, strict=True)
     ]
     return sorted(partial_matches, key=lambda partial: partial.key)  # the numbers of instances depend on micro-batches

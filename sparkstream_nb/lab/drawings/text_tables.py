@@ -43,12 +43,12 @@ class Grid:
         self.what = what
 
     @classmethod
-    def of_frame(cls, frame: Any, *, limit: int | None = None, notes: Sequence[str] = (), what: str = "row") -> Grid:
+    def of_frame(cls, frame: Any, *, limit: int | None = None, what: str = "row") -> Grid:
         """The rows of a pandas frame."""
         from ...outputs.output_files import frame_rows  # it loads what frames are made of
 
         head = frame if limit is None else frame.head(limit)
-        return cls(list(frame.columns), frame_rows(head), total=len(frame), notes=notes, what=what)
+        return cls(list(frame.columns), frame_rows(head), total=len(frame), what=what)
 
     @property
     def right(self) -> list[bool]:

@@ -64,7 +64,7 @@ def bind_output(
             condition = bind_condition(output.on, scope, "'on'")
             return Update(target, event_type, condition, bind_set(output.set, target, scope))
     _check_columns(select.schema, target, output.span)
-    _check_same(select.schema, target, output.span, "DuplicateDefinitionException")
+    _check_same(select.schema, target, output.span)
     condition = bind_condition(output.on, scope, "'on'")
     return Upsert(target, event_type, condition, bind_set(output.set, target, scope))
 
@@ -119,7 +119,7 @@ def _insert_target(output: tree.InsertInto, id_: str, schema: Schema, place: Par
             output.target.span,
             kind="DuplicateDefinitionException",
         )
-    _check_same(schema, target, output.target.span, "DuplicateDefinitionException")
+    _check_same(schema, target, output.target.span)
     return target
 
 
@@ -136,7 +136,7 @@ def _check_columns(row: Schema, target: Source, span: Span) -> None:
             )
 
 
-def _check_same(row: Schema, target: Source, span: Span, kind: str) -> None:
+def _check_same(row: Schema, target: Source, span: Span) -> None:
     if row == target.schema:
         return
     if len(row) != len(target.schema):
@@ -148,5 +148,5 @@ def _check_same(row: Schema, target: Source, span: Span, kind: str) -> None:
         f"the query does not fit {target.kind} '{target.id}': {what}",
         span,
         hint=f"{target.id} {target.schema}\nquery {row}",
-        kind=kind,
+        kind="DuplicateDefinitionException",
     )

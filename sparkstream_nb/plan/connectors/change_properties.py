@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 LISTENED = ("postgresql", "mysql", "mariadb")
 """The kinds of databases, as JDBC addresses have them, whose logs this build reads."""
 SLOT, PUBLICATION, PLUGIN, SNAPSHOT = "slot.name", "publication.name", "plugin.name", "snapshot.mode"
-SERVER_ID, SERVER_NAME = "database.server.id", "database.server.name"
+SERVER_ID = "database.server.id"
 PLUGINS = ("pgoutput", "decoderbufs", "wal2json")
 """PostgreSQL's plug-ins that an app may name. Their changes are the same; it is always pgoutput that is read."""
 _SNAPSHOTS = (

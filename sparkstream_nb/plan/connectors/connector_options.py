@@ -121,13 +121,13 @@ def describe_template_gap(end: End, type_: str, key: str, value: str) -> str | N
     return f"'{key}' that depends on the event, of {_phrase(end, type_)}"
 
 
-def describe_value_gap(end: End, type_: str, key: str, value: str, note: str = "") -> str | None:
-    """The words for a valid value of an option that this build does not have; else None. `note` follows the value."""
+def describe_value_gap(end: End, type_: str, key: str, value: str) -> str | None:
+    """The words for a valid value of an option that this build does not have; else None."""
     spec = options_of(end, type_).get(key)
     if spec is None or spec.refusal is None or value.lower() in {v.lower() for v in spec.values}:
         return None
     reason = f" ({spec.refusal})" if spec.refusal else ""
-    return f"{key}='{value}'{note} of {_phrase(end, type_)}{reason}"
+    return f"{key}='{value}' of {_phrase(end, type_)}{reason}"
 
 
 def list_setting_gaps(end: End, type_: str, value: str, known_settings: Mapping[str, type]) -> Iterator[str]:

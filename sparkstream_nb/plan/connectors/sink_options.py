@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from .nats_options import NATS_LOGIN
+from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
 from .option_spec import Options, OptionSpec
 from .refused_options import options_of_type
 
@@ -82,12 +82,7 @@ _CALL = _table_of(
 
 _KAFKA = _table_of(
     "kafka",
-    OptionSpec(
-        "bootstrap.servers",
-        "The brokers, `HOST:PORT`, with commas.",
-        "servers",
-        required="bootstrap.servers='localhost:9092'",
-    ),
+    KAFKA_SERVERS,
     OptionSpec("topic", "The topic.", required="topic='alerts'", dynamic=True, is_shown=True),
     OptionSpec("partition.no", "The partition (default: by the key).", "int", dynamic=True, is_shown=True),
     OptionSpec("key", "The key of a record.", dynamic=True, is_shown=True),
@@ -100,7 +95,7 @@ _KAFKA = _table_of(
         is_shown=True,
         effect=False,
     ),
-    OptionSpec("optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"),
+    KAFKA_SETTINGS,
 )
 
 _EMAIL = _table_of(

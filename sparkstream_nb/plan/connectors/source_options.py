@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
 from .change_properties import PLUGINS
-from .nats_options import NATS_LOGIN
 from .option_spec import Options, OptionSpec
 from .refused_options import options_of_type
 
@@ -39,12 +39,7 @@ _table_of = partial(options_of_type, "source", _COMMON)
 
 _KAFKA = _table_of(
     "kafka",
-    OptionSpec(
-        "bootstrap.servers",
-        "The brokers, `HOST:PORT`, with commas.",
-        "servers",
-        required="bootstrap.servers='localhost:9092'",
-    ),
+    KAFKA_SERVERS,
     OptionSpec("topic.list", "The topics, with commas.", "list", required="topic.list='trades'", is_shown=True),
     OptionSpec(
         "group.id",
@@ -75,7 +70,7 @@ _KAFKA = _table_of(
         "list",
         is_shown=True,
     ),
-    OptionSpec("optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"),
+    KAFKA_SETTINGS,
     OptionSpec("enable.offsets.commit", "Whether the group's offsets at the broker follow.", "bool", default="true"),
     OptionSpec(
         "enable.async.commit",

@@ -46,7 +46,7 @@ each node's part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -293,13 +293,3 @@ def _worst(all_: list[n.Safety], id_: str) -> n.Safety:
             if s.level == level:
                 return s
     return all_[0] if all_ else n.Safety("stateless", f"'{id_}' is empty")
-
-
-def find_routing(safeties: Iterable[n.Safety]) -> dict[str, str] | None:
-    """One key per stream that makes all of `safeties` correct, None if no routing does."""
-    keys: dict[str, str] | None = {}
-    for s in safeties:
-        if s.level == "node-dependent" or keys is None:
-            return None
-        keys = merged_keys(keys, dict(s.keys))
-    return keys

@@ -118,13 +118,15 @@ def not_negative(what: str, *positions: int) -> Check:
     return check
 
 
-def at_least_one(window: str, position: int) -> Check:
-    """Checks that the time of a window of batches is at least 1 ms: Siddhi sends batches of 0 ms without end."""
+def at_least_one(window: str) -> Check:
+    """Checks that the time of a window of batches, its second argument, is at least 1 ms: Siddhi sends batches of 0 ms
+    without end.
+    """
 
     def check(args: Sequence[Expr]) -> None:
-        arg = args[position]
-        if isinstance(arg, Const) and not isinstance(arg.value, str) and arg.value < 1:
-            raise RuleError(f"the time of a '{window}' window must be at least 1 ms, found {arg.value}", position)
+        time = args[1]
+        if isinstance(time, Const) and not isinstance(time.value, str) and time.value < 1:
+            raise RuleError(f"the time of a '{window}' window must be at least 1 ms, found {time.value}", 1)
 
     return check
 

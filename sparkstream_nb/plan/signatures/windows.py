@@ -150,7 +150,7 @@ def _unique_time_batch(name: str) -> WindowDeclaration:
         {name}(unique.key prim, window.time dur!, start.time dur!)
         """,
         ", {time}",
-        all_of(at_least_one(name, 1), not_negative(f"the start time of a '{name}' window", 2)),
+        all_of(at_least_one(name), not_negative(f"the start time of a '{name}' window", 2)),
         resets_per_chunk=True,
         carries_group_id=False,
         timers_emit="current",
@@ -205,7 +205,7 @@ _UNIQUE: Mapping[str, WindowDeclaration] = {
         """,
         ", {time}, {few}",
         all_of(
-            at_least_one("unique:timeLengthBatch", 1),
+            at_least_one("unique:timeLengthBatch"),
             not_negative("a number of a 'unique:timeLengthBatch' window", 2, 3),
         ),
         resets_per_chunk=True,

@@ -45,7 +45,7 @@ def test_another_name_of_an_option() -> None:
 
 
 def test_a_sink_that_takes_values_without_blanks() -> None:
-    tcp = OptionValues.of_trimmed("sink", "tcp", {"sync": " True ", "keep.alive": "No "}, "the sink")
+    tcp = OptionValues.of_trimmed("tcp", {"sync": " True ", "keep.alive": "No "}, "the sink")
     assert tcp.flag("sync") is True
     with pytest.raises(Misuse, match=r"^the sink: keep\.alive is 'true' or 'false', not 'no'$"):
         tcp.flag("keep.alive")

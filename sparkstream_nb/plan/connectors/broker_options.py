@@ -1,4 +1,4 @@
-"""The options that NATS sources and sinks share: servers and logins."""
+"""The options that the sources and sinks of a broker share, NATS or Kafka: servers, logins and settings."""
 
 from __future__ import annotations
 
@@ -12,4 +12,13 @@ NATS_LOGIN = (
     OptionSpec("username", "The user name, with `auth.type='user'`."),
     OptionSpec("password", "The password, by reference, with `auth.type='user'`.", secret=True),
     OptionSpec("token", "The token, by reference, with `auth.type='token'`.", secret=True),
+)
+KAFKA_SERVERS = OptionSpec(
+    "bootstrap.servers",
+    "The brokers, `HOST:PORT`, with commas.",
+    "servers",
+    required="bootstrap.servers='localhost:9092'",
+)
+KAFKA_SETTINGS = OptionSpec(
+    "optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"
 )
