@@ -10,6 +10,7 @@ that Spark's processes are forked from (`runners/spark/forks.py`), the client th
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import re
@@ -185,8 +186,6 @@ def runs(process: int) -> bool:
 
 def _runs_on_windows(process: int) -> bool:
     """`runs` on Windows, where signal 0 would be Ctrl-C for the process."""
-    import ctypes
-
     synchronize, still_waits = 0x0010_0000, 0x102
     kernel: Any = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]
     kernel.OpenProcess.restype = ctypes.c_void_p

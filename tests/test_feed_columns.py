@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sparkstream_nb import cli
 from sparkstream_nb.app.results.reasons import group_reasons
 from sparkstream_nb.app.running.source_reading import Reading, readings_of
+from sparkstream_nb.app.running.source_shapes import shape_of
 from sparkstream_nb.errors import Misuse, SparkStreamError
 from sparkstream_nb.ingest.column_matching import match_columns
 from sparkstream_nb.ingest.row_typing import type_rows
@@ -31,7 +32,7 @@ MS = 1795842001000
 
 def read(frame: pd.DataFrame, schema: Schema, **reading: Any) -> list[list[Any]]:
     """The values of the rows of a frame, column by column; all must fit."""
-    shape = check_source(frame, Reading(**reading).shape("S", schema))
+    shape = check_source(frame, shape_of(Reading(**reading), "S", schema))
     table = pa.Table.from_pandas(frame, preserve_index=False)
     typed = type_rows(table, schema, shape.row_reading)
     assert not typed.rejected
@@ -91,7 +92,7 @@ def test_a_column_that_was_mapped_is_not_guessed() -> None:
 
 
 def test_a_guess_is_said_in_the_words_of_the_reader() -> None:
-    shape = Reading(time="booked at").shape("S", Schema.of(("cardId", Type.STRING)))
+    shape = shape_of(Reading(time="booked at"), "S", Schema.of(("cardId", Type.STRING)))
     fitted = check_source(pd.DataFrame({"Card Id": ["a"], "Booked At": [1]}), shape)
     assert (fitted.time, fitted.columns) == ("Booked At", {"cardId": "Card Id"})
     (note,) = fitted.describe_guesses()
@@ -127,7 +128,7 @@ def test_a_column_of_an_attribute_that_no_stream_has(name: str, message: str) ->
 
 
 def test_a_column_that_is_of_another_stream_is_told() -> None:
-    shape = Reading(columns={"ts": "when"}).shape("Pay", PAY)
+    shape = shape_of(Reading(columns={"ts": "when"}), "Pay", PAY)
     frame = pd.DataFrame({"card": ["a"], "amount": ["1"], "ts": [1]})
     with pytest.raises(SparkStreamError, match=r"'when' for stream Pay\. .*write columns=\{'STREAM\.ts': 'when'\}"):
         check_source(frame, shape)
@@ -140,7 +141,7 @@ def test_an_attribute_without_a_column_is_null() -> None:
     frame = pd.DataFrame({"a": [1]})
     assert read(frame, schema, columns={"b": None, "c": None}) == [[1], [None], [None]]
     with pytest.raises(SparkStreamError, match=r"no column 'b' .* To feed null: columns=\{'b': None\}"):
-        check_source(frame, Reading().shape("S", Schema.of(("a", Type.INT), ("b", Type.STRING))))
+        check_source(frame, shape_of(Reading(), "S", Schema.of(("a", Type.INT), ("b", Type.STRING))))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 
 from sparkstream_nb import trace
 from sparkstream_nb.app.results.traces import WindowTrace
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 from tests.reference.engine_cases import run_case
 
 from .markdown import code, table

@@ -47,7 +47,7 @@ _RETAINED = {
 
 def windows() -> str:
     """The page of all windows."""
-    declared = window_signatures.DECLARATIONS
+    declared = window_signatures.BUILT_IN
     out = [
         "# Windows",
         "",

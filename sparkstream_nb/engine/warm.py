@@ -25,7 +25,7 @@ from llvmlite import binding
 from .._version import __version__
 from ..plan import compile_app
 from ..plan.nodes import Plan
-from ..plan.signatures.windows import DECLARATIONS
+from ..plan.window_declarations import DECLARATIONS
 from ..system import end_with_parent, is_locked, lock
 from ..types import Type
 from .columnar.column_data import ARROW

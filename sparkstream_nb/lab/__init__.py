@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import app as api
+from . import screen
+
 
 def connect() -> None:
     """Makes apps and their results show themselves by this package: in IPython, where that runs, and in print."""
-    from . import screen
-
     screen.connect()
 
 
@@ -27,6 +28,4 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """Stops the apps of this process."""
-    from ..app import stop_all
-
-    stop_all()
+    api.stop_all()

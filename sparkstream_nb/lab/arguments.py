@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable
 
 from ..errors import Misuse
 from ..option_values import counts, error_ids, positive, stream_and_count, stream_and_source, variable
@@ -135,14 +136,31 @@ def _add_out(p: Options, help: str) -> None:
     p.add_argument("-o", "--out", type=variable, metavar="VAR", help=help)
 
 
+def _add_way(p: Options) -> None:
+    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
+    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+
+
+_Command = Callable[[str, str], Options]
+"""Adds a command by its name and description."""
+
+
 def line_options() -> dict[str, Options]:
     """Options of each `%siddhi COMMAND`, in the order of the help."""
     out: dict[str, Options] = {}
 
     def command(name: str, description: str) -> Options:
         out[name] = Options(prog=f"%siddhi {name}", description=description)
+        out[name].example = f"%siddhi {name} {EXAMPLES[name]}".rstrip()
         return out[name]
 
+    for add_commands in (_add_inputs, _add_outputs, _add_comparisons, _add_nodes, _add_texts, _add_apps):
+        add_commands(command)
+    return out
+
+
+def _add_inputs(command: _Command) -> None:
+    """Commands that give an app events."""
     p = command("feed", "Feeds a stream with a data frame or a file, and waits until all of it is committed.")
     p.add_argument("stream", metavar="NAME.Stream", help="the stream; with --from the app, NAME")
     p.add_argument(
@@ -189,6 +207,9 @@ def line_options() -> dict[str, Options]:
         "--at", metavar="TIME", help="event time: ms since 1970, or a time in UTC such as '2013-01-01 06:00:00'"
     )
 
+
+def _add_outputs(command: _Command) -> None:
+    """Commands that show what an app has computed."""
     p = command("query", "Answers an on-demand query, merged over all shards.")
     p.add_argument("app", metavar="NAME QUERY", help='the app, and a query such as "from Prices select *"')
     add(p, "--by-shard", "--as-wso2", "--as-node", "--limit")
@@ -224,6 +245,9 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--last", metavar="DURATION", help="only this length of event time, such as 10min (default: all)")
     p.add_argument("--kind", choices=("line", "bar", "points"), default="line", help="line, bar or points (line)")
 
+
+def _add_comparisons(command: _Command) -> None:
+    """Commands that compare several nodes with one."""
     p = command("explain", "Shows the plan of an app: where each part runs, and how routing affects each query.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("--repair", action="store_true", help="show repairs that make each query right on several nodes")
@@ -232,8 +256,7 @@ def line_options() -> dict[str, Options]:
         "divergence", "Shows which outputs of an app differ from those of one node, and why: a time line of alerts."
     )
     p.add_argument("app", metavar="NAME")
-    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
-    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_way(p)
     _add_out(p, "store the outputs, each with its verdict and cause, as a data frame in this variable")
 
     p = command(
@@ -253,6 +276,9 @@ def line_options() -> dict[str, Options]:
     for figure, meaning in STUDIED.items():
         p.add_argument(f"--{figure}", type=counts, metavar="A,B", help=f"with --seeds: {meaning}")
 
+
+def _add_nodes(command: _Command) -> None:
+    """Commands about the nodes of an app, and its parts."""
     p = command(
         "cluster", "Shows the nodes of mode ha or scalable: roles, links, a log, and buttons to kill or cut them."
     )
@@ -277,17 +303,18 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--event", type=positive, metavar="N", help="after the event with this number")
     p.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="after this output of a stream")
     p.add_argument("--query", metavar="QUERY", help="only what this query held, event by event")
-    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
-    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_way(p)
     _add_out(p, "store the moment in this variable")
 
     p = command("whynot", "Says why an output did not come, with the smallest change of the input that brings it.")
     p.add_argument("app", metavar="NAME")
     add_wanted_output(p)
-    p.add_argument("--nodes", type=positive, metavar="N", help="as so many nodes would have it (default: as it was)")
-    p.add_argument("--routing", metavar="ROUTE", help=f"as it would be under this routing: {ROUTES}")
+    _add_way(p)
     _add_out(p, "store the answer in this variable")
 
+
+def _add_texts(command: _Command) -> None:
+    """Commands about texts of apps."""
     p = command("trace", "Draws what a window holds over a feed, or the partial matches of a pattern.")
     p.add_argument("query", metavar="NAME.query", help="the query or named window; with one, the app's NAME is enough")
     p.add_argument(
@@ -314,6 +341,9 @@ def line_options() -> dict[str, Options]:
     p = command("fmt", "Formats a .siddhi file in place, or prints the text in a variable, formatted.")
     p.add_argument("source", metavar="SOURCE", help="a variable that holds a text, or a file")
 
+
+def _add_apps(command: _Command) -> None:
+    """Commands about the apps of a notebook."""
     command("list", "Lists the apps of this notebook.")
 
     p = command(
@@ -360,9 +390,6 @@ def line_options() -> dict[str, Options]:
     p.add_argument("--prometheus", action="store_true", help="print the figures as Prometheus reads them")
 
     command("tb", "Shows the whole traceback of the last error.")
-    for name, options in out.items():
-        options.example = f"%siddhi {name} {EXAMPLES[name]}".rstrip()
-    return out
 
 
 EXAMPLES = {

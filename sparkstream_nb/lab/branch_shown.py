@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-import html as markup
-
 from ..app import Branch
 from ..app.results.rule_comparison import OUTCOMES
-from ..charts.value_texts import CountCell, row_text, when
-from .display import html, limit_of, text
-from .drawings.text_tables import Grid, paragraph
+from ..charts.value_texts import row_text, when
+from .display import blocks_of, limit_of
+from .drawings.frame_tables import grid_of_frame
+from .drawings.result_blocks import Block, Heading
+from .drawings.text_tables import Grid
 
 
-@text.register
-def _(branch: Branch) -> str:
-    return "\n\n".join([_head(branch), *(g.text() for g in _grids(branch))])
-
-
-@html.register
-def _(branch: Branch) -> str:
-    return paragraph(f"<b>{markup.escape(_head(branch))}</b>") + "".join(g.html() for g in _grids(branch))
-
-
-def _head(branch: Branch) -> str:
-    return f"{branch.app}, a branch: {branch.title}"
-
-
-def _grids(branch: Branch) -> list[Grid]:
-    counts = branch.counts.astype(dict.fromkeys(OUTCOMES, object))
-    for outcome in OUTCOMES:
-        counts[outcome] = [CountCell(n) for n in counts[outcome]]
+@blocks_of(Branch)
+def _(branch: Branch) -> list[Block]:
     differences = branch.differences
     rows = [
         [r["outcome"], r["stream"], when(r["timestamp"]), _node(r), _values(r["before"]), _values(r["after"])]
         for r in differences.head(limit_of(None)).to_dict("records")
     ]
     columns = ["outcome", "stream", "time", "node", "before", "after"]
-    return [Grid(list(counts.columns), counts.values.tolist()),
-            Grid(columns, rows, total=len(differences), what="different output")]  # fmt: skip
+    return [
+        Heading(f"{branch.app}, a branch: {branch.title}"),
+        grid_of_frame(branch.counts, counts=OUTCOMES),
+        Grid(columns, rows, total=len(differences), what="different output"),
+    ]
 
 
 def _node(row: dict[str, object]) -> str:

@@ -16,6 +16,7 @@ from ..plan.query_parts import connector_options, connector_type
 from ..plan.remarks import notes
 from ..plan.shard_safety.safety import dependent_queries
 from .drawings.levels import SIGNS, safety_of
+from .drawings.result_blocks import muted_html
 from .drawings.text_tables import MUTED, paragraph
 
 _DOTS = {"running": "#009e73", "failed": "#d55e00"}
@@ -38,17 +39,11 @@ def card_html(app: App) -> str:
             f'<span style="color:{_DOTS.get(app.state, "#888")}">●</span> <b>{html.escape(app.name)}</b> '
             f'<span style="{MUTED}">{html.escape(headline(app))}</span>'
         ),
-        *([] if app.runner_note is None else [_mute_text(app.runner_note)]),
+        muted_html(app.runner_note or ""),
         _rows_html(_rows_of(app)),
         *(paragraph(f"⚠ {html.escape(w)}") for w in [*warnings_of(app), *app.away]),
     ]
-    if sentence := _describe_redeployment(app):
-        out.append(_mute_text(sentence))
-    return "".join(out)
-
-
-def _mute_text(text: str) -> str:
-    return paragraph(f'<span style="{MUTED}">{html.escape(text)}</span>')
+    return "".join([*out, muted_html(_describe_redeployment(app) or "")])
 
 
 def headline(app: App) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from ..app.results.stream_chart import ChartSnapshot
 from ..charts.value_texts import CountCell, format_count, when
 from .drawings.image import image
-from .drawings.text_tables import MUTED, Grid, paragraph
+from .drawings.result_blocks import muted_html, subject_html
+from .drawings.text_tables import Grid
 
 
 def chart_text(snapshot: ChartSnapshot) -> str:
@@ -23,13 +23,8 @@ def chart_text(snapshot: ChartSnapshot) -> str:
 
 def chart_html(snapshot: ChartSnapshot) -> str:
     """The picture of the series, with a note below."""
-    head = paragraph(
-        f"<b>{html.escape(snapshot.app)}.{html.escape(snapshot.stream)}</b> "
-        f'<span style="{MUTED}">{html.escape(headline(snapshot))}</span>'
-    )
-    remark = note(snapshot)
-    below = paragraph(f'<span style="{MUTED}">{html.escape(remark)}</span>') if remark else ""
-    return head + (image(snapshot.picture()) if snapshot.drawn else "") + below
+    head = subject_html(f"{snapshot.app}.{snapshot.stream}", headline(snapshot))
+    return head + (image(snapshot.picture()) if snapshot.drawn else "") + muted_html(note(snapshot))
 
 
 def series_grid(snapshot: ChartSnapshot) -> Grid:

@@ -12,7 +12,8 @@ from ..charts.svg_picture import svg
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, when
 from .drawings import cluster_map
 from .drawings.image import image
-from .drawings.text_tables import MUTED, Grid, paragraph
+from .drawings.result_blocks import folded_html, muted_html
+from .drawings.text_tables import Grid, paragraph
 
 _MOST_AHEAD = 3
 
@@ -34,7 +35,7 @@ def cluster_html(snapshot: ClusterSnapshot, limit: int) -> str:
 
 def head_html(snapshot: ClusterSnapshot) -> str:
     """The app's headline and its figures."""
-    lines = "".join(paragraph(f'<span style="{MUTED}">{html.escape(line)}</span>') for line in _figures(snapshot))
+    lines = "".join(map(muted_html, _figures(snapshot)))
     return paragraph(f"<b>{html.escape(snapshot.app)}</b> {html.escape(headline(snapshot))}") + lines
 
 
@@ -50,7 +51,7 @@ def tables_html(snapshot: ClusterSnapshot) -> str:
     """Nodes, groups, links and topics as tables, folded."""
     tables = [_nodes_grid(snapshot), *_more_grids(snapshot), _links_grid(snapshot)]
     inner = "".join(g.html(footer=False) for g in tables if g.cells)
-    return f"<details><summary>nodes and links</summary>{inner}</details>"
+    return folded_html("nodes and links", inner)
 
 
 def headline(snapshot: ClusterSnapshot) -> str:

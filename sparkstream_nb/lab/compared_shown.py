@@ -8,12 +8,13 @@ from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, Rul
 from ..engine.expressions.objects import jsonable
 from ..lang.clause_changes import Change
 from .display import html, text
+from .drawings.result_blocks import blocks_html, blocks_text
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
 from .moments_shown import moment_data, moment_text, query_data, records
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
-from .rules_shown import rules_html, rules_text
+from .rules_shown import rules_blocks
 from .why_not_shown import why_not_data
 
 Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment | WhyNot
@@ -28,7 +29,7 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
             case Study():
                 return count_text(comparison, limit)
             case RuleComparison():
-                return rules_text(comparison, limit)
+                return blocks_text(rules_blocks(comparison, limit))
             case RuleSweep() | WhyNot():
                 return text(comparison)
             case Moment() | QueryMoment():
@@ -39,7 +40,7 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
 def comparison_page(comparison: Comparison, limit: int) -> str:
     """A comparison as an HTML page that needs nothing else."""
     if isinstance(comparison, RuleComparison):
-        return page_of(f"{comparison.app}: two texts", rules_html(comparison, limit))
+        return page_of(f"{comparison.app}: two texts", blocks_html(rules_blocks(comparison, limit)))
     if isinstance(comparison, RuleSweep):
         return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
     if isinstance(comparison, WhyNot):

@@ -11,6 +11,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from .. import app as api
 from ..app.attaching import attachable_names
+from ..ingest.feed_files import header_of_file
 from ..lang.keywords import KEYWORDS, TYPES, UNIT_SPELLINGS
 from ..options import Options
 from ..plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
@@ -149,8 +150,6 @@ class Completer:
 
     def _columns(self, line: str, word: str) -> dict[str, Any]:
         """The columns of the source of a feed whose option ends at the cursor with the beginning `word` of one."""
-        from ..ingest.feed_files import header_of_file  # it takes its time to load
-
         words = line.split()
         source = words[3].strip("\"'") if len(words) > 3 else ""
         frame = self._names.get(source)

@@ -1,4 +1,4 @@
-"""The display of apps and their results: `text` and `html`, by class, and their registration with IPython.
+"""The display of apps and their results: `text` and `html`, by class.
 
 Both are functions of the data alone. Texts of users' events are escaped; long answers are cut, and say so. A new class
 of result needs one function for each of the two: in `plans_shown.py` if it is about an app's text alone, else in
@@ -7,13 +7,16 @@ of result needs one function for each of the two: in `plans_shown.py` if it is a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from ..app.results.frontend import Displayed
 from ..errors import escape_controls
+from .drawings.result_blocks import Block, blocks_html, blocks_text
+
+T = TypeVar("T")
 
 # Rows shown where neither the call nor `%config SiddhiMagic.displaylimit` says otherwise.
 DISPLAY_LIMIT = 20
@@ -67,20 +70,21 @@ html = Form("HTML")
 """An app or a result as HTML."""
 
 
+def blocks_of(kind: type[T]) -> Callable[[Callable[[T], Sequence[Block]]], Callable[[T], Sequence[Block]]]:
+    """Registers both forms of a class by a function that gives its blocks."""
+
+    def register(function: Callable[[T], Sequence[Block]]) -> Callable[[T], Sequence[Block]]:
+        text.register(kind, lambda value: blocks_text(function(value)))
+        html.register(kind, lambda value: blocks_html(function(value)))
+        return function
+
+    return register
+
+
 def bundle(value: Displayed, include: Any = None, exclude: Any = None) -> dict[str, str]:
     """Both forms by their MIME types, as IPython's formatter asks for them."""
     value = value.still()  # the same in both
     return {"text/plain": text(value), "text/html": html(value)}
-
-
-def register(shell: Any) -> None:
-    """Makes `shell`, one of IPython's, show apps and results in these forms. Again without effect."""
-    shell.display_formatter.mimebundle_formatter.for_type(Displayed, bundle)
-    # Only a notebook can change its earlier output.
-    if getattr(shell, "kernel", None) is not None:
-        from .interactive import register_interactive
-
-        register_interactive(shell)
 
 
 def limit_of(limit: int | None = None) -> int:

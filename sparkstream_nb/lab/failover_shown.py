@@ -11,16 +11,18 @@ from ..app.pictures.costs_picture import costs_picture
 from ..app.pictures.lanes_picture import failover_picture
 from ..app.results.feed_progress import span
 from ..charts.value_texts import CountCell, when
+from .drawings.frame_tables import grid_of_frame
 from .drawings.image import image
+from .drawings.result_blocks import Heading, blocks_html, folded_html
 from .drawings.text_tables import Grid, paragraph
+
+OUTPUT_COUNTS = ("same", "lost", "spurious", "duplicated")
+"""The columns of a comparison with one node."""
 
 
 def _grids(failover: Failover, limit: int) -> list[Grid]:
     """Outputs by stream, events that were lost or repeated, takeovers, and the log."""
-    counts = failover.frame.astype(object)
-    for verdict in ("same", "lost", "spurious", "duplicated"):
-        counts[verdict] = [CountCell(n) for n in counts[verdict]]
-    grids = [Grid.of_frame(counts, what="stream")]
+    grids = [grid_of_frame(failover.frame, counts=OUTPUT_COUNTS, what="stream")]
     several = len(failover.groups.pairs) > 1
     if several:
         rows = [
@@ -72,10 +74,9 @@ def failover_text(failover: Failover, limit: int) -> str:
 def failover_html(failover: Failover, limit: int) -> str:
     """The same as HTML, with the time line of the nodes."""
     outputs, *rest = (g.html(footer=False) for g in _grids(failover, limit))
-    more = f"<details><summary>events, takeovers and incidents</summary>{''.join(rest)}</details>"
+    more = folded_html("events, takeovers and incidents", "".join(rest)) if rest else ""
     picture = image(failover_picture(failover)) if any(g.happenings for g in failover.outcome.groups) else ""
-    head = paragraph(f"<b>{html.escape(_head(failover))}</b>")
-    return "".join([head, picture, outputs, more if rest else ""])
+    return blocks_html([Heading(_head(failover))]) + picture + outputs + more
 
 
 def _costs_grid(study: FailoverStudy, limit: int) -> Grid:
@@ -97,7 +98,6 @@ def study_text(study: FailoverStudy, limit: int) -> str:
 
 def study_html(study: FailoverStudy, limit: int) -> str:
     """The same as HTML, with a chart."""
-    medians = "medians and 95th percentiles"
-    table = f"<details><summary>{medians}</summary>{_costs_grid(study, limit).html()}</details>"
+    table = folded_html("medians and 95th percentiles", _costs_grid(study, limit).html())
     summary = paragraph(f"<b>{html.escape(study.app)}</b>: {html.escape(study.said)}")
     return f"{summary}{image(costs_picture(study))}{table}"

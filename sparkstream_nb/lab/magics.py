@@ -30,6 +30,8 @@ from ..wording import speak_of_options
 from . import display
 from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
 from .attachable import removed_text
+from .complete import Completer
+from .inspection import install
 from .trace_line import trace_feed
 
 T = TypeVar("T", Events, Errors)
@@ -536,15 +538,11 @@ class SiddhiMagic(Magics):
 
     def offer_completions(self) -> None:
         """Registers the completion of commands, apps, streams and SiddhiQL in cells of these magics."""
-        from .complete import Completer
-
         matcher = Completer(self.shell.user_ns, self._line_options, self._deploy_options).matches
         self.shell.Completer.custom_matchers.append(matcher)
 
     def offer_inspection(self) -> None:
         """Answers Shift-Tab in SiddhiQL, where a kernel runs."""
-        from .inspection import install
-
         kernel = getattr(self.shell, "kernel", None)
         if kernel is not None:
             install(kernel)

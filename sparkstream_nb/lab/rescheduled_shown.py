@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import html as markup
-
 from ..app import DistributedFailover
 from ..app.pictures.moves_picture import moves_picture
 from ..app.results.feed_progress import span
 from ..charts.value_texts import CountCell, when
 from .display import html, limit_of, text
+from .drawings.frame_tables import grid_of_frame
 from .drawings.image import image
-from .drawings.text_tables import Grid, paragraph
+from .drawings.result_blocks import Heading, blocks_html, folded_html
+from .drawings.text_tables import Grid
+from .failover_shown import OUTPUT_COUNTS
 
 
 def _grids(failover: DistributedFailover) -> list[Grid]:
     """Outputs by stream, partial apps, their moves, and the log."""
-    counts = failover.frame.astype(object)
-    for verdict in ("same", "lost", "spurious", "duplicated"):
-        counts[verdict] = [CountCell(n) for n in counts[verdict]]
     rows = [
         [r.app, CountCell(r.events), CountCell(r.again), CountCell(r.several), CountCell(r.missing), CountCell(r.lost)]
         for r in failover.apps.itertuples()
     ]
     names = ["partial app", "events", "processed again", "by two nodes", "missing from a state", "lost"]
-    grids = [Grid.of_frame(counts, what="stream"), Grid(names, rows, what="partial app")]
+    outputs = grid_of_frame(failover.frame, counts=OUTPUT_COUNTS, what="stream")
+    grids = [outputs, Grid(names, rows, what="partial app")]
     if failover.moves:
         names = ["begins again", "on", "at", "no node ran it", "revision of", "again", "waiting", "missing"]
         move_rows = [
@@ -53,6 +52,6 @@ def _(failover: DistributedFailover) -> str:
 @html.register
 def _(failover: DistributedFailover) -> str:
     outputs, *rest = (g.html(footer=False) for g in _grids(failover))
-    more = f"<details><summary>partial apps, moves and incidents</summary>{''.join(rest)}</details>"
+    more = folded_html("partial apps, moves and incidents", "".join(rest))
     picture = image(moves_picture(failover)) if failover.outcome.happenings else ""
-    return "".join([paragraph(f"<b>{markup.escape(_head(failover))}</b>"), picture, outputs, more])
+    return blocks_html([Heading(_head(failover))]) + picture + outputs + more

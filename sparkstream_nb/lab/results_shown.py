@@ -45,10 +45,12 @@ from ..wording import has_magics, is_in_shell
 from .card import card_html, card_text
 from .chart_shown import chart_html, chart_text
 from .cluster_shown import cluster_html, cluster_text
-from .display import html, limit_of, text
+from .display import blocks_of, html, limit_of, text
 from .drawings.bars import bar_html
+from .drawings.frame_tables import grid_of_frame
 from .drawings.image import image
-from .drawings.text_tables import MUTED, Grid, escaped_lines, paragraph
+from .drawings.result_blocks import Block, Heading, blocks_html, folded_html, subject_html
+from .drawings.text_tables import Grid, escaped_lines, paragraph
 from .failover_shown import failover_html, failover_text, study_html, study_text
 from .stats_shown import stats_html, stats_text
 from .tail_shown import tail_html, tail_text
@@ -62,14 +64,10 @@ text.register(App, card_text)
 html.register(App, card_html)
 
 
-def _apps_grid(apps: Apps) -> Grid:
+@blocks_of(Apps)
+def _(apps: Apps) -> list[Block]:
     rows = [(name, a.state, a.nodes, a.mode, ", ".join(a.shard_ids)) for name, a in sorted(apps.items())]
-    return Grid(["app", "state", "nodes", "mode", "shards"], rows, what="app")
-
-
-@text.register
-def _(apps: Apps) -> str:
-    return _apps_grid(apps).text() if apps else _no_apps()
+    return [Grid(["app", "state", "nodes", "mode", "shards"], rows, what="app") if apps else _no_apps()]
 
 
 def _no_apps() -> str:
@@ -80,11 +78,6 @@ def _no_apps() -> str:
     names = ", ".join(before[:5]) + (f" and {len(before) - 5:,} more" if len(before) > 5 else "")
     here, attach = ("kernel", "%siddhi attach NAME") if has_magics() else ("process", "sparkstream_nb.attach(NAME)")
     return f"No app in this {here}. Deployed before: {names}. {attach} continues one."
-
-
-@html.register
-def _(apps: Apps) -> str:
-    return _apps_grid(apps).html() if apps else paragraph(markup.escape(text(apps)))
 
 
 # --------------------------------------------------------------------------------------------------------------- feeds
@@ -135,12 +128,7 @@ def _(report: FeedReport) -> str:
 
 @html.register
 def _(report: FeedReport) -> str:
-    out = [
-        paragraph(
-            f"<b>{markup.escape(report.app)}.{markup.escape(report.stream)}</b> "
-            f'<span style="{MUTED}">{markup.escape(_format_feed_rate(report))}</span>'
-        )
-    ]
+    out = [subject_html(f"{report.app}.{report.stream}", _format_feed_rate(report))]
     out += [paragraph(f"→ <b>{markup.escape(s)}</b> {n:,}") for s, n in sorted(report.outputs.items())]
     if lines := _list_rejected(report):
         out.append(paragraph(f"⚠ {'<br>'.join(markup.escape(line) for line in lines)}"))
@@ -182,7 +170,8 @@ def feed_bar(feed: Feed) -> str:
     return bar_html(feed.progress, before=f"feed {feed.id}", state=state)
 
 
-def _feeds_grid(feeds: Feeds) -> Grid:
+@blocks_of(Feeds)
+def _(feeds: Feeds) -> list[Block]:
     rows = []
     for f in feeds.values():
         p = f.progress
@@ -190,27 +179,13 @@ def _feeds_grid(feeds: Feeds) -> Grid:
         total = Figure("" if p.total is None else f"{p.total:,}")
         rate = Figure(f"{p.events_per_second:,.0f}" if p.done else "")
         rows.append((f.id, f.app, f.stream, f.state, Figure(f"{p.done:,}"), total, rate, str(f.error or left)))
-    return Grid(["feed", "app", "stream", "state", "done", "of events", "events/s", ""], rows, what="feed")
+    grid = Grid(["feed", "app", "stream", "state", "done", "of events", "events/s", ""], rows, what="feed")
+    return [grid if feeds else "No feed in the background yet: %siddhi feed ... --background"]
 
 
-@text.register
-def _(feeds: Feeds) -> str:
-    return _feeds_grid(feeds).text() if feeds else "No feed in the background yet: %siddhi feed ... --background"
-
-
-@html.register
-def _(feeds: Feeds) -> str:
-    return _feeds_grid(feeds).html() if feeds else paragraph(markup.escape(text(feeds)))
-
-
-@text.register
-def _(feed: FrameFeed) -> str:
-    return feed.summary()
-
-
-@html.register
-def _(feed: FrameFeed) -> str:
-    return paragraph(markup.escape(feed.summary()))
+@blocks_of(FrameFeed)
+def _(feed: FrameFeed) -> list[Block]:
+    return [feed.summary()]
 
 
 # -------------------------------------------------------------------------------------------------------------- tables
@@ -231,7 +206,7 @@ NO_SHARDS = "The rows belong to no shard: there is nothing to show by shard."
 def _shards_grid(result: Result) -> Grid | None:
     """The contents of each shard; None if the rows belong to no shard."""
     frame = result.by_shard
-    return None if frame is None else Grid.of_frame(frame, limit=limit_of(result.limit))
+    return None if frame is None else grid_of_frame(frame, limit=limit_of(result.limit))
 
 
 @text.register
@@ -245,18 +220,18 @@ def _(result: Result) -> str:
 
 @html.register
 def _(result: Result) -> str:
-    rows_text = _result_grid(result).html() + (paragraph(markup.escape(result.hint)) if result.hint else "")
+    rows: list[Block] = [_result_grid(result), *([result.hint] if result.hint else [])]
     if not result.beside:
-        return rows_text
+        return blocks_html(rows)
     shards = _shards_grid(result)
-    return rows_text + (paragraph(NO_SHARDS) if shards is None else paragraph("by shard") + shards.html())
+    return blocks_html([*rows, *([NO_SHARDS] if shards is None else ["by shard", shards])])
 
 
 def _events_grid(events: Events) -> Grid:
     limit = limit_of(events.limit)
     if events.came is None:
-        return Grid.of_frame(events.frame, limit=limit, what="event")
-    grid = Grid.of_frame(events.frame.tail(limit), what="event")
+        return grid_of_frame(events.frame, limit=limit, what="event")
+    grid = grid_of_frame(events.frame.tail(limit), what="event")
     grid.total = events.came.total
     return grid
 
@@ -294,9 +269,8 @@ def _(events: Events) -> str:
 
 @html.register
 def _(events: Events) -> str:
-    table = _events_grid(events).html() if len(events) else ""
-    notes = [n for n in (_events_note(events), _waiting_note(events)) if n]
-    return table + "".join(paragraph(markup.escape(note)) for note in notes)
+    table = [_events_grid(events)] if len(events) else []
+    return blocks_html([*table, *(n for n in (_events_note(events), _waiting_note(events)) if n)])
 
 
 def _sent_lines(answer: Sent) -> list[str]:
@@ -343,13 +317,12 @@ def _errors_grids(errors: Errors) -> tuple[Grid, Grid]:
     counts = Grid(["count", "reason"], reasons, limit=limit, what="reason")
     frame = errors.frame.reset_index(names="id")
     frame["values"] = pd.Series([_error_values(v) for v in frame["values"]], frame.index, dtype=object)
-    return counts, Grid.of_frame(frame, limit=limit, what="error")
+    return counts, grid_of_frame(frame, limit=limit, what="error")
 
 
-@text.register
-def _(errors: Errors) -> str:
-    grids = [g.text() for g in _errors_grids(errors)] if len(errors) else []
-    return "\n\n".join([*grids, *_errors_notes(errors)])
+@blocks_of(Errors)
+def _(errors: Errors) -> list[Block]:
+    return [*(_errors_grids(errors) if len(errors) else []), *_errors_notes(errors)]
 
 
 def _errors_notes(errors: Errors) -> list[str]:
@@ -376,12 +349,6 @@ def _errors_notes(errors: Errors) -> list[str]:
     if errors.away:
         return [*errors.away]
     return [f"{errors.app} has no errors: every row and event was accepted."]
-
-
-@html.register
-def _(errors: Errors) -> str:
-    grids = [g.html() for g in _errors_grids(errors)] if len(errors) else []
-    return "".join([*grids, *(paragraph(markup.escape(n)) for n in _errors_notes(errors))])
 
 
 text.register(Stats, stats_text)
@@ -411,12 +378,10 @@ def _divergence_grids(divergence: Divergence, limit: int | None = None) -> list[
     """Counts by query, the first outputs that differ, and the aggregations."""
     grids = []
     if divergence.matches:
-        counts = divergence.counts.astype(object)
-        for verdict in VERDICTS:
-            counts[verdict] = [CountCell(n) for n in counts[verdict]]
+        counts = divergence.counts
         if repairs := {q: r for q, r in divergence.repairs.items() if r is not None}:
-            counts["repaired by"] = [repairs.get(q, "") for q in counts["query"]]
-        grids.append(Grid.of_frame(counts, what="stream"))
+            counts = counts.assign(**{"repaired by": [repairs.get(q, "") for q in counts["query"]]})
+        grids.append(grid_of_frame(counts, counts=VERDICTS, what="stream"))
     if divergence.differences:
         first = divergence.first_differences(limit_of(limit))
         first["node"] = first["node"].fillna("")
@@ -460,17 +425,12 @@ def divergence_html(divergence: Divergence, timeline: Timeline | None, limit: in
     `divergence_text`."""
     if timeline is None and divergence.matches:
         timeline = full_timeline(divergence, worst(divergence))
-    out = [paragraph(f"<b>{markup.escape(_divergence_head(divergence))}</b>")]
-    out += [paragraph(markup.escape(divergence.warning))] if divergence.warning else []
-    out += [paragraph(markup.escape(divergence.advice))] if divergence.advice else []
+    notes = filter(None, (divergence.warning, divergence.advice))
+    out = [blocks_html([Heading(_divergence_head(divergence)), *notes])]
     out += [image(timeline_picture(timeline, has_titles=False))] if timeline is not None else []
     grids = _divergence_grids(divergence, limit)
     out += [g.html(footer=False) for g in grids if g.what != "difference"]
-    out += [
-        f"<details><summary>{markup.escape(g.footer)}</summary>{g.html()}</details>"
-        for g in grids
-        if g.what == "difference"
-    ]
+    out += [folded_html(g.footer, g.html()) for g in grids if g.what == "difference"]
     return "".join(out)
 
 
@@ -519,21 +479,16 @@ def count_text(study: Study, limit: int | None) -> str:
 
 @html.register
 def _(study: Study) -> str:
-    table = f"<details><summary>table</summary>{_study_grid(study).html()}</details>"
+    table = folded_html("table", _study_grid(study).html())
     summary = paragraph(f"<b>{markup.escape(study.app)}</b>: {markup.escape(study.recommendation)}")
     return f"{summary}{image(study_picture(study))}{table}"
 
 
-@text.register
-def _(recording: AppRecording) -> str:
+@blocks_of(AppRecording)
+def _(recording: AppRecording) -> list[Block]:
     events = format_count(recording.events, "event")
     attribute = f"sparkstream_nb.get('{recording.app}').recording"
-    return f"{recording.app}: {events} came in. {attribute}.save('FILE.parquet') writes them."
-
-
-@html.register
-def _(recording: AppRecording) -> str:
-    return paragraph(markup.escape(text(recording)))
+    return [f"{recording.app}: {events} came in. {attribute}.save('FILE.parquet') writes them."]
 
 
 text.register(SplitApp, str)

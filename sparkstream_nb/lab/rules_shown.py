@@ -2,44 +2,36 @@
 
 from __future__ import annotations
 
-import html as markup
-
 from ..app import RuleComparison, RuleSweep
 from ..app.pictures.sweep_picture import sweep_picture
 from ..app.results.rule_comparison import NOT_JUDGED, OUTCOMES
 from ..charts.value_texts import CountCell, Figure, format_count, is_missing, text_of, when
 from ..durations import describe_duration
-from .display import html, limit_of, text
+from .display import blocks_of, html, limit_of, text
+from .drawings.frame_tables import grid_of_frame
 from .drawings.image import image
-from .drawings.text_tables import Grid, paragraph
+from .drawings.result_blocks import Block, Heading, blocks_html, blocks_text
+from .drawings.text_tables import Grid
 
 
-@text.register
-def _(comparison: RuleComparison) -> str:
-    return rules_text(comparison, None)
-
-
-@html.register
-def _(comparison: RuleComparison) -> str:
-    return rules_html(comparison, None)
+@blocks_of(RuleComparison)
+def _(comparison: RuleComparison) -> list[Block]:
+    return rules_blocks(comparison, None)
 
 
 @text.register
 def _(sweep: RuleSweep) -> str:
-    examples = [f"{_examples_head(sweep)}\n\n{grid.text()}" for grid in _example_grids(sweep)]
-    return "\n\n".join([_sweep_head(sweep), *sweep.notes, _sweep_grid(sweep).text(), *examples])
+    return blocks_text([*_sweep_head(sweep), *_sweep_blocks(sweep)])
 
 
 @html.register
 def _(sweep: RuleSweep) -> str:
-    head = paragraph(f"<b>{markup.escape(_sweep_head(sweep))}</b>")
-    examples = [paragraph(markup.escape(_examples_head(sweep))) + grid.html() for grid in _example_grids(sweep)]
-    return head + image(sweep_picture(sweep)) + _sweep_grid(sweep).html() + "".join(examples)
+    return blocks_html(_sweep_head(sweep)) + image(sweep_picture(sweep)) + blocks_html(_sweep_blocks(sweep))
 
 
-def _sweep_head(sweep: RuleSweep) -> str:
+def _sweep_head(sweep: RuleSweep) -> list[Block]:
     head = f"{sweep.app}: {format_count(len(sweep.settings), 'setting')} over {format_count(sweep.events, 'event')}"
-    return head if sweep.best is None else f"{head}; the best f1 has {_best_text(sweep)}"
+    return [Heading(head if sweep.best is None else f"{head}; the best f1 has {_best_text(sweep)}"), *sweep.notes]
 
 
 def _best_text(sweep: RuleSweep) -> str:
@@ -47,18 +39,17 @@ def _best_text(sweep: RuleSweep) -> str:
     return ", ".join(f"{name}={value}" for name, value in (sweep.best or {}).items())
 
 
-def _examples_head(sweep: RuleSweep) -> str:
-    return f"The first outputs and cases under {_best_text(sweep)}:"
-
-
-def _example_grids(sweep: RuleSweep) -> list[Grid]:
-    """The examples under the best setting, if there are any."""
+def _sweep_blocks(sweep: RuleSweep) -> list[Block]:
+    """The settings, and the examples under the best one, if there are any."""
     rows = [
         [r["kind"], r["stream"], when(r["timestamp"]), ", ".join(map(text_of, r["values"])),
          "" if is_missing(r["delay"]) else describe_duration(r["delay"])]
         for r in sweep.examples().to_dict("records")
     ]  # fmt: skip
-    return [Grid(["kind", "stream", "time", "values", "delay"], rows, what="example")] if rows else []
+    if not rows:
+        return [_sweep_grid(sweep)]
+    examples = Grid(["kind", "stream", "time", "values", "delay"], rows, what="example")
+    return [_sweep_grid(sweep), f"The first outputs and cases under {_best_text(sweep)}:", examples]
 
 
 def _sweep_grid(sweep: RuleSweep) -> Grid:
@@ -73,16 +64,9 @@ def _sweep_grid(sweep: RuleSweep) -> Grid:
     return Grid(list(frame.columns), frame.values.tolist(), total=len(sweep.settings), what="setting")
 
 
-def rules_text(comparison: RuleComparison, limit: int | None) -> str:
-    """The comparison as text with the first `limit` outputs that differ (None: as many as tables show)."""
-    return "\n\n".join([_head(comparison), *_sentences(comparison), *(g.text() for g in _grids(comparison, limit))])
-
-
-def rules_html(comparison: RuleComparison, limit: int | None) -> str:
-    """The comparison as HTML; `limit` as in `rules_text`."""
-    head = paragraph(f"<b>{markup.escape(_head(comparison))}</b>")
-    notes = "".join(paragraph(markup.escape(note)) for note in _sentences(comparison))
-    return head + notes + "".join(g.html() for g in _grids(comparison, limit))
+def rules_blocks(comparison: RuleComparison, limit: int | None) -> list[Block]:
+    """The comparison with the first `limit` outputs that differ (None: as many as tables show)."""
+    return [Heading(_head(comparison)), *_sentences(comparison), *_grids(comparison, limit)]
 
 
 def _head(comparison: RuleComparison) -> str:
@@ -125,10 +109,7 @@ def _grids(comparison: RuleComparison, limit: int | None) -> list[Grid]:
     """The changes, counts by query, the first outputs that differ, and the aggregations."""
     grids = [_changes_grid(comparison)] if comparison.changes else []
     if len(comparison.counts):
-        counts = comparison.counts.astype(object)
-        for outcome in comparison.totals:
-            counts[outcome] = [CountCell(n) for n in counts[outcome]]
-        grids.append(Grid.of_frame(counts, what="stream"))
+        grids.append(grid_of_frame(comparison.counts, counts=comparison.totals, what="stream"))
     if comparison.differences:
         rows = []
         for r in comparison.first_differences(limit_of(limit)).to_dict("records"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..app.results import frontend
@@ -38,19 +39,13 @@ class Screen:
 
     def progress(self) -> ProgressDisplay:
         """A bar in a notebook, a line elsewhere."""
-        if getattr(shell(), "kernel", None) is None:
-            return ProgressLine()
-        from .progress_bar import FeedBar
-
-        return FeedBar()
+        bars = _notebook_bars()
+        return ProgressLine() if bars is None else bars.FeedBar()
 
     def status(self) -> StatusDisplay:
         """A line that changes in its place."""
-        if getattr(shell(), "kernel", None) is None:
-            return ProgressLine()
-        from .progress_bar import StatusLine
-
-        return StatusLine()
+        bars = _notebook_bars()
+        return ProgressLine() if bars is None else bars.StatusLine()
 
     def view(self, aggregation: AggregationReader, *, per: str | None, measure: str | None) -> View:
         """Draws an aggregation. Raises `Misuse` for a duration or a measure that it does not have."""
@@ -59,9 +54,23 @@ class Screen:
         return AggregationView(aggregation, per=per, measure=measure)
 
 
+def _notebook_bars() -> ModuleType | None:
+    """The module of bars, which needs IPython; None outside notebooks."""
+    if getattr(shell(), "kernel", None) is None:
+        return None
+    from . import progress_bar
+
+    return progress_bar
+
+
 def connect() -> None:
     """Makes apps and results of this process show themselves here. Again without effect."""
     frontend.connect(Screen())
     running = shell()
-    if running is not None:
-        display.register(running)
+    if running is None:
+        return
+    running.display_formatter.mimebundle_formatter.for_type(Displayed, display.bundle)
+    if getattr(running, "kernel", None) is not None:  # only a notebook can change its earlier output
+        from .interactive import register_interactive
+
+        register_interactive(running)

@@ -10,7 +10,8 @@ from ..app.results.answers import NodeStats, Stats
 from ..charts.value_texts import Figure, format_count, size, when
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
-from .drawings.text_tables import MUTED, Grid, paragraph
+from .drawings.result_blocks import muted_html, subject_html
+from .drawings.text_tables import MUTED, Grid
 
 _WIDTH, _HEIGHT = 120, 24
 """The size of a sparkline (px)."""
@@ -39,9 +40,7 @@ def stats_html(stats: Stats) -> str:
 
 def head_html(stats: Stats) -> str:
     """The app's state, as a badge."""
-    return paragraph(
-        f'<b>{html.escape(stats.app)}</b> <span style="{MUTED}">{html.escape(_headline(stats))}</span>'
-    ) + paragraph(f'<span style="{MUTED}">{html.escape(_disk_line(stats))}</span>')
+    return subject_html(stats.app, _headline(stats)) + muted_html(_disk_line(stats))
 
 
 def tables_html(stats: Stats) -> str:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from ..app.results.stream_tail import TailSnapshot
 from ..charts.value_texts import CountCell, format_count, is_missing, text_of
-from .drawings.text_tables import MUTED, Grid, paragraph
+from .drawings.result_blocks import muted_html, subject_html
+from .drawings.text_tables import MUTED, Grid
 
 
 def tail_text(snapshot: TailSnapshot) -> str:
@@ -22,10 +23,7 @@ def tail_text(snapshot: TailSnapshot) -> str:
 
 def tail_html(snapshot: TailSnapshot) -> str:
     """The same as HTML."""
-    head = paragraph(
-        f"<b>{html.escape(snapshot.app)}.{html.escape(snapshot.stream)}</b> "
-        f'<span style="{MUTED}">{html.escape(headline(snapshot))}</span>'
-    )
+    head = subject_html(f"{snapshot.app}.{snapshot.stream}", headline(snapshot))
     if not snapshot.rows:
         body = ""
     elif snapshot.shape.number is not None:
@@ -36,8 +34,7 @@ def tail_html(snapshot: TailSnapshot) -> str:
         )
     else:
         body = grid(snapshot).html(footer=False)
-    remark = note(snapshot)
-    return head + body + (paragraph(f'<span style="{MUTED}">{html.escape(remark)}</span>') if remark else "")
+    return head + body + muted_html(note(snapshot))
 
 
 def grid(snapshot: TailSnapshot) -> Grid:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def javascript() -> str:
     }
     parts = ["// The words of SiddhiQL. Written by `python -m sparkstream_nb.lab.vocabulary`.\n"]
     for name, words in lists.items():
-        parts += [f"\nexport const {name} = [\n", *(f"  '{word}',\n" for word in sorted(words)), "];\n"]
+        lines = textwrap.wrap(" ".join(sorted(words)), 118, initial_indent="  ", subsequent_indent="  ")
+        parts += [f"\nexport const {name} = `\n", *(f"{line}\n" for line in lines), "`.trim().split(/\\s+/);\n"]
     return "".join(parts)
 
 

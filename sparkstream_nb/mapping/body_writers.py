@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..engine.expressions.java_values import text
+from ..engine.expressions.java_texts import text
 from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema, Type
 from .attribute_values import MessageError, Row, Values

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..engine.expressions.java_values import LONG_MAX, LONG_MIN, MOST_DIGITS, Long, double_text, object_text
+from ..engine.expressions.java_texts import double_text, object_text
+from ..engine.expressions.java_values import LONG_MAX, LONG_MIN, MOST_DIGITS, Long
 from ..engine.expressions.jsontext import JsonError, read_smart
 from ..limits import MOST_NESTED
 from .attribute_values import MessageError

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.columnar.column_data import Array
-from ..engine.expressions.java_values import text
+from ..engine.expressions.java_texts import text
 from ..engine.state.node_batch import InputBatch, StreamRows
 from ..types import Type
 

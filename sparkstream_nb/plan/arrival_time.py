@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from . import nodes as n
 from .query_parts import inputs
-from .signatures.windows import DECLARATIONS
+from .window_declarations import DECLARATIONS
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from typing import Literal
 
 from ..errors import SiddhiBindError, SiddhiError, Span
 from .plugins import WithExtensions, problems
-from .signatures import aggregators, scalars, streams, windows
+from .signatures import aggregators, scalars, streams
+from .signatures.built_in_names import BUILT_IN_NAMES
 from .signatures.signature import KnownNames, Overload, Param, Signature, StreamFunction, resolve, unknown_name
+from .window_declarations import SIGNATURES
 
 SCALARS = WithExtensions(scalars.TABLE, "function", "signature")
 AGGREGATORS = WithExtensions(aggregators.TABLE, "aggregator", "signature")
 INCREMENTAL: Mapping[str, Signature] = aggregators.INCREMENTAL
-WINDOWS = windows.TABLE
+WINDOWS = SIGNATURES
 STREAM_FUNCTIONS: Mapping[str, StreamFunction] = streams.TABLE
 
 __all__ = [
@@ -39,8 +41,6 @@ _NAMES: Mapping[Kind, Collection[str]] = {
     "function": (*SCALARS.built_in, *AGGREGATORS.built_in), "stream function": STREAM_FUNCTIONS,
     "window": WINDOWS.built_in,
 }  # fmt: skip
-BUILT_IN_NAMES = frozenset(key for names in _NAMES.values() for key in names)
-"""All names of this package."""
 _CALLS: Mapping[Kind, str] = {
     "function": "call it in an expression, such as select {}(...) as x.",
     "stream function": "write #{}(...) behind the stream.",

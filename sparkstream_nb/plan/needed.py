@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..types import Schema
 from . import nodes as n
 from .query_parts import expressions, may_fail, stream_states
-from .signatures.windows import DECLARATIONS
+from .window_declarations import DECLARATIONS
 
 
 def needed_attributes(plan: n.Plan) -> Mapping[str, frozenset[int]]:

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from ..errors import SparkStreamError
 from .nodes import PluginUse
+from .signatures.built_in_names import BUILT_IN_NAMES
 from .signatures.signature import Signature
-
-if TYPE_CHECKING:
-    from .signatures.windows import WindowDeclaration
+from .signatures.windows import WindowDeclaration
 
 GROUP = "sparkstream_nb.extensions"
 MARK = "__siddhi__"
@@ -78,17 +77,10 @@ def _extensions_of(point: EntryPoint) -> list[Extension]:
     return list({id(mark): mark for mark in marks}.values())
 
 
-def _is_built_in(key: str) -> bool:
-    """True for a name of this package, whose tables look names up here."""
-    from .functions import BUILT_IN_NAMES
-
-    return key in BUILT_IN_NAMES
-
-
 def _add(plugins: _Plugins, extension: Extension, package: tuple[str, str]) -> None:
     """Takes an extension in, unless its name is taken."""
     key = extension.signature.key
-    owner = "SparkStream Notebook" if _is_built_in(key) else " ".join(plugins.packages.get(key, ()))
+    owner = "SparkStream Notebook" if key in BUILT_IN_NAMES else " ".join(plugins.packages.get(key, ()))
     if owner:
         plugins.problems.append(f"'{key}' of {' '.join(package)} is left out: {owner} has a '{key}'.")
         return
@@ -99,7 +91,7 @@ def _add(plugins: _Plugins, extension: Extension, package: tuple[str, str]) -> N
 def find_extension(kind: Kind, key: str) -> Extension | None:
     """The extension `key` of other packages; None if there is none. Their names have a namespace, and no name of this
     package is among them: for those no package is looked for."""
-    return None if ":" not in key or _is_built_in(key) else _plugins().extensions[kind].get(key)
+    return None if ":" not in key or key in BUILT_IN_NAMES else _plugins().extensions[kind].get(key)
 
 
 def _use_of(key: str) -> PluginUse | None:

@@ -14,6 +14,7 @@ from typing import Literal
 from ..errors import Misuse, SparkUnavailable
 from ..journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ..journal.shared import Shared
+from .inline import InlineSession
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .runner_protocol import Checkpoint, Session
 from .spark import settings
@@ -50,8 +51,6 @@ def session(master: str | None) -> Session:
     pyspark is not installed, or it or the Spark at the master is too old.
     """
     if master == INLINE:
-        from .inline import InlineSession
-
         jvm_module = sys.modules.get(f"{settings.__package__}.jvm")
         if jvm_module is not None:
             jvm_module.drop()

@@ -11,48 +11,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import pickle
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from ..errors import StoreError
 from ..journal.checkpoints import FileStore
-from ..plan.table_requests import StoredTableLayout, TableChanges, Terms, Values
-from ..stores.address import Database, Secret
-
-if TYPE_CHECKING:  # it loads SQLAlchemy
-    from ..stores.tables import SqlTables, Turn
+from ..plan.table_requests import TableChanges, Terms, Values
+from ..stores.tables import SqlTables, Turn
+from .packed_tables import unpack_tables
 
 T = TypeVar("T")
 _open_databases: dict[bytes, tuple[list[int], list[SqlTables]]] = {}
 """Open databases, with the identities of their files."""
 
 
-def pack_tables(tables: Iterable[tuple[Database, Sequence[StoredTableLayout]]]) -> bytes:
-    """Databases, with their passwords, and their tables, for the workers."""
-    return pickle.dumps(
-        [
-            (replace(d, password=None), None if d.password is None else d.password.reveal(), tuple(layouts))
-            for d, layouts in tables
-        ]
-    )
-
-
 def _open(blob: bytes) -> list[SqlTables]:
     """The databases of `pack_tables`, opened once per worker, in the same order everywhere. A file that is in the place
     of one that was moved away is opened again."""
-    from ..stores.tables import SqlTables
-
     key = hashlib.blake2b(blob, digest_size=16).digest()
     identities, tables = _open_databases.get(key, ([], []))
     if not tables or identities != _identify_files(tables):
         for stale_tables in tables:
             stale_tables.close()
-        tables = [
-            SqlTables(replace(d, password=None if password is None else Secret(password)), layouts)
-            for d, password, layouts in sorted(pickle.loads(blob), key=lambda x: str(x[0]))
-        ]
+        tables = [SqlTables(database, layouts) for database, layouts in unpack_tables(blob)]
         _open_databases[key] = _identify_files(tables), tables
     return tables
 

@@ -74,10 +74,12 @@ class ChangeLog(ABC):
         self._sql: Any = None
         """The connection for queries."""
         self._stream: Any = None
-        """What sends the log; None if it is closed."""
+        """The connection that sends the log; None if it is closed."""
         self._sql_lock = threading.Lock()
         """Held while `close` takes the connection away, which `cancel` may use."""
         self._unread: tuple[float, int] | None = None
+        self._log_end: tuple[float, Any] | None = None
+        """The time (s of the monotonic clock) and the end of the log then; None once all of it is read."""
 
     @property
     def place(self) -> str:
@@ -122,6 +124,12 @@ class ChangeLog(ABC):
     def unread(self) -> tuple[float, int] | None:
         """A time (s of the monotonic clock), and the bytes of the log that were not read then; None: not known yet."""
         return self._unread
+
+    def _note_unread(self, at: float, left: int) -> None:
+        """Notes that `left` bytes of the log as it was `at` a time are not read."""
+        self._unread = at, left
+        if not left:
+            self._log_end = None
 
     @abstractmethod
     def why_not_logged(self, column: str) -> str:

@@ -82,7 +82,6 @@ class MySqlLog(ChangeLog):
         self._made_at = 0
         self._count = self._skipped_count = 0
         """The number of the table's changes behind `_end` that were read, and of them, by an earlier run."""
-        self._log_end: tuple[float, LogPosition] | None = None
         self._asked_at = float("-inf")
 
     @property
@@ -336,9 +335,7 @@ class MySqlLog(ChangeLog):
                 if same
                 else int(_number(end) > _number(self._read_position)) * end.at
             )
-            self._unread = at, left
-            if not left:
-                self._log_end = None
+            self._note_unread(at, left)
 
     def why_not_logged(self, column: str) -> str:
         return f"the log has no value of column '{column}': SET GLOBAL binlog_row_image='FULL'"

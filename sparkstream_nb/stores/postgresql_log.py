@@ -85,7 +85,6 @@ class PostgresLog(ChangeLog):
         self._count = 0
         self._partial_transaction: tuple[int, int] = 0, 0
         """A transaction that was read in part, by its commit, and the number of its changes that were."""
-        self._log_end: tuple[float, int] | None = None
         self._asked_at = float("-inf")
         self._publication = ""
         self._checked_at = float("-inf")
@@ -388,9 +387,7 @@ class PostgresLog(ChangeLog):
         if self._log_end is not None and self._stream is not None:
             at, end = self._log_end
             left = max(0, end - self._stream.end)
-            self._unread = at, left
-            if not left:
-                self._log_end = None
+            self._note_unread(at, left)
 
     def why_not_logged(self, column: str) -> str:
         return f"the log has no former value of column '{column}': ALTER TABLE {self._table} REPLICA IDENTITY FULL"

@@ -9,7 +9,7 @@ import pytest
 
 from docs.generator import examples, language, pattern_pages
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 OPERATORS = [o for g in pattern_pages.groups() for o in g.operators]
 _DRAWING = re.compile(r'<div class="drawing">(.*?)</div>', re.DOTALL)

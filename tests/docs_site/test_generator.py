@@ -16,7 +16,7 @@ from sparkstream_nb.lab.arguments import line_options
 from sparkstream_nb.plan.connectors.connector_options import FORMER_TYPES, TABLES
 from sparkstream_nb.plan.connectors.option_spec import End
 from sparkstream_nb.plan.signatures import aggregators, scalars, streams
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,7 +17,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 TESTS = Path(__file__).resolve().parents[1]
 STREAM = "define stream Trades (symbol string, price double, quantity long, timestamp long); "

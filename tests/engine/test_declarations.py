@@ -1,4 +1,4 @@
-"""What windows declare (`plan.signatures.windows`) is what they do."""
+"""What windows declare (`plan.window_declarations`) is what they do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sparkstream_nb.engine.state.services import Services
 from sparkstream_nb.engine.windows import WINDOWS
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import StreamInput, WindowStep
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS, TABLE
+from sparkstream_nb.plan.window_declarations import DECLARATIONS, SIGNATURES
 from sparkstream_nb.types import Type
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -40,7 +40,7 @@ def declared(**claims: object) -> list[str]:
 
 
 def test_every_declared_window_has_all_it_needs_and_no_other_has() -> None:
-    assert set(DECLARATIONS) == set(WINDOWS) == set(TABLE)
+    assert set(DECLARATIONS) == set(WINDOWS) == set(SIGNATURES)
     for name, d in DECLARATIONS.items():
         assert all(line.strip().startswith(f"{name}(") for line in d.signature.strip().splitlines())
         assert any(w.startswith(f"{name}(") for w in warm.WINDOWS) == (":" not in name), "compiled ahead"

@@ -20,7 +20,8 @@ from sparkstream_nb.engine.expressions.dateformat import format_instant
 from sparkstream_nb.engine.expressions.format_numbers import number_texts
 from sparkstream_nb.engine.expressions.java_arithmetic import choose, compute
 from sparkstream_nb.engine.expressions.java_calendar import SUNDAY, field
-from sparkstream_nb.engine.expressions.java_values import RowFailure, text
+from sparkstream_nb.engine.expressions.java_texts import text
+from sparkstream_nb.engine.expressions.java_values import RowFailure
 from sparkstream_nb.engine.expressions.objects import NULL, HashMap, walk
 from sparkstream_nb.engine.expressions.rowwise import rowwise
 from sparkstream_nb.engine.state.snapshot import pack, unpack

@@ -14,7 +14,7 @@ from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import Outputs
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.nodes import Plan
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 from .test_properties import SCHEMA, WINDOWS, feeds
 

@@ -16,7 +16,7 @@ from reference.engine_cases import run_case
 from sparkstream_nb.engine.columnar.column_data import Column, StringPool
 from sparkstream_nb.engine.columnar.javamap import string_hash, walk_order
 from sparkstream_nb.engine.columnar.key_ids import Keys
-from sparkstream_nb.engine.expressions.java_values import text as text_of
+from sparkstream_nb.engine.expressions.java_texts import text as text_of
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.notation.kernels import inlined, kernel
 from sparkstream_nb.engine.runtime.operator_graph import OpNode, build

@@ -13,7 +13,7 @@ from profiles import a_third_of_pairs
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 STREAM = "define stream S (symbol string, name string, price double, qty int, ok bool, at long);"
 PARTITION = "@purge(enable='true', interval='1 sec', idle.period='2 sec') partition with (symbol of S) begin"

@@ -11,7 +11,7 @@ import pytest
 from sparkstream_nb.engine.node import NodeEngine
 from sparkstream_nb.engine.state.node_batch import InputBatch, StreamRows
 from sparkstream_nb.plan import compile_app
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 STREAM = "define stream S (symbol string, price double, at long);"
 CALLS = {

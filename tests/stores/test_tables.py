@@ -16,7 +16,8 @@ from sparkstream_nb.errors import StoreError
 from sparkstream_nb.journal.checkpoints import LocalFiles
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.table_requests import TableChanges, Term, layout_of
-from sparkstream_nb.runners.database_tables import BatchOf, NodeTables, pack_tables, with_tables
+from sparkstream_nb.runners.database_tables import BatchOf, NodeTables, with_tables
+from sparkstream_nb.runners.packed_tables import pack_tables
 from sparkstream_nb.stores.address import Database, Secret
 from sparkstream_nb.stores.dialects import DIALECTS
 from sparkstream_nb.stores.tables import SqlTables

@@ -12,7 +12,7 @@ from sparkstream_nb.app.tracing.trace_feed import FeedStep, TraceFeed
 from sparkstream_nb.app.tracing.traced_node import TracedNode
 from sparkstream_nb.lang.parser import parse_on_demand
 from sparkstream_nb.plan import bind_retrieval, compile_app
-from sparkstream_nb.plan.signatures.windows import DECLARATIONS
+from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 STREAM = "define stream S (k string, v int, at long);"
 FEED = [(1000 * i, ["ab"[i % 2], v, 1000 * i]) for i, v in enumerate([0, 3, 1, 4, 2, 0, 3])]

@@ -20,6 +20,7 @@ from ...plan.query_parts import connector_options
 from ...plan.table_requests import StoredTableLayout, layout_of
 from ...stores import DuckDBStore, Store
 from ...stores.address import FILE_OPTIONS, Database, Secret, from_jdbc, relative_to
+from ...stores.opening import open_database
 from ...stores.patience import Patience
 from ...stores.several import StoreSet
 from ..config.conf import DataSource, NodeFile, data_source
@@ -102,7 +103,7 @@ def open_store(
     try:
         for database in databases.values():
             if database not in database_stores:
-                database_stores[database] = _open_store(database, patience)
+                database_stores[database] = open_database(database, patience)
         base = DuckDBStore(app_store, threads=threads)
     except StoreError:
         for store in database_stores.values():
@@ -123,20 +124,12 @@ def check_stores(
     for name, database in databases.items():
         by_database.setdefault(database, []).append(aggregations[name])
     for database, definitions in by_database.items():
-        with closing(_open_store(database, patience)) as store:
+        with closing(open_database(database, patience)) as store:
             store.prepare(definitions)
     rest = [definition for name, definition in aggregations.items() if name not in databases]
     if file is not None and rest:
         with closing(DuckDBStore(file)) as store:
             store.prepare(rest)
-
-
-def _open_store(database: Database, patience: Patience) -> Store:
-    if database.kind == "duckdb":
-        return DuckDBStore(database.name)
-    from ...stores.sql import SqlStore  # it loads SQLAlchemy
-
-    return SqlStore(database, patience)
 
 
 @dataclass(frozen=True)

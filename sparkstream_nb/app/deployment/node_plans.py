@@ -9,8 +9,8 @@ from dataclasses import replace
 from ...plan.distributed.leader import Parts
 from ...plan.nodes import Plan
 from ...plan.state_units import state_tokens
-from ...runners.database_tables import pack_tables
 from ...runners.node_spec import NodeSpec
+from ...runners.packed_tables import pack_tables
 from .app_folder import AppRun
 from .deployment import Deployment
 

@@ -96,8 +96,8 @@ class WhyNotSearch:
         candidates = [numbers] if trials.recording.events > WHOLE else [numbers, trials.input_numbers]
 
         @cache
-        def proof(node: int, *moved: int) -> Alert | None:
-            return trials.proof(InputEdits(nodes=dict.fromkeys(moved, node)), target.clock)
+        def proof(node: int, *part: int) -> Alert | None:
+            return trials.proof(InputEdits(nodes=dict.fromkeys(part, node)), target.clock)
 
         for candidate in candidates:
             for node in self._nodes_of(numbers):

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 from ...charts.picture import Picture
 from ..pictures.pattern_trace_picture import pattern_trace_picture
 from ..pictures.window_trace_picture import window_trace_picture
 from .plotly_results import Pictured
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PartialEnd = Literal["match", "expired", "dropped", "waiting"]
 """The end of a partial match: it became a match, `within` passed, an event (or the lack of one) ended it, or the feed
@@ -221,8 +220,6 @@ class PatternTrace(Pictured):
 
 def _frame_of(rows: list[dict[str, Any]], integers: list[str]) -> pd.DataFrame:
     """A frame of rows; `integers` are the columns of numbers that may be missing."""
-    import pandas as pd  # it takes its time to load
-
     frame = pd.DataFrame(rows)
     if rows:
         frame[integers] = frame[integers].astype("Int64")

@@ -35,12 +35,13 @@ from .background import Feed
 from .input_recording import AppRecording
 from .moments import Moments
 from .output_frames import OutputFrames
-from .part_method import PartMethod, PartProperty
+from .part_method import PartAttribute, PartMethod, PartProperty
 from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
 from .runtime import AppRuntime
 from .source_reading import AS_IT_IS, Reading
+from .source_shapes import shape_of
 from .stream_reader import StreamReader
 from .wall import WALL
 
@@ -68,42 +69,22 @@ class App(Displayed):
 
     # --------------------------------------------------------------------------------------------------- properties
 
-    @property
-    def connections(self) -> AppConnections:
-        """The sources and sinks of the app."""
-        return self.runtime.connections
-
+    connections = PartAttribute[AppConnections]("runtime", "The sources and sinks of the app.")
     name = PartProperty("runtime", AppRuntime.name)
     mode = PartProperty("runtime", AppRuntime.mode)
     routing = PartProperty("runtime", AppRuntime.routing)
     shard_ids = PartProperty("runtime", AppRuntime.shard_ids)
     nodes = PartProperty("runtime", AppRuntime.nodes)
     home = PartProperty("runtime", AppRuntime.home)
-
-    @property
-    def deployment(self) -> Deployment:
-        """Everything that was asked for in `deploy`, with defaults filled in."""
-        return self.runtime.deployment
-
-    @property
-    def plan(self) -> Plan:
-        """The plan of the first node."""
-        return self.runtime.plan
-
-    @property
-    def schemas(self) -> Mapping[str, Schema]:
-        """The schema of each stream."""
-        return self.runtime.schemas
-
-    @property
-    def store(self) -> Store:
-        """The store of the aggregations."""
-        return self.runtime.store
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings that the card shows, about stores that other deployments share."""
-        return self.runtime.warnings
+    deployment = PartAttribute[Deployment](
+        "runtime", "Everything that was asked for in `deploy`, with defaults filled in."
+    )
+    plan = PartAttribute[Plan]("runtime", "The plan of the first node.")
+    schemas = PartAttribute[Mapping[str, Schema]]("runtime", "The schema of each stream.")
+    store = PartAttribute[Store]("runtime", "The store of the aggregations.")
+    warnings = PartAttribute[list[str]](
+        "runtime", "Warnings that the card shows, about stores that other deployments share."
+    )
 
     @property
     def emptied(self) -> Sequence[str]:
@@ -317,4 +298,4 @@ def check_feed(plan: Plan, stream: str, source: Any, reading: Reading = AS_IT_IS
     Nothing starts."""
     if stream not in plan.streams:
         raise Misuse(nearest(f"{plan.name or 'the app'} has no stream '{stream}'", stream, plan.streams))
-    return check_source(source, reading.shape(stream, plan.schema(stream)))
+    return check_source(source, shape_of(reading, stream, plan.schema(stream)))

@@ -36,6 +36,7 @@ from .pace import Pace
 from .runtime import AppRuntime
 from .sent import recording_path, row_of, sources_of
 from .source_reading import Reading, readings_of
+from .source_shapes import shape_of
 
 
 class FeedPlay(TypedDict, total=False):
@@ -283,7 +284,7 @@ class Inputs:
         schema = app.schema_of(stream)
         if isinstance(source, str | Path):
             argument_checks.check_path("the feed", source)
-        shape = reading.shape(stream, schema)
+        shape = shape_of(reading, stream, schema)
         d = app.deployment
         return feeding.FeedSource(
             source, replace(shape, latest=app.clock.latest_time(), limits=d.limits, most_rejects=d.retention.errors)

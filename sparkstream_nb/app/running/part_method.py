@@ -40,21 +40,21 @@ class PartMethod(Generic[P, R]):
         return self._method if app is None else MethodType(self._method, getattr(app, self._part))
 
 
-class PartProperty(property, Generic[R]):
-    """A property of the part that an app has as its attribute `part`, in the app under the same name, with its type and
-    docstring."""
+class PartAttribute(property, Generic[R]):
+    """An attribute of the part that an app has as its attribute `part`, in the app under the same name, to be read."""
 
-    def __init__(self, part: str, getter: Callable[[Any], R]) -> None:
-        """`getter` is the property of the part's class: a getter to a type checker."""
-        read = cast(Callable[[Any], R], cast(property, getter).fget)
-        path = attrgetter(f"{part}.{read.__name__}")
+    def __init__(self, part: str, doc: str | None) -> None:
+        self._part = part
+        self._path: Callable[[Any], R]
 
-        @wraps(read)
-        def call(app: Any) -> R:
-            value: R = path(app)
-            return value
+        def read(app: Any) -> R:
+            return self._path(app)
 
-        super().__init__(call)  # its docstring is the getter's
+        read.__doc__ = doc  # a subclass of property takes the docstring of its getter alone
+        super().__init__(read)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._path = attrgetter(f"{self._part}.{name}")
 
     if TYPE_CHECKING:
 
@@ -65,3 +65,12 @@ class PartProperty(property, Generic[R]):
         def __get__(self, app: object, owner: type | None = None) -> R: ...
 
         def __get__(self, app: object | None, owner: type | None = None) -> R | Self: ...
+
+
+class PartProperty(PartAttribute[R]):
+    """A property of the part that an app has as its attribute `part`, in the app under the same name, with its type and
+    docstring."""
+
+    def __init__(self, part: str, getter: Callable[[Any], R] | PartAttribute[R]) -> None:
+        """`getter` is the property of the part's class: a getter to a type checker."""
+        super().__init__(part, getter.__doc__)

@@ -33,6 +33,7 @@ from .app_files import AppDefinition, AppFiles
 from .app_waits import AppWaits, retraction
 from .background import Feed, Feeds, feeds_of
 from .feeding import AppStreams, FeedTarget
+from .part_method import PartAttribute
 
 
 class AppRuntime:
@@ -100,36 +101,15 @@ class AppRuntime:
         tasks, rest = placement.split(self.parts.part_of(self.plan, leads=False))
         return Marks(self.inbox.folder, 0 if placement.idle(rest) else self.nodes, tasks=tasks is not None)
 
-    @property
-    def name(self) -> str:
-        """The name under which it was deployed."""
-        return self.deployment.name
-
-    @property
-    def mode(self) -> str:
-        """ "single", "active-active", "ha", "scalable" or "distributed"."""
-        return self.deployment.mode
-
-    @property
-    def routing(self) -> str:
-        """The rule that gives an event its node: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or
-        "sticky"."""
-        return self.deployment.routing
-
-    @property
-    def shard_ids(self) -> tuple[str, ...]:
-        """The shard id of each node, in order."""
-        return self.deployment.shard_ids
-
-    @property
-    def nodes(self) -> int:
-        """The number of nodes."""
-        return self.deployment.nodes
-
-    @property
-    def home(self) -> Path:
-        """The app's folder."""
-        return self.deployment.home
+    name = PartAttribute[str]("deployment", "The name under which it was deployed.")
+    mode = PartAttribute[str]("deployment", '"single", "active-active", "ha", "scalable" or "distributed".')
+    routing = PartAttribute[str](
+        "deployment",
+        'The rule that gives an event its node: "round_robin", "hash:ATTRIBUTE", "node:K", "random:SEED" or "sticky".',
+    )
+    shard_ids = PartAttribute[tuple[str, ...]]("deployment", "The shard id of each node, in order.")
+    nodes = PartAttribute[int]("deployment", "The number of nodes.")
+    home = PartAttribute[Path]("deployment", "The app's folder.")
 
     @property
     def closed(self) -> bool:

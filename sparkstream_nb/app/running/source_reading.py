@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ... import argument_checks
 from ...errors import Misuse, nearest
-from ...ingest.column_matching import NO_COLUMN
 from ...types import Schema
-from .sent import columns_of_streams, source_columns
-
-if TYPE_CHECKING:
-    from ...sources.feeds import Shape
+from .sent import columns_of_streams
 
 
 @dataclass(frozen=True)
@@ -26,27 +21,6 @@ class Reading:
     columns: Mapping[str, str | None] | Sequence[str] | None = None
     decimal: str | None = None
     missing: Sequence[str] | None = None
-
-    def shape(self, stream: str, schema: Schema) -> Shape:
-        """The reading of a source of `stream`. Raises `Misuse` for an argument that is none."""
-        from ...ingest import time_formats, value_formats
-        from ...sources.feeds import Shape  # what only says how a feed is read loads nothing heavy
-
-        for what in ("time", "time_format", "time_zone", "decimal"):
-            argument_checks.optional_str(what, getattr(self, what))
-        argument_checks.optional_str_list("missing", self.missing)
-        if isinstance(self.columns, Mapping):
-            argument_checks.optional_str_map("columns", {a: column or NO_COLUMN for a, column in self.columns.items()})
-        else:
-            argument_checks.optional_str_list("columns", self.columns)
-        return Shape(
-            stream,
-            schema,
-            self.time,
-            source_columns(schema, self.columns),
-            time_format=time_formats.TimeFormat.of(self.time_format, self.time_zone),
-            values=value_formats.ValueFormat.of(self.decimal, self.missing),
-        )
 
     def by_stream(self, schemas: Mapping[str, Schema]) -> dict[str, Reading]:
         """The reading of a source of each stream, with the `columns` of the attributes that the stream has. Raises

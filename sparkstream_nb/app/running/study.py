@@ -31,6 +31,7 @@ from ..pictures.study_picture import study_picture
 from ..results.plotly_results import Pictured
 from . import feeding
 from .source_reading import Reading
+from .source_shapes import shape_of
 
 IN_ORDER = "in order"
 _COUNTS = ("same", "lost", "spurious", "duplicated")
@@ -239,7 +240,7 @@ def material(
     folder = Path(tempfile.mkdtemp(prefix="study-", dir=target.inbox.folder.parent))
     inbox = Inbox(folder)
     replay_material = Material(Input(str(folder), schemas, 1, -1), str(folder), folder)
-    shapes = {stream: readings[stream].shape(stream, schemas[stream]) for stream in sources}
+    shapes = {stream: shape_of(readings[stream], stream, schemas[stream]) for stream in sources}
     for stream, source in sources.items():
         shapes[stream] = check_source(source, shapes[stream])
     feed_sources = [feeding.FeedSource(source, shapes[stream]) for stream, source in sources.items()]

@@ -10,6 +10,7 @@ from ...outputs.shard_retrieval import retrieve
 from ...plan import compile_retrieval
 from ...plan.nodes import Plan
 from ...stores import DuckDBStore, Store
+from ...stores.opening import open_database
 from ...stores.patience import Patience
 from ..config.conf import node_files
 from ..results.answers import Result, frame_of
@@ -41,13 +42,11 @@ def query_stored(app: StoredApp, text: str, *, limit: int | None = None, as_wso2
             "Use sparkstream run --query, or %siddhi query in the app's notebook"
         )
     database = app.databases(plans, files).get(source.id)
-    store: Store
-    if database is None or database.kind == "duckdb":
-        store = DuckDBStore(app.store if database is None else database.name, read_only=True)
-    else:
-        from ...stores.sql import SqlStore  # SQLAlchemy is loaded where a database needs it
-
-        store = SqlStore(database, Patience(seconds=0), read_only=True)
+    store: Store = (
+        DuckDBStore(app.store, read_only=True)
+        if database is None
+        else open_database(database, Patience(seconds=0), read_only=True)
+    )
     try:
         # Without deployment files only the tables tell whether the app ran on one node or on several.
         plan = _find_fitting_plan(store, source.id, *plans[:1], *(() if files else compile_plans(partitionById="true")))

@@ -22,6 +22,7 @@ from ..deployment.deployment import milliseconds
 from ..results.traces import TracedFeed
 from ..running.sent import row_of
 from ..running.source_reading import Reading, readings_of
+from ..running.source_shapes import shape_of
 
 APART = 1000
 """The distance (ms) of events without a time."""
@@ -97,7 +98,7 @@ def _of_event(plan: Plan, event: Any, stream: str, at: int) -> FeedStep:
 
 def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[FeedStep]:
     schema = _schema(plan, stream)
-    shape = check_source(source, reading.shape(stream, schema))
+    shape = check_source(source, shape_of(reading, stream, schema))
     table = _table(source, shape.names, stream)
     stream_rows = type_rows(table, schema, shape.row_reading)
     if stream_rows.rejected:

@@ -14,7 +14,8 @@ import numpy as np
 from ...types import Type
 from ..columnar.column_data import Array, Column, Mask, StringPool
 from ..columnar.rows import CURRENT, EXPIRED, RESET
-from ..expressions.java_values import boxes, object_text, text
+from ..expressions.java_texts import object_text, text
+from ..expressions.java_values import boxes
 from ..expressions.jsontext import JsonError, read_smart, write_gson
 from ..expressions.objects import HashMap, same
 from .aggregator_base import AggregateInput, Base, by_op

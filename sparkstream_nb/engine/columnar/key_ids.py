@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...types import Type
-from ..expressions.java_values import object_text
+from ..expressions.java_texts import object_text
 from ..notation.intrinsics import prefetch
 from ..notation.kernels import compiled, kernel, struct
 from .arrays import grown

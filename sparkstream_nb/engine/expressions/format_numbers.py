@@ -13,7 +13,7 @@ from ..columnar.column_data import Array, Column, Mask
 from ..columnar.string_dictionary import string_array, text_buffers
 from ..notation.intrinsics import store64
 from ..notation.kernels import inlined, kernel
-from .java_values import text
+from .java_texts import text
 from .shortest import FIRST, POWERS, shortest
 
 NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure, object_text
+from .java_texts import object_text
+from .java_values import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, Long, RowFailure
 from .objects import NULL, HashMap, Null, walk
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}

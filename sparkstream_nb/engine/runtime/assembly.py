@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...plan import nodes
-from ...plan.signatures.windows import DECLARATIONS
+from ...plan.window_declarations import DECLARATIONS
 from ..aggregation import AggregationOp
 from ..columnar.column_data import Array, Mask
 from ..columnar.error_routing import fault_stream

@@ -22,7 +22,7 @@ from ..columnar.column_data import Array
 from ..columnar.error_routing import ErrorObject, Undelivered, fault_stream
 from ..columnar.javamap import hash_code, string_hash
 from ..columnar.rows import Clock, Rows, chunk_numbers
-from ..expressions.java_values import text
+from ..expressions.java_texts import text
 from ..state.services import Services
 from .operator_graph import OpNode
 from .operators import StatelessOperator

@@ -17,7 +17,7 @@ from ..columnar.javamap import capacity, computed_ranks, concurrent_order, sprea
 from ..columnar.key_ids import IdTable, key_numbers
 from ..columnar.rows import EVENT_PHASE, ORDER_KEY_BITS, Clock, Rows, concat_rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.java_values import text as to_text
+from ..expressions.java_texts import text as to_text
 from ..notation.kernels import kernel
 from ..state.declared import DeclaredState, Plain, per_instance, plain_value
 from ..state.saving import Form, plain

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...plan import nodes
 from ...plan.query_parts import expressions
-from ...plan.signatures.windows import DECLARATIONS
+from ...plan.window_declarations import DECLARATIONS
 from ..columnar.column_data import Mask
 from ..columnar.error_routing import may_fail
 from ..columnar.frame import LazyRows, frame_of

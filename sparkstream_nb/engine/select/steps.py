@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...plan import nodes as n
-from ...plan.signatures.windows import DECLARATIONS, streams_current_events
+from ...plan.window_declarations import DECLARATIONS, streams_current_events
 from ...types import Type
 from ..aggregators import Aggregator, make_aggregator
 from ..columnar.column_data import Array, Column, Mask
@@ -23,6 +23,7 @@ from ..state.declared import DeclaredState, part, parts
 from ..state.saving import plain
 from ..state.services import Services
 from ..windows import WINDOWS, Window, WindowSetup, for_joins, rows_held
+from ..windows.deduplicate import Deduplicate
 from .streamfunctions import STREAM_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -234,8 +235,6 @@ class InputSteps(DeclaredState):
         self._steps.append(_ReorderOp(args, reorder))
 
     def _add_deduplication(self, step: n.FunctionStep, i: int) -> None:
-        from ..windows.deduplicate import Deduplicate  # few apps have it
-
         services, places = self.services, {a: p for p, a in enumerate(self._keep[i])}
         arguments = tuple(_replace_places(a, places) for a in step.args)
         setup = WindowSetup(

@@ -18,7 +18,8 @@ from ..columnar.rows import Rows
 from ..expressions.distinct_rows import distinct
 from ..expressions.function_checks import reason_of
 from ..expressions.functions.jsons import find
-from ..expressions.java_values import RowFailure, boxes, object_text, text
+from ..expressions.java_texts import object_text, text
+from ..expressions.java_values import RowFailure, boxes
 from ..expressions.javaregex import split
 from ..expressions.jsonpath import NotFound
 from ..expressions.jsontext import write_gson

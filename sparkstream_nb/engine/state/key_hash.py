@@ -16,7 +16,7 @@ from ..columnar.arrays import grown
 from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.string_dictionary import text_buffers
 from ..expressions.format_numbers import NUMBERS, number_texts
-from ..expressions.java_values import text
+from ..expressions.java_texts import text
 from ..notation.kernels import kernel
 
 _FACTOR = np.int64(-7046029254386353131)

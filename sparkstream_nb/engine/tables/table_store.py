@@ -24,7 +24,7 @@ from ..columnar.frame import Resolver, frame_of
 from ..columnar.javamap import hash_code, string_hash, walk_order
 from ..columnar.rows import Rows
 from ..expressions import Env, Evaluator, compile_expr
-from ..expressions.java_values import text as to_text
+from ..expressions.java_texts import text as to_text
 from ..state.services import Services
 from .row_lifetimes import RowLifetimes
 from .table_conditions import TableCondition

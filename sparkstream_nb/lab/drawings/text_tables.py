@@ -42,14 +42,6 @@ class Grid:
         self.notes = list(notes) or [""] * len(self.columns)
         self.what = what
 
-    @classmethod
-    def of_frame(cls, frame: Any, *, limit: int | None = None, what: str = "row") -> Grid:
-        """The rows of a pandas frame."""
-        from ...outputs.output_files import frame_rows  # it loads what frames are made of
-
-        head = frame if limit is None else frame.head(limit)
-        return cls(list(frame.columns), frame_rows(head), total=len(frame), what=what)
-
     @property
     def right(self) -> list[bool]:
         """Numeric columns, which are right-aligned."""

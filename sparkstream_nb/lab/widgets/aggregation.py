@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from IPython.display import display
 
 from ...app.pictures.bucket_series import Measure, Series, group_label, keys_of, measures, series
 from ...app.pictures.buckets_picture import Scales, buckets_picture, scales_of
@@ -258,8 +259,6 @@ class AggregationView(Following):
         if self._output is not None:
             self._output.display()
         else:
-            from IPython.display import display
-
             display(self._forms(), raw=True)
 
     def resize(self, width: int) -> None:

@@ -27,7 +27,7 @@ from ..nodes import (
     WindowStep,
 )
 from ..signatures.streams import IN_PATTERNS
-from ..signatures.windows import DECLARATIONS
+from ..window_declarations import DECLARATIONS
 from .expression_windows import window_condition
 from .expressions import bind_arguments, bind_condition, bind_expression
 from .scope import Scope, VisibleEvent

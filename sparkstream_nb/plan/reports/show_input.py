@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...lang import tree
 from ...types import Type
 from .. import nodes as n
-from ..signatures.windows import TABLE
+from ..window_declarations import SIGNATURES
 from .show import show
 
 _UNITS = (
@@ -30,7 +30,7 @@ def show_duration(ms: int) -> str:
 
 def show_window(step: n.WindowStep) -> str:
     """The call of a window: `timeLength(5 sec, 3)`."""
-    overload = next(o for o in TABLE[step.function].overloads if o.accepts(step.args))
+    overload = next(o for o in SIGNATURES[step.function].overloads if o.accepts(step.args))
     args = []
     for i, arg in enumerate(step.args):
         is_duration = overload.param(i).name.endswith(_DURATIONS) and isinstance(arg, n.Const) and arg.type is Type.LONG

@@ -14,7 +14,7 @@ from ...lang import tree
 from ...lang.tree import UNBOUNDED
 from .. import nodes as n
 from ..query_parts import conjuncts, expressions, inputs
-from ..signatures.windows import DECLARATIONS
+from ..window_declarations import DECLARATIONS
 
 
 @dataclass(frozen=True)

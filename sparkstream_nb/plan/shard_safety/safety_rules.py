@@ -11,7 +11,7 @@ from .. import nodes as n
 from ..dataflow import Dataflow
 from ..query_parts import conjuncts, expressions, inputs, inserts_into, only_adds, sources, stream_states, tables_of
 from ..signatures.streams import STATEFUL
-from ..signatures.windows import DECLARATIONS, argument
+from ..window_declarations import DECLARATIONS, argument
 
 Keys = Mapping[str, str]
 

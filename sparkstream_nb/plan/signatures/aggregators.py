@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from . import rules
 from .signature import Signature, signatures
 
-TABLE: Mapping[str, Signature] = signatures(
-    """
+_EVERYWHERE = """
     sum(arg int|long) -> long
     sum(arg float|double) -> double
     avg(arg num) -> double
     count() -> long
     count(arg any) -> long
-    distinctCount(arg num|string) -> long
     min(arg num) -> $1
     max(arg num) -> $1
+"""
+"""Aggregators of queries and of aggregations."""
+
+TABLE: Mapping[str, Signature] = signatures(
+    _EVERYWHERE
+    + """
+    distinctCount(arg num|string) -> long
     minForever(arg num) -> $1
     maxForever(arg num) -> $1
     stdDev(arg num) -> double
@@ -50,14 +55,8 @@ TABLE: Mapping[str, Signature] = signatures(
 )
 
 INCREMENTAL: Mapping[str, Signature] = signatures(
-    """
-    sum(arg int|long) -> long
-    sum(arg float|double) -> double
-    avg(arg num) -> double
-    count() -> long
-    count(arg any) -> long
+    _EVERYWHERE
+    + """
     distinctCount(arg prim) -> long
-    min(arg num) -> $1
-    max(arg num) -> $1
     """
 )

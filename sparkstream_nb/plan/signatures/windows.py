@@ -1,17 +1,16 @@
 """Declarations of the windows: their arguments, and the properties that the rest of the package relies on.
 
-`DECLARATIONS` is the one place that names the windows, besides the engine's table of their kernels
-(`engine.windows.WINDOWS`). `tests/engine/test_declarations.py` checks the declarations against the windows.
+`BUILT_IN` is the one place that names the windows, besides the engine's table of their kernels
+(`engine.windows.WINDOWS`); `plan.window_declarations` adds windows of other packages.
+`tests/engine/test_declarations.py` checks the declarations against the windows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
-from ..nodes import Const, Expr, WindowStep
-from ..plugins import WithExtensions
 from .rules import (
     all_of,
     at_least_one,
@@ -229,7 +228,7 @@ _UNIQUE: Mapping[str, WindowDeclaration] = {
     ),
 }
 
-_BUILT_IN: Mapping[str, WindowDeclaration] = {
+BUILT_IN: Mapping[str, WindowDeclaration] = {
     "length": WindowDeclaration(
         """
         length(window.length int!)
@@ -486,30 +485,7 @@ _BUILT_IN: Mapping[str, WindowDeclaration] = {
     **_UNIQUE,
 }
 
-DECLARATIONS = WithExtensions(_BUILT_IN, "window", "declaration")
-"""Every window by the name that SiddhiQL gives it."""
-
-TABLE: WithExtensions[Signature] = WithExtensions(
-    signatures(
-        "".join(d.signature for d in _BUILT_IN.values()),
-        checks={name: d.check for name, d in _BUILT_IN.items() if d.check is not None},
-    ),
-    "window",
-    "signature",
+TABLE: Mapping[str, Signature] = signatures(
+    "".join(d.signature for d in BUILT_IN.values()),
+    checks={name: d.check for name, d in BUILT_IN.items() if d.check is not None},
 )
-
-
-def argument(window: WindowStep, parameter: str) -> Expr | None:
-    """The argument of a bound window that the signature calls `parameter`; None if the call has none."""
-    return _find_argument(TABLE[window.function], window.args, parameter)
-
-
-def _find_argument(signature: Signature, args: Sequence[Expr], parameter: str) -> Expr | None:
-    overload = next(o for o in signature.overloads if o.accepts(args))
-    return next((a for i, a in enumerate(args) if overload.param(i).name == parameter), None)
-
-
-def streams_current_events(window: WindowStep) -> bool:
-    """True if a batch window hands its events on at once (`stream.current.event`)."""
-    flag = argument(window, "stream.current.event")
-    return isinstance(flag, Const) and flag.value is True

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from ...argument_checks import check_bool, optional_int, optional_str, optional_str_list, optional_str_map, require_str
 from ...argument_types import explain_arguments
+from ...engine.warm import is_compiled
 from ...errors import Misuse, SparkUnavailable, shown
 from ..operator.operator_spec import (
     ERRORS,
@@ -210,8 +211,6 @@ def _tell_of_compilation(session: SparkSession) -> None:
     """Warns if Spark's workers on this machine have to compile the engine's loops first."""
     if is_remote(session) or not str(session.sparkContext.master).startswith("local"):
         return
-    from ...engine.warm import is_compiled
-
     if not is_compiled():
         warnings.warn(
             "the engine's loops are not compiled yet, which the first micro-batches do: they take a minute or more. "

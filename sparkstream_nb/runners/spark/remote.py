@@ -130,9 +130,7 @@ def open_sibling(session: SparkSession) -> SparkSession:
 
 def _further(session: Any) -> SparkSession:
     """A further session of Connect, as `newSession` makes it."""
-    from pyspark.sql.connect.session import SparkSession as Remote
-
-    new_session: Any = Remote.builder.channelBuilder(session.client._builder).create()
+    new_session: Any = type(session).builder.channelBuilder(session.client._builder).create()
     return new_session
 
 

@@ -18,18 +18,8 @@ from ..env import Context, Env, Evaluator
 from ..format_numbers import NUMBERS, number_texts
 from ..function_checks import within
 from ..java_arithmetic import as_type, choose, narrow
-from ..java_values import (
-    RowFailure,
-    box,
-    object_text,
-    parse_bool,
-    parse_double,
-    parse_float,
-    parse_int,
-    parse_long,
-    text,
-    type_of,
-)
+from ..java_texts import object_text, text
+from ..java_values import RowFailure, box, parse_bool, parse_double, parse_float, parse_int, parse_long, type_of
 from ..parse_numbers import numbers_read
 from ..rowwise import Builder, apply, eager, rowwise, rowwise_typed
 

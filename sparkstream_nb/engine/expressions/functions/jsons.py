@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import jsonpath
-from ..java_values import RowFailure, object_text, parse_double, parse_float, parse_int, parse_long
+from ..java_texts import object_text
+from ..java_values import RowFailure, parse_double, parse_float, parse_int, parse_long
 from ..jsontext import JsonError, map_leaves, read_smart, write_gson
 from ..rowwise import Builder, rowwise_boxed
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from ....plan.nodes import Call
 from ....types import Type
-from ..java_values import RowFailure, object_text, type_of
+from ..java_texts import object_text
+from ..java_values import RowFailure, type_of
 from ..lazy_collections import count_items, got, list_created
 from ..objects import same
 from ..rowwise import Builder, Plain, Whole, rowwise_boxed

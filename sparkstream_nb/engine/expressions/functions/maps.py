@@ -7,7 +7,8 @@ from typing import Any
 from xml.etree import ElementTree
 
 from ....plan.nodes import Call
-from ..java_values import Long, RowFailure, object_text, parse_double, parse_long
+from ..java_texts import object_text
+from ..java_values import Long, RowFailure, parse_double, parse_long
 from ..jsontext import JsonError, read_org, write_org
 from ..lazy_collections import count_items, got, map_created
 from ..objects import HashMap, same, walk

@@ -26,7 +26,8 @@ from ..asciitexts import (
 )
 from ..env import Context, Env, Evaluator
 from ..function_checks import check_text
-from ..java_values import RowFailure, text
+from ..java_texts import text
+from ..java_values import RowFailure
 from ..javaregex import compile_java, match_in_time, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from .core import coalesce
