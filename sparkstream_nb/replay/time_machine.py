@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from threading import RLock
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between, events_by_step
 from ..plan.nodes import Plan
 from ..plan.output_labels import stream_of
+from .input_history import InputHistory, read_history
 from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
 
 STRIDE = 1_000_000
@@ -48,6 +50,8 @@ class TimeMachine:
 
     def __init__(self, recording: Recording, way: Way, nodes: Nodes) -> None:
         self.recording, self.way = recording, way
+        self.lock = RLock()
+        """Held by who goes to a position until its state is read."""
         self._nodes = replace(nodes, describes=True)
         self.position = 0
         self.last_step: ReplayedStep | None = None
@@ -85,6 +89,11 @@ class TimeMachine:
             self._keep()
         self._advance(position - 1)
         self._advance(position)
+
+    @cached_property
+    def history(self) -> InputHistory:
+        """The positions of all events and outputs."""
+        return read_history(self.recording, self.way, self._nodes)
 
     def describe(self) -> list[DescribedNode]:
         """The state of each node at the position."""

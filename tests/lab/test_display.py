@@ -90,6 +90,7 @@ from sparkstream_nb.plan.distributed.distribute import distribute
 from sparkstream_nb.plan.reports.app_graph import Graph, GraphNode
 from sparkstream_nb.replay.failover_replay import outcome_of, truth_of
 from sparkstream_nb.replay.failover_tasks import FailoverCounts
+from sparkstream_nb.replay.input_history import InputHistory, StepRows
 from sparkstream_nb.replay.replay import ONE, Nodes, Recording, Way
 from sparkstream_nb.replay.rescheduling_replay import distributed_outcome
 from sparkstream_nb.replay.study_tasks import Input, RoutingOutcome
@@ -213,12 +214,25 @@ class Follower:
 
 
 FOLLOWED = FrameFeed(cast(Any, SimpleNamespace(stopped=False)), cast(Any, Follower()))
+
+
+class OneStep:
+    """The moments of an input of one step: the beginning is as its end."""
+
+    def history(self) -> InputHistory:
+        rows = StepRows(np.array([1]), np.array([0]))
+        return InputHistory(Recording((), {}, 1), np.array([1000]), {"S": rows}, {"O": rows}, [])
+
+    def moment(self, position: int) -> Moment:
+        return replace(MOMENT, position=position)
+
+
 IN_WINDOW = DescribedWindow("S", "length", ["k"], [DescribedEvent(1000, {"k": "<i>"})], None)
 MOMENT = Moment(
     "<App>",
     compile_app("define stream S (k string); @info(name='<q>') from S#window.length(2) select k insert into O;"),
     1, 2, 1000, {"node-1": DescribedNode(1000, {"<q>": DescribedQuery([IN_WINDOW], None, (), None)}, {}, {})},
-    [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], cast(Any, None),
+    [MomentEvent(1, "S", 1000, ["<i>"], "node-1")], [], cast(Any, OneStep()),
 )  # fmt: skip
 NO_INPUT = ReplayedInput(Recording((), {}, 1), Way(1), Nodes(MOMENT.plan), ["node-1"])
 BRANCH = Branch("<App>", ["without event 1"], NO_INPUT, NO_INPUT, lambda: MOMENT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,11 +24,13 @@ from ...errors import Misuse, nearest
 from ...plan import nodes
 from ...plan.nodes import Plan
 from ...plan.reports.show_input import show_window, state_names
+from ...replay.input_history import InputHistory
 from ...stores.frame_queries import query_frames
 from .frontend import Displayed
 
 if TYPE_CHECKING:
     from ..explaining.branch import Branch
+    from ..explaining.why_not import WhyNot
 
 _CONTENTS, _PARTIALS = "contents of ", "partial matches of "
 """The beginnings of the names that SQL has for the windows and partial matches of queries."""
@@ -84,6 +87,18 @@ class MomentSource(Protocol):
 
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment."""
+        ...
+
+    def history(self) -> InputHistory:
+        """The positions of all events and outputs."""
+        ...
+
+    def position_of(self, time: int | str | dt.datetime | None = None, event: int | None = None) -> int:
+        """The position after the last step up to a time, or after an event. Raises `Misuse` for one that is none."""
+        ...
+
+    def why_not(self, output: str, values: Mapping[str, Any], at: str | None) -> WhyNot:
+        """The answer of `App.why_not` for the nodes of these moments. Raises as that does."""
         ...
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +13,13 @@ from ...errors import Misuse, nearest, shown
 from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
+from ...replay.input_history import InputHistory
 from ...replay.replay import Recording
 from ...replay.time_machine import TimeMachine
 from ...types import Attribute, Schema, Type
 from ..deployment.deployment import milliseconds
 from ..explaining.branch import Branch, ReplayedInput
+from ..explaining.why_not import WhyNot
 from ..results.compared_attributes import input_places
 from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput
 from .replays import Replays
@@ -25,23 +28,31 @@ from .row_condition import RowCondition
 
 @dataclass(frozen=True, eq=False)
 class MachineMoments:
-    """The moments of an app's input, or of a branch of it, by the position of its time machine."""
+    """The moments of an app's input, or of a branch of it, by the position of its time machine. `explain` is
+    `App.why_not`, of the app's own input alone."""
 
     app: str
     replays: Replays
     machine: TimeMachine
     names: Sequence[str]
-    is_branch: bool = False
+    explain: Callable[..., WhyNot] | None = None
+
+    @property
+    def is_branch(self) -> bool:
+        """True for a branch of the input."""
+        return self.explain is None
 
     def moment(self, position: int) -> Moment:
         """The moment after a number of steps."""
         machine = self.machine
-        machine.seek(position)
-        step = machine.last_step
-        return Moment(
-            self.app, machine.plan, position, machine.steps, None if step is None else step.clock,
-            dict(zip(self.names, machine.describe(), strict=True)), list(self._events()), list(self._outputs()), self,
-        )  # fmt: skip
+        with machine.lock:
+            machine.seek(position)
+            step = machine.last_step
+            return Moment(
+                self.app, machine.plan, position, machine.steps, None if step is None else step.clock,
+                dict(zip(self.names, machine.describe(), strict=True)), list(self._events()), list(self._outputs()),
+                self,
+            )  # fmt: skip
 
     def _events(self) -> Iterator[MomentEvent]:
         for number, stream, node in self.machine.events_of_step():
@@ -64,14 +75,16 @@ class MachineMoments:
             raise Misuse("a moment is looked for by a query or table and a condition, or by output=STREAM")
         if output is not None:
             output_stream(machine.plan, self.app, output)
-            machine.seek(moment.position)
-            position = machine.position_of_next_output(output)
+            with machine.lock:
+                machine.seek(moment.position)
+                position = machine.position_of_next_output(output)
             if position is None:
                 raise Misuse(f"{output} has no output after step {moment.position:,} of {machine.steps:,}")
             return self.moment(position)
         rows = RowCondition.of(machine.plan, name, condition)
-        machine.seek(moment.position)
-        position = machine.position_of_rows(rows.name, rows.least, rows.most_new)
+        with machine.lock:
+            machine.seek(moment.position)
+            position = machine.position_of_rows(rows.name, rows.least, rows.most_new)
         if position is None:
             raise Misuse(f"{rows} is not true after step {moment.position:,} of {machine.steps:,}")
         return self.moment(position)
@@ -81,8 +94,9 @@ class MachineMoments:
         rows = RowCondition.of(self.machine.plan, name, condition)
 
         def holds(position: int) -> bool:
-            self.machine.seek(position)
-            return self.machine.rows_of(rows.name) >= rows.least
+            with self.machine.lock:
+                self.machine.seek(position)
+                return self.machine.rows_of(rows.name) >= rows.least
 
         if not holds(moment.position):
             raise Misuse(f"{rows} is not true at step {moment.position:,}")
@@ -94,6 +108,33 @@ class MachineMoments:
             middle = (first + last_without) // 2
             first, last_without = (middle, last_without) if holds(middle) else (first, middle)
         return self.moment(first)
+
+    def history(self) -> InputHistory:
+        """The positions of all events and outputs."""
+        return self.machine.history
+
+    def position_of(self, time: int | str | dt.datetime | None = None, event: int | None = None) -> int:
+        """The position after the last step up to a time, or after an event. Raises `Misuse` for one that is none."""
+        recording = self.machine.recording
+        if time is None:
+            return recording.position_of_event(event_number(event, recording))
+        ms = milliseconds(time, "time")
+        first = recording.start
+        if ms < first:
+            raise Misuse(f"the input of {self.app} begins at {describe_time(first)}, after {describe_time(ms)}")
+        position = recording.position_of_time(ms)
+        if position == self.machine.steps:
+            last = int(recording.recorded_events[-1].batch.clock.max())
+            if ms > last:
+                raise Misuse(f"the input of {self.app} ends at {describe_time(last)}, before {describe_time(ms)}")
+        return position
+
+    def why_not(self, output: str, values: Mapping[str, Any], at: str | None) -> WhyNot:
+        """The answer of `App.why_not` for the nodes of these moments. Raises as that does, and `Misuse` of a branch."""
+        if self.explain is None:
+            raise Misuse("why an output did not come is asked of the app's own input, not of a branch")
+        way = self.machine.way
+        return self.explain(output, values, at=at, nodes=None if way.route is None else way.nodes, routing=way.route)
 
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment. Raises as `Moment.branch`."""
@@ -118,7 +159,7 @@ class MachineMoments:
         after = ReplayedInput(recording, way, nodes.with_frozen_chance(), names)
 
         def moment_of_branch() -> Moment:
-            branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names, True)
+            branch_moments = MachineMoments(self.app, self.replays, TimeMachine(recording, way, nodes), names)
             position = 0 if moment.clock is None else recording.position_of_time(moment.clock)
             return branch_moments.moment(position)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import argument_checks
-from ...durations import describe_time
 from ...errors import Misuse, nearest
 from ...replay.input_edits import apply_edits
 from ...replay.replay import Recording, Way
@@ -51,14 +50,12 @@ class Moments:
         machine = self._time_machine(self._replays.way(nodes, routing))
         if not machine.steps:
             raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
-        if time is not None:
-            return self._moment(machine, self._position_of_time(machine, time))
-        if event is not None:
-            number = event_number(event, machine.recording)
-            return self._moment(machine, machine.recording.position_of_event(number))
+        moments = self._moments_of(machine)
         if output is not None:
-            return self._moment(machine, self._position_of_output(machine, *output))
-        return self._moment(machine, machine.steps)
+            return moments.moment(self._position_of_output(machine, *output))
+        if time is not None or event is not None:
+            return moments.moment(moments.position_of(time, event))
+        return moments.moment(machine.steps)
 
     def until(
         self,
@@ -75,7 +72,7 @@ class Moments:
         machine = self._time_machine(self._replays.way(nodes, routing))
         if not machine.steps:
             raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
-        return self._moment(machine, 0).until(name, condition, output=output)
+        return self._moments_of(machine).moment(0).until(name, condition, output=output)
 
     def why_not(
         self,
@@ -116,7 +113,8 @@ class Moments:
 
             def moment_of_proof() -> Moment:
                 branch_machine = TimeMachine(branch, way, self._replays.replayed_nodes())
-                return self._moment(branch_machine, branch.position_of_time(alert.clock), is_branch=True)
+                moments = MachineMoments(self._app.name, self._replays, branch_machine, names)
+                return moments.moment(branch.position_of_time(alert.clock))
 
         return WhyNot(
             self._app.name, question.stream, question.values, answer.explanation, proof,
@@ -145,18 +143,6 @@ class Moments:
             self._machine = key, TimeMachine(source.read(), way, self._replays.replayed_nodes())
         return self._machine[1]
 
-    def _position_of_time(self, machine: TimeMachine, time: int | str | dt.datetime) -> int:
-        ms = milliseconds(time, "time")
-        first = machine.recording.start
-        if ms < first:
-            raise Misuse(f"the input of {self._app.name} begins at {describe_time(first)}, after {describe_time(ms)}")
-        position = machine.recording.position_of_time(ms)
-        if position == machine.steps:
-            last = int(machine.recording.recorded_events[-1].batch.clock.max())
-            if ms > last:
-                raise Misuse(f"the input of {self._app.name} ends at {describe_time(last)}, before {describe_time(ms)}")
-        return position
-
     def _position_of_output(self, machine: TimeMachine, stream: str, number: int) -> int:
         """The position after the step that brought an output of a stream, the first of all nodes is 1."""
         argument_checks.require_int("the number of the output", number, 1)
@@ -166,9 +152,8 @@ class Moments:
             raise Misuse(f"{stream} has fewer than {number:,} outputs")
         return position
 
-    def _moment(self, machine: TimeMachine, position: int, *, is_branch: bool = False) -> Moment:
-        names = self._node_names(machine)
-        return MachineMoments(self._app.name, self._replays, machine, names, is_branch).moment(position)
+    def _moments_of(self, machine: TimeMachine) -> MachineMoments:
+        return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine), self.why_not)
 
     def _node_names(self, machine: TimeMachine) -> list[str]:
         shards = self._app.app_run.shards
