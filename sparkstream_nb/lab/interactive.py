@@ -17,6 +17,7 @@ from ..app import (
     Failover,
     FailoverStudy,
     Feed,
+    Moment,
     Overview,
     PatternTrace,
     RuleSweep,
@@ -50,6 +51,7 @@ def register_interactive(shell: Any) -> None:
     formatter = shell.display_formatter.ipython_display_formatter
     formatter.for_type(Feed, _show_feed)
     formatter.for_type(Divergence, _show_timeline)
+    formatter.for_type(Moment, lambda moment: _show(moment, "moment_widget", "MomentView"))
     formatter.for_type(Cluster, lambda cluster: _show(cluster, "cluster_widget", "ClusterView"))
     formatter.for_type(Stats, _show_stats)
     formatter.for_type(Overview, _show_overview)

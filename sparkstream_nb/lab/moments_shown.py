@@ -9,10 +9,13 @@ from typing import Any
 import pandas as pd
 
 from ..app import Moment, QueryMoment
+from ..app.pictures.history_picture import history_picture
+from ..app.pictures.moment_picture import moment_picture
 from ..app.results.moment import count_text
 from ..charts.value_texts import format_count, row_text, when
 from ..plan import nodes
 from .display import html, limit_of, text
+from .drawings.image import image
 from .drawings.text_tables import Grid, paragraph
 
 
@@ -23,9 +26,8 @@ def _(moment: Moment) -> str:
 
 @html.register
 def _(moment: Moment) -> str:
-    head, *rest = map(markup.escape, _lines(moment))
-    lines = paragraph(f"<b>{head}</b>") + "".join(map(paragraph, rest))
-    return lines + "".join(g.html() for g in _grids(moment))
+    before = moment.back() if moment.position else None
+    return moment_html(moment, before, changed_query(moment, before))
 
 
 @text.register
@@ -37,6 +39,32 @@ def _(moment: QueryMoment) -> str:
 def _(moment: QueryMoment) -> str:
     head = paragraph(f"<b>{markup.escape(_query_head(moment))}</b>")
     return head + "".join(g.html() for g in _query_grids(moment))
+
+
+def moment_html(moment: Moment, before: Moment | None, query: str) -> str:
+    """A moment with its time line and the picture of a query's state ("": of none). `before`: one step earlier."""
+    pictures = [history_picture(moment.source.history(), moment.app, list(moment.nodes), moment.position)]
+    state = moment_picture(moment, before, query) if query else None
+    images = map(image, pictures if state is None else [*pictures, state])
+    return head_html(moment) + "".join(images) + tables_html(moment)
+
+
+def head_html(moment: Moment) -> str:
+    """The time and step, the events of the step, and its outputs."""
+    head, *rest = map(markup.escape, _lines(moment))
+    return paragraph(f"<b>{head}</b>") + "".join(map(paragraph, rest))
+
+
+def tables_html(moment: Moment) -> str:
+    """The state of the queries by node, and the rows of tables and named windows."""
+    return "".join(g.html() for g in _grids(moment))
+
+
+def changed_query(moment: Moment, before: Moment | None) -> str:
+    """The first query whose state the last step changed, else the first one with state; "" if there is none."""
+    names = [q.name for q in moment.queries()]
+    changed_names = (n for n in names if before is not None and moment[n].by_node != before[n].by_node)
+    return next(changed_names, names[0] if names else "")
 
 
 def moment_text(moment: Moment | QueryMoment, limit: int | None) -> str:

@@ -45,6 +45,22 @@ def stream_states(s: n.State) -> Iterator[n.StreamState]:
             yield from stream_states(s.state)
 
 
+def enclosing_state(state: n.State, stream_state: n.StreamState) -> n.State | None:
+    """The state around a stream that counts it, or waits for its absence; the stream itself without such."""
+    match state:
+        case n.StreamState():
+            return state if state is stream_state else None
+        case n.CountState() | n.AbsentState():
+            return state if state.state is stream_state else None
+        case n.EveryState():
+            return enclosing_state(state.state, stream_state)
+        case n.NextState():
+            return enclosing_state(state.first, stream_state) or enclosing_state(state.then, stream_state)
+        case n.LogicalState():
+            return enclosing_state(state.left, stream_state) or enclosing_state(state.right, stream_state)
+    return None
+
+
 def configured_options(ref: str, properties: Mapping[str, str]) -> dict[str, str]:
     """The options that the deployment defines under the name `ref`; empty if it defines none.
 

@@ -10,6 +10,7 @@ from ...engine.patterns.machine_memory import EMPTY_EVENT
 from ...engine.patterns.machine_partials import Captured, PartialMatch
 from ...engine.patterns.watched_pattern import FullMatch, PatternEvent, WatchedPattern
 from ...plan import nodes
+from ...plan.query_parts import enclosing_state
 from ...plan.reports.show_input import show_duration, show_state, show_states, state_names
 from ..results.traces import (
     AbsenceWait,
@@ -385,22 +386,6 @@ def trace_pattern(node: TracedNode, query: str, feed: TraceFeed) -> PatternTrace
 
 def _traced_state(processor: Processor, i: nodes.StateInput) -> TracedState:
     """A state with its text; that of a count or an absence is the whole of it."""
-    text = show_state(_whole_state(i.state, processor.state) or processor.state, i)
+    text = show_state(enclosing_state(i.state, processor.state) or processor.state, i)
     name = state_names(i)[processor.state.slot]
     return TracedState(name, text, processor.state.input.source.id, processor.absent)
-
-
-def _whole_state(state: nodes.State, stream_state: nodes.StreamState) -> nodes.State | None:
-    """The state around a stream that counts it, or waits for its absence; the stream itself without such."""
-    match state:
-        case nodes.StreamState():
-            return state if state is stream_state else None
-        case nodes.CountState() | nodes.AbsentState():
-            return state if state.state is stream_state else None
-        case nodes.EveryState():
-            return _whole_state(state.state, stream_state)
-        case nodes.NextState():
-            return _whole_state(state.first, stream_state) or _whole_state(state.then, stream_state)
-        case nodes.LogicalState():
-            return _whole_state(state.left, stream_state) or _whole_state(state.right, stream_state)
-    return None
