@@ -43,7 +43,7 @@ def _(moment: QueryMoment) -> str:
 
 def moment_html(moment: Moment, before: Moment | None, query: str) -> str:
     """A moment with its time line and the picture of a query's state ("": of none). `before`: one step earlier."""
-    pictures = [history_picture(moment.source.history(), moment.app, list(moment.nodes), moment.position)]
+    pictures = [history_picture(moment)]
     state = moment_picture(moment, before, query) if query else None
     images = map(image, pictures if state is None else [*pictures, state])
     return head_html(moment) + "".join(images) + tables_html(moment)

@@ -16,7 +16,7 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..checksums import add_seal, check_sealed, is_sealed, read_json, seal, to_json
 from ..errors import DamagedFile, SparkStreamError
@@ -301,6 +302,22 @@ class OutputFiles:
     def _dropped_up_to(self) -> dict[str, int]:
         return _read_counts(self.folder / _DROPPED_UP_TO)
 
+    def commit_steps(self) -> list[int]:
+        """The last step with an output of each micro-batch whose outputs are kept, ascending. `tidying` must be held if
+        an app runs. Raises SparkStreamError for a damaged file."""
+        steps: dict[int, int] = {}
+        for folder in self.folder.glob("[!.]*/"):
+            for _, group in groupby(self.files(unquote(folder.name)), key=lambda f: f.first):
+                files = list(group)
+                sizes = sizes_of(files)
+                for file in files:
+                    file_steps = _steps_of(file)
+                    ends = accumulate(rows for _, rows in sizes) if file.node is None else [len(file_steps)]
+                    for (batch, _), end in zip(sizes, ends, strict=True):
+                        if end:
+                            steps[batch] = max(steps.get(batch, -1), int(file_steps[end - 1]))
+        return sorted(steps.values())
+
     def stream_folder(self, stream: str) -> Path:
         """Folder of a stream's files."""
         return self.folder / quote(stream, safe="")
@@ -370,6 +387,13 @@ def rows_of(path: Path) -> int:
     """Number of rows in a file."""
     with _open_file(path) as reader:
         return sum(batch.num_rows for batch in reader)
+
+
+def _steps_of(file: OutputFile) -> NDArray[np.int64]:
+    """The step of each row of a file; an attribute may have the name of that column."""
+    with _open_file(file.path) as reader:
+        steps: NDArray[np.int64] = reader.read_all().column(1 if file.node is None else 0).to_numpy()
+    return steps
 
 
 @contextlib.contextmanager

@@ -51,7 +51,7 @@ def count(outputs: OutputFiles) -> int:
 def test_reading_is_the_same_merged_or_not(
     sizes: list[tuple[int, int]], last: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    base, batches = 0, []
+    base, batches, last_steps = 0, [], []
     for sizes_of_nodes in sizes:
         total = sum(sizes_of_nodes)
         steps = np.random.default_rng(base).permutation(total) + base
@@ -62,6 +62,7 @@ def test_reading_is_the_same_merged_or_not(
             at += n
         batches.append(parts)
         base += total
+        last_steps += [base - 1] if total else []
     folder = tmp_path_factory.mktemp("outputs")
     plain, merged = OutputFiles(folder / "a", ["a", "b"]), OutputFiles(folder / "b", ["a", "b"])
     written(plain, None, batches)
@@ -74,6 +75,7 @@ def test_reading_is_the_same_merged_or_not(
     assert ours.values.tolist() == whole.tail(last).values.tolist()
     latest = plain.latest("O", NAMES, ALL, last, "node")
     assert latest.values.tolist() == whole.tail(last).drop_duplicates("node", keep="last").values.tolist()
+    assert merged.commit_steps() == plain.commit_steps() == last_steps
     if sum(any(s) for s in sizes) > TOGETHER:
         assert count(merged) < count(plain)
 

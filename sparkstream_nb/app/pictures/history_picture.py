@@ -14,6 +14,7 @@ from .trace_labels import BLUE, ORANGE
 
 if TYPE_CHECKING:
     from ...replay.input_history import InputHistory, StepRows
+    from ..results.moment import Moment
 
 POSITION = "position"
 """The part of the picture that marks the moment."""
@@ -28,11 +29,10 @@ _LEAST = 0.2
 """The height of the lowest bar, as a share of the highest."""
 
 
-def history_picture(
-    history: InputHistory, app: str, node_names: Sequence[str], position: int, width: int = WIDTH
-) -> Picture:
-    """A lane for each input stream, for each node with its outputs in the lower half, and for each output stream.
-    `position`: of the moment that is marked."""
+def history_picture(moment: Moment, width: int = WIDTH) -> Picture:
+    """A lane for each input stream, for each node with its outputs in the lower half, for each output stream, and for
+    the commits of several micro-batches. The moment is marked."""
+    history, node_names = moment.source.history(), list(moment.nodes)
     bins = _Bins(history, max(20, int((width - _MARGIN) / _BIN)))
     drawing = _Drawing(bins)
     for stream, rows in list(history.events.items())[:MOST_LANES]:
@@ -41,13 +41,16 @@ def history_picture(
         drawing.add_node(name, bins.counts(history.events, node), bins.counts(history.outputs, node))
     for stream, rows in list(history.outputs.items())[:MOST_LANES]:
         drawing.add_stream(f"→ {stream}", rows, "output", ORANGE)
-    clock = history.clock_at(position)
+    commits = moment.source.commits()
+    if len(commits.positions) > 1:
+        drawing.add_stream("commits", commits, "commit", INK)
+    clock = history.clock_at(moment.position)
     rule = Rules(x=floats([clock]), part=POSITION, style=Style(INK, width=2), name="this moment")
     room = 0.01 * (bins.end - bins.start)
     time = TimeAxis("the app's clock (UTC)", [(bins.start - room, bins.end + room)], "sec")
     events, outputs = (sum(len(r.positions) for r in rows.values()) for rows in (history.events, history.outputs))
     return Picture(
-        f"{app}: {format_count(events, 'event')} and {format_count(outputs, 'output')}",
+        f"{moment.app}: {format_count(events, 'event')} and {format_count(outputs, 'output')}",
         [Panel(time, LaneAxis(drawing.lanes), [*drawing.marks, rule])],
         _notes(history, node_names),
         f"From {when(bins.start)} to {when(bins.end)}; the moment is at {when(clock)}",

@@ -24,7 +24,7 @@ from ...errors import Misuse, nearest
 from ...plan import nodes
 from ...plan.nodes import Plan
 from ...plan.reports.show_input import show_window, state_names
-from ...replay.input_history import InputHistory
+from ...replay.input_history import InputHistory, StepRows
 from ...stores.frame_queries import query_frames
 from .frontend import Displayed
 
@@ -91,6 +91,10 @@ class MomentSource(Protocol):
 
     def history(self) -> InputHistory:
         """The positions of all events and outputs."""
+        ...
+
+    def commits(self) -> StepRows:
+        """The position of the last output of each micro-batch that the app committed."""
         ...
 
     def position_of(self, time: int | str | dt.datetime | None = None, event: int | None = None) -> int:

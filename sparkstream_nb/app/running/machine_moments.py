@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from ... import argument_checks
 from ...durations import describe_time
@@ -13,7 +15,7 @@ from ...errors import Misuse, nearest, shown
 from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
-from ...replay.input_history import InputHistory
+from ...replay.input_history import InputHistory, StepRows
 from ...replay.replay import Recording
 from ...replay.time_machine import TimeMachine
 from ...types import Attribute, Schema, Type
@@ -26,21 +28,35 @@ from .replays import Replays
 from .row_condition import RowCondition
 
 
+class AppRecords(Protocol):
+    """An app, as the moments of its own input ask it."""
+
+    def why_not(
+        self, output: str, values: Mapping[str, Any], /, *, at: str | None, nodes: int | None, routing: str | None
+    ) -> WhyNot:
+        """The answer of `App.why_not`."""
+        ...
+
+    def commit_steps(self) -> list[int]:
+        """The last step with an output of each micro-batch whose outputs are kept, ascending."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class MachineMoments:
-    """The moments of an app's input, or of a branch of it, by the position of its time machine. `explain` is
-    `App.why_not`, of the app's own input alone."""
+    """The moments of an app's input, or of a branch of it, by the position of its time machine. `records`: of the app,
+    None for a branch."""
 
     app: str
     replays: Replays
     machine: TimeMachine
     names: Sequence[str]
-    explain: Callable[..., WhyNot] | None = None
+    records: AppRecords | None = None
 
     @property
     def is_branch(self) -> bool:
         """True for a branch of the input."""
-        return self.explain is None
+        return self.records is None
 
     def moment(self, position: int) -> Moment:
         """The moment after a number of steps."""
@@ -113,6 +129,13 @@ class MachineMoments:
         """The positions of all events and outputs."""
         return self.machine.history
 
+    def commits(self) -> StepRows:
+        """The position of the last output of each micro-batch that the app committed; none on other nodes."""
+        records = self.records if self.machine.way.route is None else None
+        steps = np.array([] if records is None else records.commit_steps(), np.int64)
+        steps = steps[steps < self.machine.steps]
+        return StepRows(steps + 1, np.zeros(len(steps), np.int64))
+
     def position_of(self, time: int | str | dt.datetime | None = None, event: int | None = None) -> int:
         """The position after the last step up to a time, or after an event. Raises `Misuse` for one that is none."""
         recording = self.machine.recording
@@ -131,10 +154,11 @@ class MachineMoments:
 
     def why_not(self, output: str, values: Mapping[str, Any], at: str | None) -> WhyNot:
         """The answer of `App.why_not` for the nodes of these moments. Raises as that does, and `Misuse` of a branch."""
-        if self.explain is None:
+        if self.records is None:
             raise Misuse("why an output did not come is asked of the app's own input, not of a branch")
         way = self.machine.way
-        return self.explain(output, values, at=at, nodes=None if way.route is None else way.nodes, routing=way.route)
+        nodes = None if way.route is None else way.nodes
+        return self.records.why_not(output, values, at=at, nodes=nodes, routing=way.route)
 
     def branch(self, moment: Moment, request: BranchRequest) -> Branch:
         """A branch of the input, at a moment. Raises as `Moment.branch`."""

@@ -121,6 +121,11 @@ class Moments:
             [a.explanation for a in others], moment_of_proof,
         )  # fmt: skip
 
+    def commit_steps(self) -> list[int]:
+        """The last step with an output of each micro-batch whose outputs are kept, ascending."""
+        with self._app.outputs.tidying:
+            return self._app.outputs.commit_steps()
+
     def _output_question(
         self, output: str, values: Mapping[str, Any], at: Any, events: Sequence[int], recording: Recording
     ) -> OutputQuestion:
@@ -153,7 +158,7 @@ class Moments:
         return position
 
     def _moments_of(self, machine: TimeMachine) -> MachineMoments:
-        return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine), self.why_not)
+        return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine), self)
 
     def _node_names(self, machine: TimeMachine) -> list[str]:
         shards = self._app.app_run.shards

@@ -47,7 +47,7 @@ class _Timeline:
     def of(cls, moment: Moment, width: int) -> _Timeline:
         """The time line of a moment's input."""
         history = moment.source.history()
-        picture = history_picture(history, moment.app, list(moment.nodes), moment.position, width)
+        picture = history_picture(moment, width)
         scale = lay_out(picture, width).panels[0].x
         ends = history.clock_at(0), history.clock_at(len(history.clock))
         return cls(moment.source, width, svg(picture, width, _PAGE_INK), scale, *ends)

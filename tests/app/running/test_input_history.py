@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from sparkstream_nb.app import App, Moment
 from sparkstream_nb.app.pictures.history_picture import MOST_LANES, POSITION, history_picture
 from sparkstream_nb.charts.picture import Bars, LaneAxis, Rules
 from sparkstream_nb.charts.value_texts import text_of
-from sparkstream_nb.replay.input_history import InputHistory
 
 TEXT = """
 define stream S (card string, amount double, n int, flag bool, thing object);
@@ -90,32 +90,38 @@ def test_a_value_is_found_where_it_is_shown(app: App, words: str) -> None:
     assert bool(expected) == (words not in NOWHERE)
 
 
-def history_of(app: App) -> tuple[InputHistory, list[str]]:
-    end = app.at(nodes=3, routing="round_robin")
-    return end.source.history(), list(end.nodes)
-
-
 def test_the_time_line_has_a_lane_for_each_stream_and_node(app: App) -> None:
-    history, names = history_of(app)
-    picture = history_picture(history, "<app>", names, 20)
-    (panel,) = picture.panels
+    moment = app.at(event=17, nodes=3, routing="round_robin")
+    (panel,) = history_picture(moment).panels
     assert isinstance(panel.y, LaneAxis)
-    assert [lane.name for lane in panel.y.lanes] == ["S", "Other", *names, "→ Sprees", "→ Sums", "→ Never"]
+    names = ["S", "Other", "node-1", "node-2", "node-3", "→ Sprees", "→ Sums", "→ Never"]
+    assert [lane.name for lane in panel.y.lanes] == names
     assert panel.y.lanes[0].title == "30 events"
     (rule,) = [m for m in panel.marks if isinstance(m, Rules) and m.part == POSITION]
-    assert rule.x.tolist() == [START + 19 * 4000]
-    bars = [m for m in panel.marks if isinstance(m, Bars)]
-    in_lane_0 = [m for m in bars if m.y0.min() < 1]
-    assert len(in_lane_0) == 1
-    assert len(in_lane_0[0].x0) == 30, "each event has a bin of its own"
+    assert rule.x.tolist() == [moment.clock]
+    (of_s,) = [m for m in panel.marks if isinstance(m, Bars) and m.y0.min() < 1]
+    assert len(of_s.x0) == 30, "each event has a bin of its own"
 
 
-def test_a_large_input_is_bins_and_further_streams_are_named(app: App) -> None:
-    history, names = history_of(app)
-    narrow = history_picture(history, "app", names, 1, 200)
-    bars = [m for m in narrow.marks() if isinstance(m, Bars)]
+def test_a_large_input_is_bins_and_further_nodes_are_named(app: App) -> None:
+    moment = app.at()
+    bars = [m for m in history_picture(moment, 200).marks() if isinstance(m, Bars)]
     assert max(len(m.x0) for m in bars) <= 23
-    full = next(m for m in bars if m.y0.min() < 1)
-    assert len({round(h, 3) for h in (full.y1 - full.y0).tolist()}) > 1, "bars are as high as there are events"
-    many = history_picture(history, "app", [f"node-{i}" for i in range(MOST_LANES + 2)], 1)
-    assert list(many.notes) == ["Not drawn: 2 further nodes"]
+    of_s = next(m for m in bars if m.y0.min() < 1)
+    assert len({round(h, 3) for h in (of_s.y1 - of_s.y0).tolist()}) > 1, "bars are as high as there are events"
+    nodes = {f"node-{i}": moment.nodes["node-1"] for i in range(MOST_LANES + 2)}
+    assert list(history_picture(replace(moment, nodes=nodes)).notes) == ["Not drawn: 2 further nodes"]
+
+
+def test_the_commits_of_the_app_and_none_on_other_nodes(run: Callable[..., App]) -> None:
+    app = run("define stream S (v int); from S[v > 1] select v insert into O; from S select v insert into P;")
+    for v in (1, 2, 3):
+        app.send("S", [v], at=START + v)
+        app.flush()
+    moment = app.at()
+    assert moment.source.commits().positions.tolist() == [1, 2, 3]
+    (panel,) = history_picture(moment).panels
+    assert isinstance(panel.y, LaneAxis)
+    assert (panel.y.lanes[-1].name, panel.y.lanes[-1].title) == ("commits", "3 commits")
+    assert app.at(nodes=2, routing="round_robin").source.commits().positions.tolist() == []
+    assert app.at().branch(drop=[1]).moment.source.commits().positions.tolist() == []
