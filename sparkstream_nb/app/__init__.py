@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .deployment.changing import Changes
     from .deployment.deployment import Deployment
     from .explaining.branch import Branch
+    from .explaining.event_history import EventHistory, OutputOrigin
     from .explaining.why_not import WhyNot
     from .generating import generate
     from .plotting import plot
@@ -83,6 +84,7 @@ __all__ = [
     "DistributedFailover",
     "Divergence",
     "Errors",
+    "EventHistory",
     "Events",
     "Failover",
     "FailoverStudy",
@@ -98,6 +100,7 @@ __all__ = [
     "Messaging",
     "Moment",
     "NodeMoment",
+    "OutputOrigin",
     "Overview",
     "Pair",
     "PatternTrace",
@@ -184,6 +187,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".results.frontend": ["Displayed"],
             ".results.label_scores": ["Labels"],
             ".explaining.branch": ["Branch"],
+            ".explaining.event_history": ["EventHistory", "OutputOrigin"],
             ".explaining.why_not": ["WhyNot"],
             ".results.moment": ["Moment", "NodeMoment", "QueryMoment"],
             ".results.rule_comparison": ["RuleComparison"],

@@ -89,6 +89,12 @@ COMMANDS = (
         comparisons.add_at,
     ),
     Command(
+        "follow",
+        "Say what became of an event, or what an output was made of.",
+        "fraud.siddhi --event 1234 --feed Payments=p.csv --time at",
+        comparisons.add_follow,
+    ),
+    Command(
         "whynot",
         "Say why an output did not come, with the smallest change of the log that brings it.",
         "fraud.siddhi Sprees card=c7 --feed Payments=p.csv --time at",

@@ -306,6 +306,13 @@ def _add_nodes(command: _Command) -> None:
     _add_way(p)
     _add_out(p, "store the moment in this variable")
 
+    p = command("follow", "Says what became of an event on its node, or what an output was made of.")
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("event", metavar="N", nargs="?", type=positive, help="the number of the event, the first is 1")
+    p.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="this output of a stream instead")
+    _add_way(p)
+    _add_out(p, "store the answer in this variable")
+
     p = command("whynot", "Says why an output did not come, with the smallest change of the input that brings it.")
     p.add_argument("app", metavar="NAME")
     add_wanted_output(p)
@@ -409,6 +416,7 @@ EXAMPLES = {
     "fault": "Trades kill node-1 --at '2024-06-01 10:05:00'",
     "graph": "Trades",
     "at": "Trades '2024-06-01 10:05:00' --query rise -o moment",
+    "follow": "Trades 1234",
     "whynot": "Trades Alerts symbol=wso2 --at '2024-06-01 10:05:00'",
     "trace": "Trades.rise ticks --time timestamp --limit 50",
     "check": "trades.siddhi --param LIMIT=100",

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..app import Divergence, Failover, Moment, QueryMoment, RuleComparison, RuleSweep, Study, WhyNot
+from ..app import (
+    Divergence,
+    EventHistory,
+    Failover,
+    Moment,
+    OutputOrigin,
+    QueryMoment,
+    RuleComparison,
+    RuleSweep,
+    Study,
+    WhyNot,
+)
 from ..engine.expressions.objects import jsonable
 from ..lang.clause_changes import Change
 from .display import html, text
 from .drawings.result_blocks import blocks_html, blocks_text
 from .drawings.text_tables import fit_terminal
 from .failover_shown import failover_text
+from .history_shown import history_data, history_text
 from .moments_shown import moment_data, moment_text, query_data, records
 from .plans_shown import page_of
 from .results_shown import count_text, divergence_html, divergence_text
 from .rules_shown import rules_blocks
 from .why_not_shown import why_not_data
 
-Comparison = Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment | WhyNot
+Comparison = (
+    Divergence | Study | Failover | RuleComparison | RuleSweep | Moment | QueryMoment | WhyNot | EventHistory
+    | OutputOrigin
+)  # fmt: skip
 
 
 def comparison_text(comparison: Comparison, limit: int) -> str:
@@ -34,6 +49,8 @@ def comparison_text(comparison: Comparison, limit: int) -> str:
                 return text(comparison)
             case Moment() | QueryMoment():
                 return moment_text(comparison, limit)
+            case EventHistory() | OutputOrigin():
+                return history_text(comparison, limit)
         return failover_text(comparison, limit)
 
 
@@ -45,6 +62,8 @@ def comparison_page(comparison: Comparison, limit: int) -> str:
         return page_of(f"{comparison.app}: {len(comparison.settings)} settings", html(comparison))
     if isinstance(comparison, WhyNot):
         return page_of(f"{comparison.app}: why not {comparison.title}", html(comparison))
+    if isinstance(comparison, EventHistory | OutputOrigin):
+        return page_of(f"{comparison.app}: {comparison.title}", html(comparison))
     if isinstance(comparison, Moment | QueryMoment):
         subject = comparison.app if isinstance(comparison, Moment) else comparison.name
         return page_of(f"{subject}: a moment", html(comparison))
@@ -76,6 +95,8 @@ def comparison_json(comparison: Comparison, limit: int) -> dict[str, Any]:
             return why_not_data(comparison)
         case QueryMoment():
             return query_data(comparison)
+        case EventHistory() | OutputOrigin():
+            return history_data(comparison, limit)
         case RuleSweep():
             examples = comparison.examples()
             examples["values"] = examples["values"].map(jsonable)

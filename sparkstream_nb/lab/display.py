@@ -25,6 +25,7 @@ _FORMS = (
     "results_shown",
     "attachable",
     "branch_shown",
+    "history_shown",
     "moments_shown",
     "why_not_shown",
     "overview_shown",

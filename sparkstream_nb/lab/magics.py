@@ -282,6 +282,15 @@ class SiddhiMagic(Magics):
         self._keep(o, moment)
         return moment if o.query is None else moment[o.query]
 
+    def _do_follow(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = api.get(o.app)
+        answer = self._interruptible(
+            lambda: app.follow(o.event, output=o.output, nodes=o.nodes, routing=o.routing), app
+        )
+        self._keep(o, answer)
+        return answer
+
     def _do_whynot(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = api.get(o.app)

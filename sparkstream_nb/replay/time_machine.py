@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import RLock
+from typing import TypeVar
 
 import numpy as np
 
 from ..engine.columnar.column_data import Array
+from ..engine.node import NodeEngine
 from ..engine.runtime.descriptions import DescribedNode, count_rows, describe
 from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between, events_by_step
@@ -19,6 +21,7 @@ from ..plan.output_labels import stream_of
 from .input_history import InputHistory, read_history
 from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
 
+T = TypeVar("T")
 STRIDE = 1_000_000
 """Steps between positions whose states are kept."""
 NEAR = 256
@@ -44,6 +47,28 @@ class _ItemParts:
     batches: Sequence[InputBatch | None]
 
 
+@dataclass(frozen=True)
+class OutputPlace:
+    """The position after the step that brought an output, and its number (from 0) among the step's of its stream."""
+
+    position: int
+    rank: int
+
+
+@dataclass(frozen=True)
+class PlacedOutputs:
+    """Outputs of each node for some steps; the position after a step is `first` and the step's number."""
+
+    first: int
+    outputs: Sequence[NodeReplay]
+
+
+@dataclass(frozen=True)
+class _KeptState:
+    position: int
+    states: list[bytes]
+
+
 class TimeMachine:
     """The nodes of a recording. A position is the number of steps (events, events sent at once, or ticks of the clock)
     that they have taken."""
@@ -58,7 +83,7 @@ class TimeMachine:
         """The step that ended at `position`; None at the beginning."""
         self._starts = recording.starts
         self._item_numbers = [i for i, x in enumerate(recording.items) if isinstance(x, Recorded)]
-        self._states: dict[int, list[bytes]] = {}
+        self._states: dict[int, _KeptState] = {}
         self._parts: _ItemParts | None = None
         """The last item that was taken."""
         self._group = self._new_nodes()
@@ -102,9 +127,16 @@ class TimeMachine:
     def position_of_output(self, stream: str, number: int) -> int | None:
         """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
         if there are fewer."""
+        place = self.place_of_output(stream, number)
+        return None if place is None else place.position
+
+    def place_of_output(self, stream: str, number: int) -> OutputPlace | None:
+        """The place of an output as in `position_of_output`."""
         for place, steps in enumerate(self._output_steps(stream)):
             if number <= len(steps):
-                return self._starts[place] + int(steps[number - 1]) + 1
+                step = int(steps[number - 1])
+                rank = number - 1 - int(np.searchsorted(steps, step))
+                return OutputPlace(self._starts[place] + step + 1, rank)
             number -= len(steps)
         return None
 
@@ -144,6 +176,40 @@ class TimeMachine:
             if self.rows_of(name) >= least:
                 return self.position
         return None
+
+    def position_of_change(self, read: Callable[[Sequence[NodeEngine]], object]) -> int | None:
+        """The first position after this one at which `read`, a function of the nodes, has another answer, looked for at
+        growing distances; None if it never has. Goes there, or to the end."""
+        answer, stride, grows = read(self._group.engines), 1, True
+        base = self._state_here()
+        while self.position < self.steps:
+            self._advance(min(self.steps, base.position + stride))
+            self.last_step = None  # it may be of several steps
+            if read(self._group.engines) == answer:
+                if self.position < self.steps:
+                    base = self._state_here()
+                stride = stride * 2 if grows else max(1, stride // 2)
+            elif self.position == base.position + 1:
+                return self.position
+            else:
+                stride, grows = max(1, (self.position - base.position) // 2), False
+                self._restore(base)
+        return None
+
+    def outputs_until(self, position: int) -> Iterator[PlacedOutputs]:
+        """Goes to a later position: the outputs of all steps up to it."""
+        while self.position < position:
+            item, _ = self._locate(self.position)
+            end = min(position, (self.position // STRIDE + 1) * STRIDE, self._starts[item + 1])
+            before = self.position
+            self._advance(end)
+            assert self.last_step is not None
+            outputs, self.last_step = self.last_step.outputs, None
+            yield PlacedOutputs(before + 1, outputs)
+
+    def read(self, function: Callable[[Sequence[NodeEngine]], T]) -> T:
+        """The result of a function of the nodes at the position."""
+        return function(self._group.engines)
 
     @cached_property
     def _largest_step(self) -> int:
@@ -205,9 +271,18 @@ class TimeMachine:
                 return
             yield text
 
+    def _state_here(self) -> _KeptState:
+        return _KeptState(self.position, [engine.snapshot() for engine in self._group.engines])
+
+    def _restore(self, state: _KeptState) -> None:
+        self._group = ReplayedNodes(self.recording, self.way, self._nodes)
+        for engine, node_state in zip(self._group.engines, state.states, strict=True):
+            engine.restore(node_state)
+        self.position, self.last_step = state.position, None
+
     def _keep(self) -> None:
         self._states.pop(self.position, None)
-        self._states[self.position] = [engine.snapshot() for engine in self._group.engines]
+        self._states[self.position] = self._state_here()
         while len(self._states) > MOST_STATES:
             del self._states[next(iter(self._states))]
 
@@ -217,9 +292,7 @@ class TimeMachine:
         if best <= self.position <= position:
             return
         if best in self._states:
-            self._group = ReplayedNodes(self.recording, self.way, self._nodes)
-            for engine, state in zip(self._group.engines, self._states[best], strict=True):
-                engine.restore(state)
+            self._restore(self._states[best])
         else:
             self._group = self._new_nodes()
-        self.position, self.last_step = best, None
+            self.position, self.last_step = 0, None

@@ -28,6 +28,7 @@ from sparkstream_nb.app import (
     DistributedFailover,
     Divergence,
     Errors,
+    EventHistory,
     Events,
     Failover,
     FailoverStudy,
@@ -36,6 +37,7 @@ from sparkstream_nb.app import (
     FrameFeed,
     Kill,
     Moment,
+    OutputOrigin,
     Pair,
     PlanText,
     ResourceCluster,
@@ -56,6 +58,7 @@ from sparkstream_nb.app.attaching import Attachable, FoundApp
 from sparkstream_nb.app.audit.auditing import audit_text
 from sparkstream_nb.app.config.record import DeploymentRecord
 from sparkstream_nb.app.explaining.branch import ReplayedInput
+from sparkstream_nb.app.explaining.event_history import EntryKind, HistoryEntry
 from sparkstream_nb.app.explaining.why_not import Explanation, Reason
 from sparkstream_nb.app.pictures import moves_picture
 from sparkstream_nb.app.removal import AppFolder, AppFolders
@@ -63,7 +66,7 @@ from sparkstream_nb.app.results import frontend  # fmt: skip
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.label_scores import Example
-from sparkstream_nb.app.results.moment import MomentEvent
+from sparkstream_nb.app.results.moment import MomentEvent, MomentOutput
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.rule_trial import RuleTrial
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
@@ -243,7 +246,12 @@ WHY_NOT = WhyNot(
     "<App>", "O", {"k": "<i>"},
     Explanation(Reason.CONDITION, "<q>: v > 1 was not true", ["v > 1"], MOMENT.events),
 )  # fmt: skip
+CAME = HistoryEntry(EntryKind.CAME, 1, 1000, "node-1", "S", "came in with (<i>)")
+HISTORY = EventHistory("<App>", MOMENT.events[0], [CAME], ["the window of <q>"], [], True, cast(Any, None))
+ORIGIN = OutputOrigin("<App>", MomentOutput("O", "<q>", 1000, ["<i>"], "node-1"), MOMENT.events, 0)
 SHOWN: list[tuple[Displayed, str, str]] = [
+    (HISTORY, "Event 1 of S (<i>) at 1970-01-01 00:00:01\nAt the end of the input it", "came in with (&lt;i&gt;)"),
+    (ORIGIN, "O (<i>) at 1970-01-01 00:00:01 on node-1, by <q>\nIt was made of 1 event.", "by &lt;q&gt;</b>"),
     (MOMENT, "event 1: S (<i>) to node-1", "event 1: S (&lt;i&gt;) to node-1"),
     (MOMENT["<q>"], "<q> (length(2)), node-1: 1 event\n", "&lt;i&gt;"),
     (BRANCH, "<App>, a branch: without event 1\n", "&lt;App&gt;, a branch: without event 1"),

@@ -3,9 +3,12 @@ what any node does."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +19,14 @@ from plan.shards import NODES, app_and_events, one_by_one
 from profiles import a_sixth, examples, seed
 from reference import replay as reference
 from reference.parts import Case, failing
+from sparkstream_nb.engine.node import NodeEngine
+from sparkstream_nb.engine.runtime.descriptions import DescribedNode
+from sparkstream_nb.engine.runtime.holdings import PartialPlace, RowPlace, WindowPlace, holding_places
 from sparkstream_nb.engine.state.node_batch import InputBatch
 from sparkstream_nb.journal.entries import StepsEntry
 from sparkstream_nb.nodes.batches import between
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.plan.reports.lineage import LINEAGE, events_of
 from sparkstream_nb.replay import time_machine
 from sparkstream_nb.replay.replay import ONE, NodeReplay, Nodes, Recorded, Recording, Way, replay_nodes
 from sparkstream_nb.replay.time_machine import TimeMachine
@@ -67,11 +74,84 @@ def difference(plan: Plan, batch: InputBatch, start: int, random: Random) -> str
     return None
 
 
+def described_places(nodes: Sequence[DescribedNode], number: int) -> list[Counter[str]]:
+    """By node, how often each window, pattern, table and named window has an event, by its description."""
+
+    def names_it(values: Any) -> bool:
+        return number in events_of([values])
+
+    counts = []
+    for node in nodes:
+        places: Counter[str] = Counter()
+        for name, query in node.queries.items():
+            for i, window in enumerate(query.windows):
+                places[f"{name} {i}"] += sum(names_it(e.values.get(LINEAGE)) for e in window.events)
+            for partial in query.partial_matches or ():
+                places[name] += any(names_it(e.values.get(LINEAGE)) for of_state in partial.events for e in of_state)
+        for id, table in (*node.tables.items(), *node.windows.items()):
+            if LINEAGE in table.names:
+                at = list(table.names).index(LINEAGE)
+                places[id] += sum(names_it(row[at]) for row in table.rows)
+        counts.append(+places)
+    return counts
+
+
+def places_of(engines: Sequence[NodeEngine], number: int) -> list[Counter[str]]:
+    """The same, by `holding_places`."""
+    counts = []
+    for engine in engines:
+        places: Counter[str] = Counter()
+        for place in holding_places(engine, number):
+            match place:
+                case WindowPlace():
+                    places[f"{place.query} {place.side}"] += place.events + place.waiting
+                case PartialPlace():
+                    places[place.query] += 1
+                case RowPlace():
+                    places[place.name] += place.rows
+        counts.append(places)
+    return counts
+
+
+def wrong_history(plan: Plan, batch: InputBatch, start: int, random: Random) -> str | None:
+    """The first thing that following an event says otherwise than a look at each step; None if there is none."""
+    recording = recording_of(plan, one_by_one(batch))
+    nodes = Nodes(plan, start, True).with_tracing(every=True, lazy=True)
+    way = random.choice([ONE, Way(2, "round_robin")])
+    machine, steps = TimeMachine(recording, way, nodes), TimeMachine(recording, way, nodes)
+    for _ in range(3 if recording.events else 0):
+        number = random.randrange(recording.events)
+
+        def read(engines: Sequence[NodeEngine], number: int = number) -> Any:
+            return [holding_places(engine, number) for engine in engines]
+
+        position = recording.position_of_event(number)
+        machine.seek(position)
+        followed = [(position, machine.read(read))]
+        while any(followed[-1][1]) and (next_position := machine.position_of_change(read)) is not None:
+            followed.append((next_position, machine.read(read)))
+        looked_at: list[Any] = []
+        for step in range(position, machine.steps + 1):
+            steps.seek(step)
+            places = steps.read(read)
+            if described_places(steps.describe(), number) != places_of(steps.read(list), number):
+                return f"event {number} at {step}\n{places}\n{described_places(steps.describe(), number)}"
+            if not looked_at or places != looked_at[-1][1]:
+                looked_at.append((step, places))
+            if not any(places):
+                break
+        if followed != looked_at:
+            return f"event {number}\n{followed}\n{looked_at}"
+    return None
+
+
 def wrong(case: Case) -> str | None:
     app = app_and_events(case)
     if app is None or not len(app[1].clock):
         return None
-    found = difference(*app, case.get("start") or 0, Random(f"{seed()} {case['id']}"))
+    random = Random(f"{seed()} {case['id']}")
+    start = case.get("start") or 0
+    found = difference(*app, start, random) or wrong_history(*app, start, random)
     return None if found is None else f"{case['id']} {found}\n{case['app']}"
 
 

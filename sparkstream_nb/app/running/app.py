@@ -225,6 +225,7 @@ class App(Displayed):
     divergence = PartMethod("replays", Replays.divergence)
     at = PartMethod("moments", Moments.at)
     until = PartMethod("moments", Moments.until)
+    follow = PartMethod("moments", Moments.follow)
     why_not = PartMethod("moments", Moments.why_not)
     compare = PartMethod("replays", Replays.compare)
     sweep = PartMethod("replays", Replays.sweep)

@@ -12,11 +12,15 @@ from ...replay.input_edits import apply_edits
 from ...replay.replay import Recording, Way
 from ...replay.time_machine import TimeMachine
 from ..deployment.deployment import milliseconds
+from ..explaining.event_conditions import EventConditions
+from ..explaining.event_follower import EVERY, EventFollower
+from ..explaining.event_history import EventHistory, OutputOrigin
 from ..explaining.why_not import WhyNot
 from ..explaining.why_not_search import WhyNotSearch
 from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
 from ..results.moment import Moment, MomentOutput
 from .machine_moments import MachineMoments, attribute_of, event_number, output_stream, value_of
+from .output_origins import event_of, output_origin
 from .replays import Replays
 from .runtime import AppRuntime
 
@@ -27,6 +31,8 @@ class Moments:
     def __init__(self, app: AppRuntime, replays: Replays) -> None:
         self._app, self._replays = app, replays
         self._machine: tuple[Any, TimeMachine] | None = None
+        self._tracing: tuple[TimeMachine, TimeMachine] | None = None
+        """The plain machine, and one with lineage."""
 
     def at(
         self,
@@ -73,6 +79,42 @@ class Moments:
         if not machine.steps:
             raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
         return self._moments_of(machine).moment(0).until(name, condition, output=output)
+
+    def follow(
+        self,
+        event: int | None = None,
+        *,
+        output: tuple[str, int] | None = None,
+        nodes: int | None = None,
+        routing: str | None = None,
+    ) -> EventHistory | OutputOrigin:
+        """The history of the `event` with this number, the first that came in is 1: its node, the filters that it
+        passed or not, the windows that it entered and left, its partial matches and outputs, until no node holds it.
+        Or the origin of an `output` of a stream, as ("Alerts", 1): its events. `nodes` and `routing` as in `at`.
+
+        Up to 100,000 events are followed into aggregates one by one; of more, an aggregate has all of its group,
+        from the first to the last that it holds. Raises `Misuse` for an event or output that did not come, and
+        SparkStreamError as `divergence` does.
+        """
+        if (event is None) == (output is None):
+            raise Misuse("follow takes the number of an event, or output=(STREAM, NUMBER)")
+        plain = self._time_machine(self._replays.way(nodes, routing))
+        if not plain.steps:
+            raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
+        moments = self._moments_of(plain)
+        machine = self._tracing_machine(plain)
+        if output is not None:
+            self._position_of_output(plain, *output)
+            with machine.lock:
+                return output_origin(machine, moments, *output)
+        followed_event = event_of(event_number(event, plain.recording), moments)
+        conditions = EventConditions(self._replays.app_text(), self._replays.replayed_nodes())
+        with machine.lock:
+            history = EventFollower(machine, self._app.plan, moments.names, conditions, followed_event).follow()
+        return EventHistory(
+            self._app.name, followed_event, history.entries, history.rest, history.notes,
+            history.is_complete, moments,
+        )  # fmt: skip
 
     def why_not(
         self,
@@ -147,6 +189,14 @@ class Moments:
         if self._machine is None or self._machine[0] != key:
             self._machine = key, TimeMachine(source.read(), way, self._replays.replayed_nodes())
         return self._machine[1]
+
+    def _tracing_machine(self, machine: TimeMachine) -> TimeMachine:
+        """The machine whose nodes have lineage, over the input of another one."""
+        if self._tracing is None or self._tracing[0] is not machine:
+            every = machine.recording.events <= EVERY
+            nodes = self._replays.replayed_nodes().with_tracing(every=every, lazy=True)
+            self._tracing = machine, TimeMachine(machine.recording, machine.way, nodes)
+        return self._tracing[1]
 
     def _position_of_output(self, machine: TimeMachine, stream: str, number: int) -> int:
         """The position after the step that brought an output of a stream, the first of all nodes is 1."""

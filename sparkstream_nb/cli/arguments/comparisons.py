@@ -80,6 +80,14 @@ def add_whynot(c: Options) -> None:
     _add_replay(c)
 
 
+def add_follow(c: Options) -> None:
+    """Options of `sparkstream follow`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("--event", type=positive, metavar="N", help="the event with this number, the first is 1")
+    c.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="this output of a stream")
+    _add_replay(c)
+
+
 def _add_replay(c: Options) -> None:
     """Options of a feed that is replayed, and whose events are listed."""
     _add_feed(c)

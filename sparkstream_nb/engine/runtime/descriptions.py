@@ -96,7 +96,7 @@ def describe(node: NodeEngine) -> DescribedNode:
     queries = {}
     for op in node.operators:
         if isinstance(op, QueryOperator):
-            queries[op.name] = _query(op.query, _instance_keys(node, op.name), strings)
+            queries[op.name] = _query(op.query, instance_keys(node, op.name), strings)
     windows = {
         id: _rows(w.definition.source.schema.names, w.contents(), strings) for id, w in node.parts.windows.items()
     }
@@ -120,7 +120,7 @@ def count_rows(node: NodeEngine, name: str) -> int:
     return int(node.stats()["state_rows"][name])
 
 
-def _instance_keys(node: NodeEngine, query: str) -> dict[int, str]:
+def instance_keys(node: NodeEngine, query: str) -> dict[int, str]:
     """By number, the keys of the instances of the partition that a query is in; none outside."""
     for element in node.plan.elements:
         if isinstance(element, nodes.Partition) and any(q.name == query for q in element.queries):
@@ -139,7 +139,8 @@ def _query(query: QueryOp, keys: Mapping[int, str], strings: StringPool) -> Desc
     if pattern is None:
         return DescribedQuery(windows, None, (), query.next_due())
     slots = [p.state.slot for p in pattern.layout.processors]
-    return DescribedQuery(windows, _partials(pattern, keys, strings), slots, query.next_due())
+    partials = describe_partials(pattern, keys, strings, partial_matches_of(pattern))
+    return DescribedQuery(windows, partials, slots, query.next_due())
 
 
 def _window(steps: InputSteps, keys: Mapping[int, str], strings: StringPool) -> DescribedWindow:
@@ -157,9 +158,10 @@ def _window(steps: InputSteps, keys: Mapping[int, str], strings: StringPool) -> 
     return DescribedWindow(steps.source, steps.window_function, names, events, window.next_due())
 
 
-def _partials(pattern: StateOp, keys: Mapping[int, str], strings: StringPool) -> list[DescribedPartial]:
-    """The partial matches by key, in the order of the machine's lists."""
-    partials = partial_matches_of(pattern)
+def describe_partials(
+    pattern: StateOp, keys: Mapping[int, str], strings: StringPool, partials: Sequence[PartialMatch]
+) -> list[DescribedPartial]:
+    """Partial matches of a pattern by key, in the order of the machine's lists. `keys`: by instance, its key."""
     by_state = [_events_of_state(pattern, p, partials, keys, strings) for p in range(len(pattern.layout.processors))]
     partial_matches = [
         DescribedPartial(keys.get(partial.instance, ""), events, partial.states)
