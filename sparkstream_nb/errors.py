@@ -6,7 +6,8 @@ Every intended error derives from `SparkStreamError`; any other exception is a b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,11 @@ def escape_controls(text: str) -> str:
     return _UNPRINTABLE.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
+def log_line(text: str) -> str:
+    """A text as one line of a log, without passwords and control characters."""
+    return mask_passwords(printable(" ".join(text.split())))
+
+
 def printable(text: str) -> str:
     """`text` for a message: characters that may not be printed or would change a terminal are spelt out; words of 400
     characters or more are cut."""
@@ -73,6 +79,15 @@ class SparkStreamError(Exception):
 
 class Misuse(SparkStreamError):
     """A function or a magic was called with an unknown value; the message names the known ones."""
+
+
+@contextmanager
+def lines_below(lines_before: int) -> Iterator[None]:
+    """Numbers the lines of errors in a text that begins below other lines."""
+    try:
+        yield
+    except SiddhiError as error:
+        raise error.below(lines_before) from None
 
 
 class SiddhiError(SparkStreamError):

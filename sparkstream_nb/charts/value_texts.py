@@ -45,6 +45,11 @@ def format_count(n: int, one: str, several: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else several or f'{one}s'}"
 
 
+def time_of_day(seconds: float) -> str:
+    """`10:31:02 UTC` of seconds since 1970."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"
+
+
 def text_of(value: Any, column: str = "") -> str:
     """One value as a cell: null for None, at most four decimals, a time for the columns of `TIME_COLUMNS`."""
     if is_missing(value):

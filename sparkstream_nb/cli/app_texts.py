@@ -32,8 +32,3 @@ def text_of(path: str) -> Iterator[str]:
     except SiddhiError as error:
         error.file = None if path == "-" else path
         raise
-
-
-def many(count: int, thing: str) -> str:
-    """`3 rows`, `1 row`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

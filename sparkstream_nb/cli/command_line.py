@@ -23,7 +23,7 @@ _REMOVED = {
 """Commands of earlier versions, and what to write in their place."""
 
 BROKEN_PIPE = 141
-"""The exit code where the reader of a pipe has ended (`| head -1`): that of a program that SIGPIPE ends in a shell."""
+"""The exit code where the reader of a pipe has ended (`| head -1`), as if SIGPIPE had ended the program."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +65,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _discard_unread() -> None:
-    """Sends what is still to be written to nowhere, where its reader has ended: the interpreter flushes at its end."""
+    """Discards the rest of standard output where its reader has ended: the interpreter flushes it at its end."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

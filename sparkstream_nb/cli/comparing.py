@@ -22,16 +22,16 @@ from .results import report_feed
 from .running import check_feeds, close_at_end
 
 
-def compare_nodes(options: Any, how: dict[str, Any], compare: Callable[[App], Comparison]) -> int:
-    """Deploys the app in a folder of its own, without its connections; compares, and prints the result. Raises `Misuse`
-    without a feed."""
+def compare_nodes(options: Any, compare: Callable[[App], Comparison], **deployment: Any) -> int:
+    """Deploys the app in a folder of its own, without its connections, with further arguments of `deploy`; compares,
+    and prints the result. Raises `Misuse` without a feed."""
     if not options.feed:
         raise Misuse("name the events: --feed STREAM=FILE, or --feed FILE for a recording")
     connect()
     options.offline = True
     plan = compile_plan(options)
     check_feeds(plan, options)
-    with _deploy_offline(plan, options, how) as app:
+    with _deploy_offline(plan, options, deployment) as app:
         code = _feed(app, options)
         with show_replays(f"{app.name}: the nodes are replayed; Ctrl-C ends it"):
             result = compare(app)
@@ -45,14 +45,14 @@ def compare_nodes(options: Any, how: dict[str, Any], compare: Callable[[App], Co
 
 
 @contextmanager
-def _deploy_offline(plan: Plan, options: Any, how: dict[str, Any]) -> Iterator[App]:
+def _deploy_offline(plan: Plan, options: Any, deployment: dict[str, Any]) -> Iterator[App]:
     """The app on one node, in this process, in a folder that is removed."""
     name = plan.name or ("app" if options.app == "-" else Path(options.app).stem)
     with temporary_folder("compared") as home:
         app = deploy(
             plan.text, name=name, home=home, master="inline", offline=True, retention="recording=1TB",
             variables=dict(options.param), conf=options.conf, allow_env=options.allow_env,
-            allow_scripts=options.allow_scripts, max_ahead=None, **how,
+            allow_scripts=options.allow_scripts, max_ahead=None, **deployment,
         )  # fmt: skip
         with close_at_end(app):
             yield app

@@ -35,7 +35,7 @@ class PrintableStream:
 
 @contextlib.contextmanager
 def printable_output() -> Iterator[None]:
-    """Spell out control characters of what is printed meanwhile."""
+    """Spell out control characters of all texts that are printed in the block."""
     streams = [PrintableStream(s) for s in (sys.stdout, sys.stderr)]
     out, err = (cast(TextIO, s) for s in streams)
     try:

@@ -13,12 +13,9 @@ from .arguments import checks, comparisons, folders, runs, stored, testing, text
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its name, what it does in a line, the arguments of a call as an example, and what adds its options to
-    its parser.
-
-    The module `commands/command_NAME.py` carries it out. It is imported only when the command runs, as it needs pandas
-    and the engine; help and mistakes in options are shown without.
-    """
+    """A command: its name, a line of help, the arguments of a call as an example, and the function that adds its
+    options to its parser. The module `commands/command_NAME.py` carries it out. It is imported only when the command
+    runs, as it needs pandas and the engine; help and mistakes in options are shown without it."""
 
     name: str
     summary: str

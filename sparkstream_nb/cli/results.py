@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..charts.value_texts import format_count
 from ..errors import Misuse, nearest
-from .app_texts import many
 
 if TYPE_CHECKING:
     from ..app import App, FeedReport
@@ -83,7 +83,7 @@ def _format_sink_stats(sink: SinkFigures) -> str:
 def _format_feed_report(report: FeedReport) -> str:
     """`Trades: 3 events in 1.2 s, 3 events/s, 1 row rejected`; why is among the errors."""
     events = report.rows - report.rejected
-    words = [f"{many(events, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
+    words = [f"{format_count(events, 'event')} in {report.seconds:.1f} s", f"{report.events_per_second:,.0f} events/s"]
     if report.rejected:
-        words.append(f"{many(report.rejected, 'row')} rejected")
+        words.append(f"{format_count(report.rejected, 'row')} rejected")
     return f"{report.stream}: {', '.join(words)}"

@@ -6,9 +6,12 @@ contents, and there are no escapes.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 from ..errors import Misuse
 from ..option_values import counts, error_ids, positive, stream_and_count, stream_and_source, variable
@@ -35,6 +38,8 @@ STUDIED = {
 }
 """Figures of a pair that `%siddhi failover --seeds` varies, with their meaning; Python knows more."""
 
+_SHOWN = 80
+"""Characters of an event's values that an error shows at most."""
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -95,6 +100,23 @@ def split_query(line: str) -> tuple[list[str], str]:
     if after:
         return split(before) + split(rest[after.start() :]), rest[: after.start()].strip()
     return split(before), rest.strip()
+
+
+def literal(text: str) -> Any:
+    """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
+    excerpt = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as e:
+        try:
+            values = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {excerpt}") from None
+    if isinstance(values, tuple):
+        return list(values)
+    if isinstance(values, (list, dict)):
+        return values
+    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {excerpt}""")
 
 
 def deploy_options() -> Options:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import numpy as np
 
 from ..app.results.stream_chart import ChartSnapshot
-from ..charts.value_texts import CountCell, format_count, when
+from ..charts.value_texts import CountCell, format_count, time_of_day, when
 from .drawings.image import image
 from .drawings.result_blocks import muted_html, subject_html
 from .drawings.text_tables import Grid
@@ -53,7 +51,7 @@ def note(snapshot: ChartSnapshot) -> str:
     """`1,600 of 120,000 points drawn: the lowest and the highest of each pixel column`, and what is left out else."""
     sentences, counts = [], snapshot.counts
     if counts.paused is not None:
-        sentences.append(f"paused at {_time(counts.paused)}: {counts.waiting:,} more since then")
+        sentences.append(f"paused at {time_of_day(counts.paused)}: {counts.waiting:,} more since then")
     point_count = int(np.sum([s.held for s in snapshot.series]))
     is_scatter = snapshot.shape.kind == "points"
     if snapshot.drawn < point_count:
@@ -63,12 +61,8 @@ def note(snapshot: ChartSnapshot) -> str:
         kept_values = "one in each place" if is_scatter else "the lowest and the highest of each stretch"
         sentences.append(f"earlier points are held thinned, {kept_values}")
     if counts.not_read:
-        sentences.append(f"{counts.not_read:,} events since {_time(counts.since)} not read")
+        sentences.append(f"{counts.not_read:,} events since {time_of_day(counts.since)} not read")
     if counts.series:
         further = format_count(counts.series, "further line")
         sentences.append(f"{further} not drawn: {len(snapshot.series)} are the most")
     return " · ".join(sentences)
-
-
-def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"

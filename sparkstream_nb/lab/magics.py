@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 import sys
 import traceback
 from argparse import Namespace
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,12 +20,12 @@ from ..app.deployment.deployment import milliseconds
 from ..app.deployment.fed import FedBefore
 from ..app.generating import generate_usual, stream_in_app
 from ..app.results.frontend import Displayed
-from ..errors import Misuse, SiddhiError, did_you_mean, nearest
+from ..errors import Misuse, did_you_mean, lines_below, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, compared_of, deployment_of, play_of, read_text, reading_of, write_text
 from ..wording import speak_of_options
 from . import display
-from .arguments import STUDIED, deploy_options, line_options, overview, split, split_query
+from .arguments import STUDIED, deploy_options, line_options, literal, overview, split, split_query
 from .attachable import removed_text
 from .complete import Completer
 from .inspection import install
@@ -37,8 +34,6 @@ from .trace_line import trace_feed
 T = TypeVar("T", Events, Errors)
 
 _CALL = re.compile(r"[A-Za-z_][\w.]*[(\[].*[)\]]")
-_SHOWN = 80
-"""Characters of an event's values that an error shows at most."""
 
 
 @magics_class
@@ -89,7 +84,7 @@ class SiddhiMagic(Magics):
             if not o.name:
                 raise Misuse("the name of the running app is missing: write %%siddhi NAME --query")
             app = api.get(o.name)
-            with _below(self._lines_above(cell)):
+            with lines_below(self._lines_above(cell)):
                 return self._query(app, cell, o)
         if o.fmt:
             return self._format_cell(line, cell)
@@ -107,10 +102,10 @@ class SiddhiMagic(Magics):
         if o.graph:
             return api.graph(cell, lines_before=above, mode=how["mode"], **compile_options)
         if o.changes:
-            with _below(above):
+            with lines_below(above):
                 print(api.changes(cell, name=o.name, **how))
             return None
-        with _below(above):
+        with lines_below(above):
             app = self._interruptible(lambda: api.deploy(cell, name=o.name, **how))
         plan_name = app.plan.name
         if o.name and plan_name and plan_name != o.name:
@@ -460,7 +455,7 @@ class SiddhiMagic(Magics):
         if not o.name:
             raise Misuse("the name of the running app is missing: write %%siddhi NAME --compare")
         app, routing = api.get(o.name), None if o.nodes is None else o.routing
-        with _below(self._lines_above(cell)):
+        with lines_below(self._lines_above(cell)):
             comparison = self._interruptible(
                 lambda: app.compare(cell, feed=o.over, nodes=o.nodes, routing=routing, **compared_of(o)), app
             )
@@ -476,7 +471,7 @@ class SiddhiMagic(Magics):
     def _format_cell(self, line: str, body: str) -> None:
         """Puts the formatted text below the cell's magic line."""
         above = self._lines_above(body)
-        with _below(above):
+        with lines_below(above):
             new_text = format_text(body).rstrip("\n")
         if new_text == body.rstrip("\n"):
             print("The cell was formatted already.")
@@ -598,38 +593,12 @@ def help_text(commands: dict[str, Options], cell: Options) -> str:
     return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"
 
 
-@contextmanager
-def _below(lines: int) -> Iterator[None]:
-    """Numbers the lines of errors in a text that begins below other lines."""
-    try:
-        yield
-    except SiddhiError as error:
-        raise error.below(lines) from None
-
-
 def _check_text(text: str, lines_before: int = 0, **compile_options: Any) -> Any:
     """Checks an app's text. Raises `SiddhiError` if something is wrong."""
     check = api.check(text, lines_before=lines_before, **compile_options)
     if check.error is not None and not check.ok:
         raise check.error
     return check
-
-
-def literal(text: str) -> Any:
-    """An event's values from JSON, or from Python's way of writing them. Raises `Misuse`."""
-    excerpt = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as e:
-        try:
-            values = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            raise Misuse(f"the values are neither JSON nor Python: {e.msg}, at column {e.colno} of {excerpt}") from None
-    if isinstance(values, tuple):
-        return list(values)
-    if isinstance(values, (list, dict)):
-        return values
-    raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {excerpt}""")
 
 
 def _failover_of(app: App, o: Namespace) -> Displayed:

@@ -18,46 +18,42 @@ from .drawings.bars import bar_html
 UPDATE_SECONDS = 0.25
 
 
-class FeedBar:
-    """The bar of a feed that a cell waits for. It appears with the first report of progress; `close` takes it away."""
+class _ChangingOutput:
+    """An output of a cell that changes in its place."""
 
     def __init__(self) -> None:
         self.handle: DisplayHandle | None = None
-        self.last_update = 0.0
 
-    def __call__(self, progress: FeedProgress) -> None:
-        now = time.monotonic()
+    def _show(self, data: dict[str, Any]) -> None:
         if self.handle is None:
             # Empty at first: comparisons of a notebook's outputs (nbval) use the first output, not its updates.
             self.handle = display({}, raw=True, display_id=True)
-        elif now - self.last_update < UPDATE_SECONDS:
-            return
         if self.handle is not None:
-            _update(self.handle, {"text/html": bar_html(progress)})
-        self.last_update = now
+            _update(self.handle, data)
 
     def close(self) -> None:
-        """Leave an empty output, in the notebook and in its saved form."""
+        """Leaves an empty output, in the notebook and in its saved form."""
         if self.handle is not None:
             _update(self.handle, {})
 
 
-class StatusLine:
+class FeedBar(_ChangingOutput):
+    """The bar of a feed that a cell waits for. It appears with the first report of progress; `close` takes it away."""
+
+    last_update = 0.0
+
+    def __call__(self, progress: FeedProgress) -> None:
+        now = time.monotonic()
+        if self.handle is None or now - self.last_update >= UPDATE_SECONDS:
+            self._show({"text/html": bar_html(progress)})
+            self.last_update = now
+
+
+class StatusLine(_ChangingOutput):
     """A line of a cell's output that changes in its place; `close` takes it away."""
 
-    def __init__(self) -> None:
-        self.handle: DisplayHandle | None = None
-
     def __call__(self, text: str) -> None:
-        if self.handle is None:
-            self.handle = display({}, raw=True, display_id=True)
-        if self.handle is not None:
-            _update(self.handle, {"text/plain": text})
-
-    def close(self) -> None:
-        """Leaves an output that shows nothing."""
-        if self.handle is not None:
-            _update(self.handle, {})
+        self._show({"text/plain": text})
 
 
 def show_live(feed: Feed) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..app.results.answers import NodeStats, Stats
+from ..app.results.overview import rate_text
 from ..charts.value_texts import Figure, format_count, size, when
 from ..journal.throughput import steps
 from ..sources.intake import SourceFigures
@@ -65,12 +66,15 @@ def tiles(stats: Stats) -> list[Tile]:
     dropped_events = sum(stats.disk.dropped.values()) + sum(s.dropped for s in stats.sinks)
     return [
         Tile(
-            "input", _rate(rates.input), f"{_rate(rates.input_since_start)} since the deployment", [a for a, _ in both]
+            "input",
+            rate_text(rates.input),
+            f"{rate_text(rates.input_since_start)} since the deployment",
+            [a for a, _ in both],
         ),
         Tile(
             "processing",
-            _rate(rates.processing),
-            f"{_rate(rates.processing_since_start)} since the deployment",
+            rate_text(rates.processing),
+            f"{rate_text(rates.processing_since_start)} since the deployment",
             [b for _, b in both],
         ),
         Tile(
@@ -117,10 +121,6 @@ def sparkline(values: Sequence[float]) -> str:
         f'style="display:block"><polyline points="{points}" fill="none" stroke="#0072b2" stroke-width="1.5" '
         'stroke-linejoin="round"/></svg>'
     )
-
-
-def _rate(per_second: float | None) -> str:
-    return "–" if per_second is None else f"{per_second:,.0f} events/s"
 
 
 def _ms(ms: float | None) -> str:

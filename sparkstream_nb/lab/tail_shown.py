@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-from datetime import UTC, datetime
 
 from ..app.results.stream_tail import TailSnapshot
-from ..charts.value_texts import CountCell, format_count, is_missing, text_of
+from ..charts.value_texts import CountCell, format_count, is_missing, text_of, time_of_day
 from .drawings.result_blocks import muted_html, subject_html
 from .drawings.text_tables import MUTED, Grid
 
@@ -71,11 +70,7 @@ def note(snapshot: TailSnapshot) -> str:
     """`12,345 more since 10:31:02 UTC not shown`, and since when it is paused."""
     sentences = []
     if snapshot.paused is not None:
-        sentences.append(f"paused at {_time(snapshot.paused)}: {snapshot.waiting:,} more since then")
+        sentences.append(f"paused at {time_of_day(snapshot.paused)}: {snapshot.waiting:,} more since then")
     if snapshot.not_shown:
-        sentences.append(f"{snapshot.not_shown:,} more since {_time(snapshot.since)} not shown")
+        sentences.append(f"{snapshot.not_shown:,} more since {time_of_day(snapshot.since)} not shown")
     return " · ".join(sentences)
-
-
-def _time(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S} UTC"

@@ -51,7 +51,7 @@ class Change:
 
     @property
     def comparisons(self) -> Iterator[tuple[t.Comparison, t.Comparison]]:
-        """The comparisons in which the clauses differ, as they stand in the old and in the new text."""
+        """The comparisons in which the clauses differ, in the old and in the new text."""
         for leaf in self.leaves:
             for length in range(len(leaf), -1, -1):
                 before, after = part_at(self.before, leaf[:length]), part_at(self.after, leaf[:length])
@@ -109,7 +109,8 @@ class TextComparison:
         return tuple(c for number, pair in enumerate(self.pairs) for c in _changes(number, *pair))
 
     def new_line(self, change: Change) -> int:
-        """The line of a change in the new text, from 1; of what it left out, the line of what that was in, or 1."""
+        """The line of a change in the new text, from 1; of a removed clause, the line of the element that had it, or
+        1."""
         nodes = change.after if isinstance(change.after, tuple) else (change.after,)
         spans = [n.span for n in (*nodes, self.pairs[change.pair][1]) if isinstance(n, t.Node)]
         return max(1, next((s.line for s in spans), 1))
@@ -216,7 +217,7 @@ def _names(node: Any) -> set[str]:
 
 
 def _find_new_names(before: t.App, after: t.App, pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
-    """The new name of each old one that has another, everywhere."""
+    """The new names of renamed elements and attributes, by their old names."""
     only_old, only_new = _names(before) - _names(after), _names(after) - _names(before)
     candidates: dict[str, set[str]] = {}
     for one, other in pairs:
@@ -386,12 +387,12 @@ def with_part(node: Any, path: Path, part: Any) -> Any:
 
 
 def _without(part: Any, other: Any) -> Any:
-    """Items of a tuple that another does not have; any other part as it is."""
+    """The items of a tuple that another one does not have; any other part unchanged."""
     return tuple(p for p in part if p not in other) if isinstance(part, tuple) and isinstance(other, tuple) else part
 
 
 def clause_text(part: Any) -> str:
-    """A clause as it stands in a text; several in a row; "" for None."""
+    """A clause as text; several one after the other; "" for None."""
     if part is None:
         return ""
     if isinstance(part, tuple):

@@ -1,7 +1,5 @@
-"""Texts of an app in which one clause asks for less: a condition that is always true, no time limit, no order.
-
-An output that comes with a relaxed clause, and not without, is one that the clause prevents.
-"""
+"""Texts of an app in which one clause is relaxed: a condition that is always true, no time limit, no order. The clause
+prevents an output that comes with the relaxed clause and not without."""
 
 from __future__ import annotations
 
@@ -15,13 +13,13 @@ from . import tree as t
 from .clause_changes import Path, clause_text, part_at, title_of, with_part
 
 WIDE_LENGTH, WIDE_FACTOR = 1_000_000, 1000
-"""The length of a window of length, and the factor for the duration of another one, that prevent nothing."""
+"""The length of a length window, and the factor for the duration of a time window, that prevent nothing."""
 _ALWAYS = t.Comparison("==", *(t.Constant(1, Type.INT),) * 2)
 _NEVER = replace(_ALWAYS, op="!=")
 
 
 class Limit(Enum):
-    """Kinds of demands that a clause makes of the events of an output."""
+    """Kinds of limits that a clause sets for the events of an output."""
 
     CONDITION = "condition"
     WITHIN = "within"
@@ -36,8 +34,8 @@ class Limit(Enum):
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A clause that can ask for less: the number of its query in the text, a title of that, what the clause demands,
-    the clause, and the change of the tree."""
+    """A clause that can be relaxed: the number and the title of its query, the kind of its limit, the clause, and the
+    change of the tree."""
 
     query: int
     title: str
@@ -45,7 +43,7 @@ class Relaxation:
     clause: t.Node
     path: Path
     change: Callable[[Any], Any]
-    """From what stands at the path to what stands there in the relaxed text."""
+    """A function from the part at the path to this part in the relaxed text."""
 
     @property
     def text(self) -> str:
@@ -60,7 +58,7 @@ class Relaxation:
 
 def relax(app: t.App, relaxations: Collection[Relaxation]) -> t.App:
     """The app with several clauses relaxed."""
-    for relaxation in sorted(relaxations, key=lambda r: r.limit is Limit.FIRST):  # it moves what is below it
+    for relaxation in sorted(relaxations, key=lambda r: r.limit is Limit.FIRST):  # its change moves the parts below it
         app = with_part(app, relaxation.path, relaxation.change(part_at(app, relaxation.path)))
     return app
 
@@ -76,7 +74,7 @@ def queries_of(app: t.App) -> Iterator[tuple[Path, t.Query]]:
 
 
 def relaxations(app: t.App) -> Iterator[Relaxation]:
-    """Each clause of the app's queries that can ask for less."""
+    """Each clause of the app's queries that can be relaxed."""
     for number, (path, query) in enumerate(queries_of(app)):
         for limit, clause, way, change in _parts(query):
             yield Relaxation(number, title_of(query), limit, clause, (*path, *way), change)
@@ -86,7 +84,7 @@ _Part = tuple[Limit, t.Node, Path, Callable[[Any], Any]]
 
 
 def _parts(query: t.Query) -> Iterator[_Part]:
-    """The demands of the clauses of a query, with the clauses, the paths to their parts and the changes of these."""
+    """The limits of the clauses of a query, with the clauses, the paths to their parts and the changes of these."""
     yield from _input_parts(query.input)
     if query.select.having is not None:
         yield from _conditions(query.select.having, (("select", None), ("having", None)))
@@ -141,7 +139,7 @@ def _handlers(handlers: tuple[t.Handler, ...], path: Path) -> Iterator[_Part]:
 
 
 def _wider(window: str, argument: t.Expression) -> Callable[[Any], Any] | None:
-    """The change of a window's argument with which it holds more; None if the argument says nothing of that."""
+    """The change of a window's argument with which it holds more; None if the argument has no effect on its size."""
     if isinstance(argument, t.TimeConstant):
         millis = argument.millis * WIDE_FACTOR
         return lambda _: t.TimeConstant(millis, ((millis, "millisec"),))

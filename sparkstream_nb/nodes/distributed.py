@@ -20,8 +20,7 @@ from ..messaging import Messaging
 from ..plan.distributed.distribute import ExecutionGroup, Split, Strategy, Subscription, shares
 from ..plan.distributed.partial_apps import partial_plan
 from ..plan.nodes import Plan, Retrieval
-from ..plan.query_parts import sources
-from ..plan.shard_safety.safety_rules import tables_of_retrieval
+from ..plan.query_parts import sources, tables_of_retrieval
 from ..simulation.faults import Fault, fault_of, members_of
 from ..simulation.resource_manager import ResourceSimulation, simulate_resources
 from ..simulation.resources import PartialApp, ResourceScenario

@@ -216,3 +216,29 @@ def tables_of(q: n.Query, *, with_target: bool = True) -> tuple[str, ...]:
 def only_adds(q: n.Query, table: str) -> bool:
     """True if a query inserts into a table and looks into none."""
     return isinstance(q.output, n.Insert) and q.output.target.id == table and not tables_of(q, with_target=False)
+
+
+def tables_of_aggregation(a: n.AggregationDef) -> tuple[str, ...]:
+    """Tables that an aggregation looks into."""
+    tops = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
+    tops += [x for s in a.input.steps if isinstance(s, n.FunctionStep) for x in s.args]
+    tops += [c.arg for c in a.base if c.arg is not None]
+    table_ids = [e.table for top in tops for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(table_ids))
+
+
+def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
+    """Tables that an on-demand query looks into by `in`."""
+    tops = [r.on, *r.within, r.per, *(i.expr for i in r.select.items), r.select.having]
+    match r.output:
+        case n.Delete(on=on):
+            tops.append(on)
+        case n.Update(on=on, set=set_) | n.Upsert(on=on, set=set_):
+            tops += [on, *(s.value for s in set_ or ())]
+    table_ids = [e.table for top in tops if top is not None for e in n.walk(top) if isinstance(e, n.InTable)]
+    return tuple(dict.fromkeys(table_ids))
+
+
+def puts_out_expired(q: n.Query) -> bool:
+    """True if the query's output has expired events too, or alone."""
+    return getattr(q.output, "event_type", "current") != "current"

@@ -1,8 +1,5 @@
-"""A recording with some of its events left out, changed, moved or added, and parts of recordings.
-
-All other events keep their numbers, their order and their nodes, so that outputs of both can be held against each
-other.
-"""
+"""A recording with some of its events left out, changed, moved or added, and parts of recordings. All other events keep
+their numbers, their order and their nodes, so that the outputs of both can be compared."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ class InputEdits:
         return InputEdits(self.omissions | other.omissions, values, (*self.additions, *other.additions), nodes)
 
     def shift_positions(self, steps: int) -> InputEdits:
-        """The edits with other positions, of a recording whose first steps are missing."""
+        """The edits with shifted positions, for a recording without its first steps."""
         additions = [a if a.position is None else replace(a, position=a.position + steps) for a in self.additions]
         return replace(self, additions=additions) if steps else self
 
@@ -176,7 +173,7 @@ class _EditedItem:
     def _new_places(
         self, part: Recorded, batch: InputBatch, numbers: Mapping[str, Any], places: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The node of each event: as the edits say, as its new values say, or the node that it had."""
+        """The node of each event: by the edits, by its new values, or as in the recording."""
         routed_places = self._way.places(self._recording, _item_of(part.entry, batch, numbers, None))
         attribute = self._attribute(part)
         out = {}
@@ -189,7 +186,7 @@ class _EditedItem:
         return out
 
     def _attribute(self, item: Recorded) -> str | None:
-        """The attribute whose value says the node."""
+        """The attribute whose value decides the node."""
         kind, _, argument = (self._way.route or item.entry.route).partition(":")
         return argument if kind == "hash" else None
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 STRIDE = 1_000_000
 """Steps between positions whose states are kept."""
 NEAR = 256
-"""Steps before a position that was looked for, where a state is kept as well: steps backward are short."""
+"""The steps before a requested position at which a state is kept too: a step backward is short then."""
 MOST_STATES = 24
 """States that are kept at most; the oldest go first."""
 

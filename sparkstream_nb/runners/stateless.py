@@ -44,21 +44,27 @@ _apps_seen: dict[str, list[SourceApp | None]] = {}
 
 
 @dataclass(frozen=True)
+class SourceNode:
+    """A node as the source knows it: its key, its number, its shard id, and the part of its plan without state (None
+    if it has none, or takes all events)."""
+
+    key: int
+    number: int
+    shard: str = ""
+    stateless: Plan | None = None
+
+
+@dataclass(frozen=True)
 class SourceApp:
-    """The source's data on an app: the key and the number of every node, the schemas of its streams, and the part of
-    its plan without state for each node (None for one that takes all events; empty if there is none). Large results go
-    to the folder `outputs`. With `trace`, an error of the engine is a row of kind `failure`. `start` is the nodes'
-    (`NodeSpec`). The app began with `began` nodes. Events set aside (`instructions`) become errors here if it `tells`,
-    as no node works on events; else the nodes report them. `limits` are the nodes'. If it `divides`, events are divided
-    by node here. `needed_attributes`: the attributes that are read here, or by a node to which its part goes; None:
-    all.
+    """The source's data on an app: its nodes, and the schemas of its streams. Large results go to the folder `outputs`.
+    With `trace`, an error of the engine is a row of kind `failure`. `start` is the nodes' (`NodeSpec`). The app began
+    with `began` nodes. Events set aside (`instructions`) become errors here if it `tells`, as no node works on events;
+    else the nodes report them. `limits` are the nodes'. If it `divides`, events are divided by node here.
+    `needed_attributes`: the attributes that are read here, or by a node to which its part goes; None: all.
     """
 
-    keys: tuple[int, ...]
-    nodes: tuple[int, ...]
+    nodes: tuple[SourceNode, ...]
     schemas: Mapping[str, Schema]
-    stateless: tuple[Plan | None, ...] = ()
-    shards: tuple[str, ...] = ()
     trace: bool = False
     outputs: str | None = None
     start: int | None = None
@@ -70,9 +76,14 @@ class SourceApp:
     needed_attributes: segments.Needed | None = None
 
     @property
+    def is_stateless(self) -> bool:
+        """True if a part of a node's plan is without state."""
+        return any(node.stateless is not None for node in self.nodes)
+
+    @property
     def works(self) -> bool:
         """True if there is work for tasks, beside passing entries on."""
-        return bool(self.stateless) or self.divides
+        return self.is_stateless or self.divides
 
 
 def app_of(
@@ -85,7 +96,6 @@ def app_of(
 ) -> SourceApp:
     """An app whose nodes are `specs`, by their keys."""
     halves = [(None, None) if s.takes_all else split(pickle.loads(s.plan)) for s in specs]
-    parts = [first_half for first_half, _ in halves]
     trace = any(s.trace for s in specs)
     idles = all(rest is not None and idle(rest) for _, rest in halves)
     divides = len(specs) > 1 and not (trace or idles or any(s.takes_all for s in specs))
@@ -94,11 +104,8 @@ def app_of(
         work = [p for first_half, rest in halves for p in (first_half, rest if divides else None) if p is not None]
         attributes = _needed_attributes(work, schemas)
     return SourceApp(
-        tuple(keys),
-        tuple(s.node for s in specs),
+        tuple(SourceNode(k, s.node, s.shard, part) for k, s, (part, _) in zip(keys, specs, halves, strict=True)),
         schemas,
-        tuple(parts) if any(p is not None for p in parts) else (),
-        tuple(s.shard for s in specs),
         trace,
         outputs,
         specs[0].start,
@@ -226,9 +233,9 @@ def try_share(
     folder: Path, app: SourceApp, share: TaskShare, check: Callable[[], None] | None = None
 ) -> list[tuple[int, Row]]:
     """`work_off_share` without trials."""
-    count = len(app.keys)
-    resting = {k for k in range(count) if app.nodes[k] in share.resting and app.instructions == BatchCare()}
-    work = _TaskWork(folder, app, [0] * count, resting)
+    may_rest = app.instructions == BatchCare()
+    resting = {k for k, node in enumerate(app.nodes) if may_rest and node.number in share.resting}
+    work = _TaskWork(folder, app, [0] * len(app.nodes), resting)
     for run in journal.runs(e for e in share.entries if isinstance(e, EventsEntry)) if app.works else ():
         if check is not None:
             check()
@@ -259,26 +266,27 @@ class _TaskWork:
             self.events[k] += event_count
             if event_count or not len(piece.batch.clock):
                 self.resting.discard(k)
-            plan = app.stateless[k] if event_count and app.stateless else None
-            if plan is not None:
+            node = app.nodes[k]
+            if event_count and node.stateless is not None:
                 again = partial(read_pieces, [k]) if lean else None
-                self.out += [(app.keys[k], row) for row in _results(app, k, plan, piece, again)]
+                self.out += [(node.key, row) for row in _results(app, node, node.stateless, piece, again)]
         if len(self.resting) == count:
             self.resting.discard(0)  # one tells how far it is
         if app.divides:
-            awake = [k for k in range(count) if k not in self.resting]
-            parts = divide_entries(folder, [app.nodes[k] for k in awake], [pieces[k] for k in awake])
-            self.out += [(app.keys[k], part) for k, part in zip(awake, parts, strict=True) if part is not None]
-        if app.stateless:
+            awake = [(node, pieces[k]) for k, node in enumerate(app.nodes) if k not in self.resting]
+            parts = divide_entries(folder, [node.number for node, _ in awake], [piece for _, piece in awake])
+            self.out += [(node.key, part) for (node, _), part in zip(awake, parts, strict=True) if part is not None]
+        if app.is_stateless:
             mark_task(folder, run)
 
     def list_entries(self, entries: Sequence[Entry]) -> Iterator[tuple[int, Row]]:
         """The entries, for each node that does not rest."""
         app, low, high = self.app, entries[0].seq, entries[-1].seq
         text = to_json([_without_events(e) for e in entries] if app.divides else entries)
-        for k, events in enumerate(self.events):
+        counts = self.events if app.is_stateless else [0] * len(app.nodes)
+        for k, (node, events) in enumerate(zip(app.nodes, counts, strict=True)):
             if k not in self.resting:
-                yield app.keys[k], result_rows.Entries(app.nodes[k], low, high, text, events if app.stateless else 0)
+                yield node.key, result_rows.Entries(node.number, low, high, text, events)
 
 
 def _may_leave_out(app: SourceApp, run: Sequence[EventsEntry]) -> bool:
@@ -295,28 +303,28 @@ def _without_events(entry: Entry) -> Entry:
 
 def _results(
     app: SourceApp,
-    k: int,
+    node: SourceNode,
     plan: Plan,
     piece: segments.StepsOfNode,
     read_whole: Callable[[], Sequence[segments.StepsOfNode]] | None,
 ) -> list[Row]:
-    """Stateless output of node number `k` of an app for a piece. `read_whole` gives the piece with the columns that are
-    left out of it.
+    """Output of the stateless `plan` of a node of an app for a piece. `read_whole` gives the piece with the columns
+    that are left out of it.
     """
 
     def step(part: segments.StepsOfNode) -> Outputs:
         clock = max((t for t in (app.start, part.before) if t is not None), default=None)
         outputs = OutputOptions(trace=app.trace, stored=True)
-        engine = NodeEngine(plan, shard=app.shards[k], start=clock, limits=app.limits, outputs=outputs)
+        engine = NodeEngine(plan, shard=node.shard, start=clock, limits=app.limits, outputs=outputs)
         return engine.step(part.batch)
 
     spill, out = Spill(app.outputs), []
     try:
         if app.trace:
-            return [*spill.encode(step(piece), app.nodes[k], piece), *spill.close()]
+            return [*spill.encode(step(piece), node.number, piece), *spill.close()]
 
         def put(part: segments.StepsOfNode, outputs: Outputs) -> None:
-            out.extend(spill.encode(outputs, app.nodes[k], part))
+            out.extend(spill.encode(outputs, node.number, part))
 
         def take(part: segments.StepsOfNode) -> None:
             if read_whole is not None:
@@ -334,7 +342,7 @@ def _results(
     except Exception as error:
         if not app.trace:
             raise
-        return [result_rows.NodeFailure.of(app.nodes[k], error)]
+        return [result_rows.NodeFailure.of(node.number, error)]
     return out + spill.close()
 
 

@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..engine.columnar.column_data import Array
-from ..errors import DamagedFile, printable, shown
+from ..errors import DamagedFile, log_line, shown
 from ..journal.result_codec import column_values
 from ..mapping import Message
-from ..masking import mask_passwords
 from ..outputs.commit import Progress
 from ..outputs.output_files import OutputFiles, OutputsMoved
 from ..pauses import Pauses
@@ -367,7 +366,7 @@ class Delivery:
     def _fail(self, places: Sequence[OutputPlace], events: pa.Table, reason: str) -> None:
         """Events cannot be delivered: keeps each as an error, sends them to the fault stream, or says so."""
         setup = self.setup
-        self._last_error = _line(reason)
+        self._last_error = log_line(reason)
         if setup.on_error == "STREAM":
             while not self._source.fault(setup, places[-1], events, f"sink {setup.name}: {reason}"):
                 if self._ending.wait(_BUSY):
@@ -391,7 +390,7 @@ class Delivery:
         self._close()
         if self._trouble is None:
             self._say(f"{reason}. It is tried again; nothing is lost meanwhile")
-        self._trouble = _line(reason)
+        self._trouble = log_line(reason)
         (self._wait or ending.wait)(self._pauses.next())
 
     def _well(self) -> None:
@@ -402,15 +401,11 @@ class Delivery:
         target = self.setup.target
         for warning in target.warnings:
             self._say(warning)
-            self._last_error = _line(warning)
+            self._last_error = log_line(warning)
         target.warnings = ()
 
     def _say(self, sentence: str) -> None:
-        self._source.progress.say(_line(f"sink {self.setup.name} ({self.setup.target_name}): {sentence}"))
-
-
-def _line(text: str) -> str:
-    return mask_passwords(printable(" ".join(text.split())))
+        self._source.progress.say(log_line(f"sink {self.setup.name} ({self.setup.target_name}): {sentence}"))
 
 
 def windows(cuts: Array) -> Iterator[tuple[int, int]]:

@@ -299,9 +299,6 @@ class ReplacedFile(_FileTarget):
     def __init__(self, place: FilePlace) -> None:
         self.place = place
 
-    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {}
-
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         path = self.place.folder(self.place.path.parent) / self.place.path.name
         try:

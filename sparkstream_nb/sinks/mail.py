@@ -17,7 +17,6 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import getaddresses
-from typing import Any
 
 from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
@@ -68,9 +67,6 @@ class MailTarget(Target):
         self.place = place
         self.templates: Mapping[str, str] = {n: t for n, t in place.texts.items() if template_attributes(t)}
         self._server: smtplib.SMTP | None = None
-
-    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         mail, recipients = self._mail(messages[0], places[0])

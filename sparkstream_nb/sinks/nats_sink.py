@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
 from ..errors import printable
@@ -43,9 +42,6 @@ class NatsTarget(Target):
         dynamic = bool(template_attributes(place.subject))
         self.templates: Mapping[str, str] = {"destination": place.subject} if dynamic else {}
         self._connection: NatsConnection | None = None
-
-    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         records: list[tuple[str, bytes, Mapping[str, str]]] = []

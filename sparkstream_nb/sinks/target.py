@@ -51,7 +51,7 @@ class OutputPlaces(Sequence[OutputPlace]):
 
 class Target:
     """A file, folder or server that takes messages. Used by one thread, except `cancel`. A class that derives from it
-    writes `open`, `send` and `close`, and what it does otherwise than here."""
+    writes `send` and `close`, and where it differs from this one the rest."""
 
     by_batch: bool = False
     """True if it takes a micro-batch whole: after a crash, that is sent again from its first row."""
@@ -69,7 +69,7 @@ class Target:
 
         Raises TargetUnavailable.
         """
-        raise NotImplementedError
+        return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         """Send messages, with the place of each; returns the number delivered: 0 if its `state` has to be kept before

@@ -10,9 +10,8 @@ import contextlib
 import select
 import socket
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..connections.tcp_frames import MOST_BYTES, frame
 from ..mapping import Message
@@ -40,9 +39,6 @@ class TcpTarget(Target):
     def __init__(self, place: TcpServer) -> None:
         self.place, self._session = place, str(uuid.uuid4())
         self._socket: socket.socket | None = None
-
-    def open(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {}
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
         data = frame(self._session, self.place.channel, messages[0].body)

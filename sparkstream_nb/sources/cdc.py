@@ -27,7 +27,7 @@ from ..plan.connectors.mapping import SourceMapping
 from ..stores.polling import PolledRow, PolledTable
 from ..stores.unread import UnreadValue
 from ..types import Schema
-from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
+from .reader import PLACE, Behind, ReadMessages, SourceReader, SourceUnavailable
 from .row_decoding import RowDecoder, as_text
 
 PORTION = 10_000
@@ -48,7 +48,7 @@ class _ReportedRows:
     digests: tuple[str, ...]
 
 
-class CdcReader:
+class CdcReader(SourceReader):
     """A `Reader` of the rows of a table, which is polled every `every` seconds. `mapping` names the columns of the
     attributes of `schema`; by default they have the attributes' names.
     """
@@ -127,9 +127,6 @@ class CdcReader:
             self._last, self._last_journaled_poll = messages.token.at, self._began
         elif isinstance(messages.token, _ReportedRows):
             self._reported_digests = messages.token.digests
-
-    def busy(self, *, full: bool) -> None:
-        pass
 
     def behind(self) -> Behind | None:
         """Nothing where the last poll found all; how many rows there are more is not asked for, as it would be counted

@@ -14,7 +14,8 @@ from ..engine.columnar.column_data import Array
 from ..errors import Misuse, nearest, shown
 from ..option_values import duration_ms, share
 from ..seeded import uniforms, uniforms_at
-from .feeds import FeedOnDisk, Shape, rewrite
+from .feed_order import rewrite
+from .feeds import FeedOnDisk, Shape
 
 LONGEST = 100 * 365 * 86_400_000
 """The longest time (ms) of a disorder: 100 years."""

@@ -25,7 +25,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..engine.columnar.column_data import ARROW, Array
+from ..engine.columnar.column_data import ARROW
 from ..errors import SparkStreamError, shown
 from ..ingest.column_matching import NO_COLUMN, match_column, match_columns
 from ..ingest.csvfile import MALFORMED
@@ -164,7 +164,7 @@ def read_feed(source: Any, shape: Shape, place: ChunkPlace, limit: int | None, *
     other source, for a missing file, and if the chunks cannot be written; none of them is left then.
     """
     inbox, feed = place.inbox, new_stem()
-    with _whole(inbox, feed):
+    with whole_feed(inbox, feed):
         if hasattr(source, "columns"):
             names = source.column_names if isinstance(source, pa.Table) else source.columns
             shape = replace(shape, source_columns=tuple(map(str, names)))
@@ -190,7 +190,7 @@ def read_feed(source: Any, shape: Shape, place: ChunkPlace, limit: int | None, *
 
 
 @contextlib.contextmanager
-def _whole(folder: Path, feed: str) -> Iterator[None]:
+def whole_feed(folder: Path, feed: str) -> Iterator[None]:
     """Remove the files in `folder` whose names begin with `feed` if the body fails."""
     try:
         yield
@@ -557,80 +557,6 @@ def discard(feed: FeedOnDisk, inbox: Path) -> None:
     """Removes the files of a feed that does not enter the journal."""
     for name in {*(c.file for c in feed.chunks), *feed.rejects}:
         (inbox / name).unlink(missing_ok=True)
-
-
-# ---------------------------------------------------------------------------------------------------------- ordering
-
-
-def in_order(feed: FeedOnDisk, inbox: Path) -> tuple[FeedOnDisk, Array]:
-    """The feed with its chunks in order of event time (stable), and the highest time (ms) of each chunk. Raises
-    SparkStreamError if chunks that are rewritten cannot be written.
-    """
-    if any(c.groups for c in feed.chunks):
-        return feed, np.array([c.highest for c in feed.chunks])
-    times_by_chunk = []
-    for chunk in feed.chunks:
-        with pa.memory_map(str(inbox / chunk.file)) as source:
-            times_by_chunk.append(np.array(pa.ipc.open_file(source).read_all()["ts"].to_numpy()))
-    if not times_by_chunk:
-        return feed, np.empty(0, np.int64)
-    all_times = np.concatenate(times_by_chunk)
-    if (all_times[1:] >= all_times[:-1]).all():
-        return feed, np.array([t.max() for t in times_by_chunk])
-    order = np.argsort(all_times, kind="stable")
-    ends = [*range(CHUNK_ROWS, len(order), CHUNK_ROWS), len(order)]
-    return rewrite(feed, inbox, order), all_times[order[np.array(ends) - 1]]
-
-
-def rewrite(feed: FeedOnDisk, inbox: Path, index: Array) -> FeedOnDisk:
-    """The feed with these of its rows (numbers, in this order), in chunks of its own. Raises SparkStreamError if they
-    cannot be written."""
-    starts = np.cumsum([0, *(c.rows for c in feed.chunks)])
-    maps = [pa.memory_map(str(inbox / c.file)) for c in feed.chunks]
-    tables = [pa.ipc.open_file(m).read_all() for m in maps]
-    out = replace(feed, chunks=[])
-    stem = f"{new_stem()}-ordered"
-    with _whole(inbox, stem):
-        for at in range(0, len(index), CHUNK_ROWS):
-            part = index[at : at + CHUNK_ROWS]
-            name = f"{stem}-{len(out.chunks):05d}"
-            write_chunk(inbox / name, _pick(tables, starts, part))
-            out.chunks.append(Chunk(name, len(part)))
-    for m, chunk in zip(maps, feed.chunks, strict=True):
-        m.close()
-        (inbox / chunk.file).unlink()
-    return out
-
-
-def rows_before(feed: FeedOnDisk, inbox: Path, highest: Array, time: int) -> int:
-    """Number of rows of a feed in order that are before a time (ms); for a parquet file that enters unchanged, the rows
-    of row groups that lie before it as a whole.
-    """
-    count = 0
-    for chunk, last in zip(feed.chunks, highest.tolist(), strict=True):
-        if last < time:
-            count += chunk.rows
-            continue
-        if not chunk.groups:
-            with pa.memory_map(str(inbox / chunk.file)) as source:
-                times = pa.ipc.open_file(source).read_all()["ts"].to_numpy()
-                count += int(np.searchsorted(times, time))
-        break
-    return count
-
-
-def _pick(tables: Sequence[pa.Table], starts: Array, index: Array) -> pa.Table:
-    """Rows `index` of the tables taken as one, in the order of `index`."""
-    owner = np.searchsorted(starts, index, side="right") - 1
-    parts, places = [], []
-    for k in np.unique(owner).tolist():
-        positions = np.flatnonzero(owner == k)
-        parts.append(tables[k].take(pa.array(index[positions] - starts[k])))
-        places.append(positions)
-    rows = pa.concat_tables(parts, promote_options="permissive")
-    back = np.empty(len(index), np.int64)
-    back[np.concatenate(places)] = np.arange(len(index))
-    return rows.take(pa.array(back))
 
 
 def reasons(feed: FeedOnDisk, inbox: Path) -> dict[str, int]:

@@ -32,7 +32,7 @@ from ..mapping.decoding import Decoded, Decoder, RejectedMessage, cut
 from ..types import Attribute, Schema
 from .nofollow_folder import Folder, Linked
 from .reached import ALL_OF_LINES, FileProgress, Stretch, has_mark, mark_of
-from .reader import Behind, ReadMessages, SourceUnavailable
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable
 
 BLOCK = 1 << 23
 """Bytes that are read at once."""
@@ -88,7 +88,7 @@ class _Portion:
     mark: int | str | None = None
 
 
-class FilesReader:
+class FilesReader(SourceReader):
     """A `Reader` of files; `decoder` makes events of their lines or texts (None: parquet). `now` is the time (s since
     1970) against which times of files are held."""
 
@@ -172,15 +172,9 @@ class FilesReader:
             with self._open_folder() as self._here:
                 self._put_away(messages.token.name, messages.token.progress)
 
-    def busy(self, *, full: bool) -> None:
-        pass
-
     def behind(self) -> Behind | None:
         is_known = self._unread_bytes or self._last_full_scan > _LONG_AGO
         return Behind(self._last_full_scan, dict(self._unread_bytes)) if is_known else None
-
-    def close(self) -> None:
-        pass
 
     def cancel(self) -> None:
         self._cancel_event.set()

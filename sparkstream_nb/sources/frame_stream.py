@@ -24,7 +24,7 @@ from ..errors import Misuse, nearest
 from ..ingest.row_typing import type_rows
 from ..mapping.decoding import Decoded
 from .feeds import Shape
-from .reader import Behind, ReadMessages, SourceUnavailable
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable
 
 BATCH = "batch"
 """The part of the position: the number of the last micro-batch of Spark's that was taken."""
@@ -78,7 +78,7 @@ class _SinkFolder:
                     file.unlink(missing_ok=True)
 
 
-class FrameStreamReader:
+class FrameStreamReader(SourceReader):
     """Reads a streaming frame: Spark's query over it writes into `folder`, where its checkpoint is, too. `latest` gives
     the last time (ms) that is taken; None: all are."""
 
@@ -90,7 +90,6 @@ class FrameStreamReader:
         self._backlog: Behind | None = None
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
-        """See `SourceReader`."""
         self._last_batch = int(positions.get(BATCH, -1))
         self._sink.remove_until(self._last_batch)  # a crash may have left them
         self._start()
@@ -107,7 +106,6 @@ class FrameStreamReader:
             raise SourceUnavailable(_first_line(error)) from error
 
     def read(self, seconds: float) -> ReadMessages | None:
-        """See `SourceReader`."""
         end = clock.monotonic() + seconds
         while True:
             began, idle = clock.monotonic(), self._is_idle()
@@ -166,24 +164,17 @@ class FrameStreamReader:
         self._start()
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
-        """See `SourceReader`."""
         self._sink.remove_until(int(messages.reached[BATCH]))
 
     def busy(self, *, full: bool) -> None:
-        """See `SourceReader`."""
         if full and self._query is not None and len(self._sink.logs()) > MOST_AHEAD:
             self._stop()
 
     def behind(self) -> Behind | None:
-        """See `SourceReader`."""
         return self._backlog
 
     def close(self) -> None:
-        """See `SourceReader`."""
         self._stop()
-
-    def cancel(self) -> None:
-        """See `SourceReader`: a reading ends by itself, in a fraction of a second."""
 
     def _stop(self) -> None:
         query, self._query = self._query, None

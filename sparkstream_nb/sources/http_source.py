@@ -21,7 +21,7 @@ from ..logins import Logins
 from ..mapping.decoding import Decoder
 from ..serving import LEAVE_SECONDS, Answer, Listener, ServerLimits, SharedListener
 from ..serving import Request as HttpRequest
-from .reader import Behind, ReadMessages, SourceUnavailable, gather
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
 
 MOST_REQUESTS = 1_000
 """Requests that wait at once, at most."""
@@ -65,7 +65,7 @@ class _WaitingRequest:
         self.answer_event.set()
 
 
-class HttpReader:
+class HttpReader(SourceReader):
     """A `Reader` of requests."""
 
     def __init__(self, place: HttpListener, decoder: Decoder) -> None:
@@ -122,9 +122,6 @@ class HttpReader:
                 request = self._waiting.get_nowait()
                 if request.claim.acquire(blocking=False):
                     request.answer(status, text)
-
-    def cancel(self) -> None:
-        pass
 
     def take(self, request: _WaitingRequest) -> None:
         """A request, from a thread of the server; it is answered when this returns."""

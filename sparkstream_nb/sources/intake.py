@@ -18,13 +18,12 @@ import numpy as np
 
 from ..engine.state.node_batch import InputBatch, StreamRows
 from ..engine.state.node_batch import taken as rows_of
-from ..errors import SparkStreamError, printable, shown
+from ..errors import SparkStreamError, log_line, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
 from ..journal.inbox import Inbox
 from ..journal.result_codec import error_lines
 from ..mapping.decoding import Decoded, RejectedMessage
-from ..masking import mask_passwords
 from ..outputs.commit import Progress
 from ..pauses import Pauses
 from ..types import Schema
@@ -277,7 +276,7 @@ class SourceThread:
     def _log_errors(self, errors: Sequence[Sequence[Any]]) -> None:
         for _, _, values, reason in errors[:_LOGGED]:
             what = values["message"] if isinstance(values, dict) else values
-            self._say(_line(f"not taken: {reason}: {shown(what)}"))
+            self._say(log_line(f"not taken: {reason}: {shown(what)}"))
         if len(errors) > _LOGGED:
             self._say(f"{len(errors) - _LOGGED:,} more events that were read with it were not taken")
 
@@ -301,7 +300,7 @@ class SourceThread:
     def _away(self, reason: str, ending: threading.Event) -> None:
         """The source is away: says so once, and waits, longer each time."""
         self.setup.reader.close()
-        line = _line(reason)
+        line = log_line(reason)
         if ending.is_set():
             return
         if self._trouble is None:
@@ -346,10 +345,6 @@ def make_entries(setup: IntakeSetup, messages: Decoded, entrance: Entrance) -> E
         batch = InputBatch(clock, {setup.stream: StreamRows(step.astype(np.int64), ts, list(columns))})
         entries.append(inbox.batch(batch, entrance.route))
     return Entered(entries, len(ts), errors, reasons)
-
-
-def _line(text: str) -> str:
-    return mask_passwords(printable(" ".join(text.split())))
 
 
 def _message(setup: IntakeSetup, message: RejectedMessage) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from .aligning import Alignment
 from .kafka_cluster import cluster_id, offsets_of, topic_ids, without_leader
 from .kafka_frames import Begin, Hold, JournaledOffsets, Read, ReaderFailed, ReadPart, read_frame, write_frame
 from .kafka_source_place import KafkaSourcePlace
-from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
+from .reader import PLACE, Behind, ReadMessages, SourceReader, SourceUnavailable
 
 MOST_PROCESSES = 4
 PATIENCE_MS = 10_000
@@ -125,7 +125,7 @@ class _Child:
 _Frame = Read | ReadPart | ReaderFailed
 
 
-class KafkaReader:
+class KafkaReader(SourceReader):
     """A `Reader` of topics whose messages are of `schema`, by `mapping`. With the events' own `time` several partitions
     are read in the order of that."""
 
@@ -215,9 +215,6 @@ class KafkaReader:
         for child in self._children:
             if offsets := {part: offset for part, offset in messages.reached.items() if part in child.parts}:
                 child.tell(JournaledOffsets(offsets))
-
-    def busy(self, *, full: bool) -> None:
-        pass
 
     def behind(self) -> Behind | None:
         if not self._parts or not self._parts <= self._backlog_times.keys():

@@ -18,7 +18,7 @@ from ..plan.connectors.mapping import SourceMapping
 from ..stores.change_log import NOT_LOGGED, Change, ChangeLog, LogPortion, LogTable
 from ..stores.unread import UnreadValue
 from ..types import Schema
-from .reader import PLACE, Behind, ReadMessages, SourceUnavailable
+from .reader import PLACE, Behind, ReadMessages, SourceReader, SourceUnavailable
 from .row_decoding import RowDecoder
 
 PORTION = 10_000
@@ -28,7 +28,7 @@ BEFORE = "before_"
 _Read = Callable[[Change], Any]
 
 
-class ListeningReader:
+class ListeningReader(SourceReader):
     """A `Reader` of the changes that `log` has. `mapping` names the keys of the attributes of `schema`, which are the
     columns' names, with `before_` for their former values; by default they are the attributes' names.
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
 from ..mapping.decoding import Decoded, Decoder, RejectedMessage
-from .reader import Behind, ReadMessages, SourceUnavailable, gather
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
 
 MOST_WAITING = 10_000
 """Messages that wait for the app in this process."""
@@ -33,7 +33,7 @@ class NatsSubject:
     group: str = ""
 
 
-class NatsReader:
+class NatsReader(SourceReader):
     """A `Reader` of the messages of a subject."""
 
     def __init__(self, place: NatsSubject, decoder: Decoder) -> None:
@@ -72,12 +72,6 @@ class NatsReader:
             raise SourceUnavailable(f"{self.place.servers} ended the connection")
         return None
 
-    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
-        pass
-
-    def busy(self, *, full: bool) -> None:
-        """Unread messages wait: see the module."""
-
     def behind(self) -> Behind | None:
         return None if self._connection is None else Behind(time.monotonic(), {"messages": self._waiting.qsize()})
 
@@ -85,9 +79,6 @@ class NatsReader:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def cancel(self) -> None:
-        """A call ends on its own, within seconds."""
 
 
 def _with_lost(events: Decoded, lost_messages: int) -> Decoded:

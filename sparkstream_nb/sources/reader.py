@@ -7,7 +7,7 @@ import queue
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ..mapping.decoding import Decoded
 
@@ -45,8 +45,9 @@ class Behind:
     parts: Mapping[str, int]
 
 
-class SourceReader(Protocol):
-    """Reads one source. Used by one thread, except `cancel` and `behind`."""
+class SourceReader:
+    """Reads one source. Used by one thread, except `cancel` and `behind`. A class that derives from it writes `open`,
+    `read` and `behind`, and where it differs from this one the rest."""
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
         """Continue from `positions`, which is empty at first. Returns a sentence if something between is gone or cannot
@@ -54,36 +55,32 @@ class SourceReader(Protocol):
 
         Raises SourceUnavailable.
         """
-        ...
+        raise NotImplementedError
 
     def read(self, seconds: float) -> ReadMessages | None:
         """Read the available messages, in order, as many as are worth an entry; None if none came within `seconds`.
 
         Raises SourceUnavailable; `open` follows, with all that was kept.
         """
-        ...
+        raise NotImplementedError
+
+    def behind(self) -> Behind | None:
+        """Unread amounts; None: not known yet."""
+        raise NotImplementedError
 
     def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
         """Note that the result of `read` is in the inbox, on the disk. `refusals`: the reasons, by message, for which
         events became errors because of their time.
         """
-        ...
 
     def busy(self, *, full: bool) -> None:
-        """With `full`, the app has such a backlog that nothing is read."""
-        ...
-
-    def behind(self) -> Behind | None:
-        """Unread amounts; None: not known yet."""
-        ...
+        """With `full`, the app has such a backlog that nothing is read. By default unread messages wait."""
 
     def close(self) -> None:
         """Close its files and connections; `open` may follow."""
-        ...
 
     def cancel(self) -> None:
-        """Ends a call that is under way, from another thread."""
-        ...
+        """Ends a call that is under way, from another thread, unless it ends by itself within seconds."""
 
 
 T = TypeVar("T")

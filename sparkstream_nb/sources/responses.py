@@ -8,10 +8,10 @@ from typing import Any
 
 from ..connections.call_responses import Desk, Response
 from ..mapping.decoding import Decoder
-from .reader import Behind, ReadMessages
+from .reader import Behind, ReadMessages, SourceReader
 
 
-class ResponseReader:
+class ResponseReader(SourceReader):
     """A `Reader` of the responses that are left for the source `name`."""
 
     def __init__(self, desk: Desk, name: str, decoder: Decoder) -> None:
@@ -38,9 +38,6 @@ class ResponseReader:
         for response in responses:
             response.on_disk.set()
 
-    def busy(self, *, full: bool) -> None:
-        pass
-
     def behind(self) -> Behind | None:
         return Behind(time.monotonic(), {"responses": self._desk.count_waiting(self._name)}) if self._is_open else None
 
@@ -51,6 +48,3 @@ class ResponseReader:
         responses, self._open_responses = self._open_responses, []
         for response in responses:
             response.lose()
-
-    def cancel(self) -> None:
-        pass

@@ -21,7 +21,7 @@ from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, open_frame
 from ..errors import shown
 from ..mapping.decoding import Decoder
 from ..serving import run_to_end
-from .reader import Behind, ReadMessages, SourceUnavailable, gather
+from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
 
 MOST_WAITING = 1_000
 """Messages that wait for a source."""
@@ -45,7 +45,7 @@ class TcpPlace:
     channel: str
 
 
-class TcpReader:
+class TcpReader(SourceReader):
     """A `Reader` of the messages of a channel."""
 
     def __init__(self, place: TcpPlace, decoder: Decoder) -> None:
@@ -64,9 +64,6 @@ class TcpReader:
         messages = gather(self.waiting, seconds, MOST_WAITING)
         return ReadMessages(self._decoder.decode(messages), len(messages)) if messages else None
 
-    def confirm(self, messages: ReadMessages, refusals: Mapping[int, str]) -> None:
-        pass
-
     def busy(self, *, full: bool) -> None:
         self.full = full
 
@@ -77,9 +74,6 @@ class TcpReader:
         if self._is_open:
             self._is_open = False
             _leave(self)
-
-    def cancel(self) -> None:
-        pass
 
 
 @dataclass

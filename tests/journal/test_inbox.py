@@ -31,9 +31,10 @@ from sparkstream_nb.journal.result_rows import Entries, from_table
 from sparkstream_nb.journal.segments import ahead, join, load, pieces
 from sparkstream_nb.runners.inline import InlineSession
 from sparkstream_nb.runners.spark.inbox_source import JournalStreamReader
-from sparkstream_nb.runners.stateless import SourceApp, options_of
+from sparkstream_nb.runners.stateless import SourceApp, SourceNode, options_of
 from sparkstream_nb.sources.feed_cursor import FeedCursor, Spacing, rejects_of
-from sparkstream_nb.sources.feeds import ChunkPlace, FeedOnDisk, Shape, in_order, read_feed
+from sparkstream_nb.sources.feed_order import in_order
+from sparkstream_nb.sources.feeds import ChunkPlace, FeedOnDisk, Shape, read_feed
 from sparkstream_nb.types import Schema, Type
 
 START = {"seq": 0, "at": 0, "skip": 0}
@@ -59,7 +60,7 @@ def most_rows(count: int) -> Any:
 
 
 def reader(folder: Path, rows: int = 1000) -> JournalStreamReader:
-    return JournalStreamReader(options_of(folder, [SourceApp((7,), (0,), SCHEMAS)], rows))
+    return JournalStreamReader(options_of(folder, [SourceApp((SourceNode(7, 0),), SCHEMAS)], rows))
 
 
 def entries_of(found: JournalStreamReader, start: dict[str, int], end: dict[str, int]) -> list[EventsEntry]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...argument_types import explain_arguments
-from ...errors import SiddhiError
+from ...errors import SiddhiError, lines_below
 from ...plan import compile_app
 from ...plan.distributed.distribute import distribute
 from ...plan.nodes import Plan
@@ -104,7 +103,7 @@ def explain(
     """The plan of an app's text, with the notes of `check`. Nothing starts. Raises `SiddhiError` if the text is
     wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
-    with _below(lines_before):
+    with lines_below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         remarks = "".join(f"note: {note}\n" for note in notes(plan, open_, lines_before))
         return PlanText(explain_plan(plan, lines_before) + remarks)
@@ -122,7 +121,7 @@ def repair(
     """Repairs that make each query of an app's text right on several nodes. Nothing starts. Raises `SiddhiError` if
     the text is wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
-    with _below(lines_before):
+    with lines_below(lines_before):
         surroundings = Surroundings.of(variables, conf, allow_env)
         plan, open_ = surroundings.compile_text(text)
         repair_list = repairs(plan, text, with_placeholders(surroundings.variables, open_))
@@ -141,15 +140,7 @@ def graph(
 ) -> AppGraph:
     """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
     Raises `SiddhiError` if the text is wrong, as `explain` does. `conf` as in `check`."""
-    with _below(lines_before):
+    with lines_below(lines_before):
         plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
         app_graph = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
         return AppGraph(app_graph, notes(plan, open_, lines_before))
-
-
-@contextlib.contextmanager
-def _below(lines_before: int) -> Iterator[None]:
-    try:
-        yield
-    except SiddhiError as error:
-        raise error.below(lines_before) from None

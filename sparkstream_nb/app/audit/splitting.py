@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from ... import argument_checks
 from ...argument_types import explain_arguments
+from ...charts.value_texts import format_count
 from ...errors import Misuse, SiddhiError, SparkStreamError, shown
 from ...lang.parser import parse
 from ...lang.tree import find_annotation
@@ -123,12 +124,13 @@ class SplitApp(Displayed):
         return str(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {_many(len(self.apps), 'partial app')}, {_many(len(self.topics), 'topic')}"]
+        apps, topics = format_count(len(self.apps), "partial app"), format_count(len(self.topics), "topic")
+        lines = [f"{self.name}: {apps}, {topics}"]
         for app in self.apps:
             reads, writes = (f"{what} {', '.join(t)}" for what, t in (("reads", app.reads), ("writes", app.writes)))
             sides = [s for s, topics in ((reads, app.reads), (writes, app.writes)) if topics]
             lines.append(f"  {app.name}" + (f": {'; '.join(sides)}" if sides else ""))
-        lines += [f"  topic {t.name}, {_many(t.partitions, 'partition')}" for t in self.topics]
+        lines += [f"  topic {t.name}, {format_count(t.partitions, 'partition')}" for t in self.topics]
         return "\n".join([*lines, *(f"  ! {note}" for note in self.notes)])
 
 
@@ -211,7 +213,3 @@ def _check_names(app_split: Split) -> None:
         other = stream_by_subject.setdefault(subject, stream)
         if other != stream:
             raise Misuse(f"streams '{other}' and '{stream}' would share the subject '{subject}': rename one of them")
-
-
-def _many(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

@@ -41,10 +41,8 @@ class ReplayedInput:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Branch(Displayed):
-    """The outputs of an app over a branch of its input (after), compared with those over the input as it was (before).
-
-    `changes` say how they differ. `moment` is the same time in the branch.
-    """
+    """The outputs of an app over a branch of its input (after), compared with the outputs over its recorded input
+    (before). `changes` describe the differences of the branch. `moment` is the same time in the branch."""
 
     app: str
     changes: Sequence[str]
@@ -54,7 +52,7 @@ class Branch(Displayed):
 
     @cached_property
     def pairs(self) -> Mapping[str, Sequence[OutputPair]]:
-        """The outputs by stream; each is paired with the other side's where that has it."""
+        """The outputs by stream, each paired with the equal output of the other side, if there is one."""
         ones, others = self.before.outputs(), self.after.outputs()
         queries = {q.output.target.id: q for x in (self.before, self.after) for q in x.nodes.plan.queries}
         return {

@@ -30,7 +30,7 @@ _KEY_COST, _TEXT_COST, _SPELLING_COST, _LEFT_OUT_COST, _TIME_COST = 0.7, 0.45, 0
 """The sizes of changes. That of a number is relative: one that is doubled has 0.5. A time that is moved by the longest
 duration of the queries has `_TIME_COST`, a text that becomes another event's `_KEY_COST`."""
 _DERIVED = 1.5
-"""Factor for a condition on what was computed from an event."""
+"""Factor for a condition on a computed value, not on an attribute of an event."""
 _SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -47,7 +47,7 @@ class SizedEdits:
 
 @dataclass(frozen=True)
 class ExplainedEdits:
-    """Edits that bring an output near a time (ms), their size, and what they explain."""
+    """Edits that bring an output near a time (ms), their size, and the explanation of the missing output."""
 
     size: float
     edits: InputEdits
@@ -57,8 +57,8 @@ class ExplainedEdits:
 
 @dataclass(frozen=True)
 class ClauseEdits:
-    """The edits with which an output comes that a clause prevents: of the events with these `numbers`, or of others up
-    to a time (ms). `base` are edits that are there already."""
+    """The edits that bring an output although a clause prevents it: edits of the events with these `numbers`, or of
+    others up to a time (ms). `base`: edits that are always applied."""
 
     trials: Trials
     clause: Relaxation
@@ -68,7 +68,7 @@ class ClauseEdits:
 
     @staticmethod
     def of_output(trials: Trials, clause: Relaxation, output: Alert, goal: Goal, base: InputEdits) -> ClauseEdits:
-        """The edits for an output that comes where the clause is relaxed."""
+        """The edits for an output that the relaxed clause lets pass."""
         return ClauseEdits(trials, clause, events_of(output.made_of), goal, base)
 
     def all(self) -> Iterator[SizedEdits]:
@@ -164,7 +164,7 @@ class ClauseEdits:
     # ---------------------------------------------------------------------------------------------------- sentences
 
     def explain_edits(self, sized_edits: SizedEdits) -> ExplainedEdits:
-        """Edits with why the clause prevents the output."""
+        """Edits with the reason why the clause prevents the output."""
         explanation = self.explain(sized_edits.changes)
         return ExplainedEdits(sized_edits.size, sized_edits.edits, self.goal.time, explanation)
 
@@ -215,7 +215,7 @@ class ClauseEdits:
         """The values that made a condition false: the changed event's, then other events' that it is compared with."""
         trials, variables = self.trials, self._variables
         names = {v.name for v in variables}
-        if change.attribute not in names:  # of what was computed from the events
+        if change.attribute not in names:  # a computed value
             names = {change.attribute}
         elif len(variables) == 1:
             names = set()
@@ -259,5 +259,5 @@ def _value_size(value: Any, new: Any) -> float:
 
 
 def _plain(text: str) -> str:
-    """A text without what is easily mistyped."""
+    """The letters and digits of a text, in lower case: spaces and signs are easily mistyped."""
     return "".join(c for c in text.casefold() if c.isalnum())

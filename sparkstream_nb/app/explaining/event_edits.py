@@ -51,7 +51,7 @@ def _order_text(event: MomentEvent, other: MomentEvent) -> str:
 
 
 def missing_events(trials: Trials) -> Iterator[ExplainedEdits]:
-    """Edits that add an event: with the values that conditions ask for, else with others near them."""
+    """Edits that add an event, with values that fulfil the conditions, else with others near them."""
     for values_of in (_likely_values, _values_near):
         for stream in trials.input_streams:
             for anchor in trials.anchors:
@@ -85,8 +85,8 @@ def _times_beside(trials: Trials, anchor: int) -> Iterator[tuple[int, int | None
 
 
 def _likely_values(trials: Trials, stream: str, anchor: int) -> Iterator[list[Any]]:
-    """Values for an event that is added: as an event near it has them, with the values that were asked for, and as the
-    conditions at each place that reads the stream ask for."""
+    """Values for an added event: the values of an event near it, the expected values, and values that fulfil the
+    conditions at each place that reads the stream."""
     schema = trials.schema(stream)
     candidates = (*trials.anchors, *reversed(trials.input_numbers))
     near = next((x for x in candidates if trials.part.event(x)[0] == stream), None)
@@ -137,8 +137,8 @@ def _places_of(trials: Trials, stream: str) -> list[_Place]:
 
 @dataclass(frozen=True)
 class _Place:
-    """A place of a query that reads a stream: the names that it has there, the comparisons of its filters, of the
-    selection, and of the query's other inputs, and the attributes that aggregates of the selection are of."""
+    """A place of a query that reads a stream: the stream's names there, the comparisons of its filters, of the
+    selection, and of the query's other inputs, and the aggregated attributes of the selection."""
 
     names: frozenset[str]
     of_place: Sequence[t.Comparison]
@@ -169,7 +169,7 @@ class _Place:
         return out
 
     def _attribute(self, expression: t.Expression, comparison: t.Comparison) -> str:
-        """The attribute of the place's events that an expression is, or is an aggregate of; "" for another."""
+        """The attribute of the place's events in an expression that is an attribute or an aggregate of one; else ""."""
         if not isinstance(expression, t.Variable):
             return ""
         if expression.source is None:
@@ -179,7 +179,7 @@ class _Place:
 
 
 def _beyond(value: Any, op: str, bound: Any, type: Type) -> Any:
-    """The value, or one beside the bound, of which a comparison with the bound is true."""
+    """The value, or one next to the bound, for which a comparison with the bound is true."""
     if op == "==":
         return bound
     if not isinstance(bound, int | float) or isinstance(bound, bool) or op == "!=":

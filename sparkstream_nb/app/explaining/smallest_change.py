@@ -1,4 +1,4 @@
-"""The smallest change of a number, and the smallest part of some items, with which something works that is tried."""
+"""The smallest change of a number, and the smallest part of some items, for which a test succeeds (`works`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ...types import Type
 
 _STEPS = 40
-"""Steps, each twice as long as the last, within which a number is looked for that works."""
+"""The number of steps, each twice as long as the last, in the search for a number that works."""
 _BISECTIONS = 80
 _INTEGERS = (Type.INT, Type.LONG)
 _Item = TypeVar("_Item")
@@ -30,7 +30,7 @@ def neighbour(value: float, up: bool, type: Type) -> float:
 def nearest_number(
     start: float, targets: Iterable[float], type: Type, works: Callable[[float], bool], *, far: bool = True
 ) -> float | None:  # fmt: skip
-    """The number nearest to `start`, which does not work, that does: one of the targets, one of their neighbours, or
+    """The number nearest to `start` that works; `start` does not. It is one of the targets, one of their neighbours, or
     between; `far`: else one found by steps of growing length. None if there is none."""
     convert = int if type in _INTEGERS else float
     target_numbers = {convert(t) for t in targets if math.isfinite(t)}
@@ -49,7 +49,7 @@ def nearest_number(
 
 
 def _towards(start: float, failure: float, success: float, type: Type, works: Callable[[float], bool]) -> float:
-    """The number between one that fails and one that works, nearest to the failing one, that works."""
+    """The number that works nearest to one that fails, between this and another that works."""
     last = neighbour(success, success < start, type)
     if last == start or not works(last):
         return success
@@ -81,8 +81,8 @@ def _most(type: Type) -> float:
 
 
 def smallest_part(items: Sequence[_Item], works: Callable[[Sequence[_Item]], bool]) -> list[_Item] | None:
-    """A part of the items that works and of which each smaller part by one does not; None if all together do not.
-    (Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002: `ddmin`.)"""
+    """A part of the items that works, and fails without any one of its items; None if all items together fail. (Zeller
+    and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002: `ddmin`.)"""
     if not items or not works(items):
         return None
     part, pieces = list(items), 2

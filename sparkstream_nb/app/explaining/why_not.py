@@ -27,7 +27,7 @@ class Reason(Enum):
     TIME = "time"
     """An event came too early or too late, or at the wrong place of the order."""
     OTHER_EVENT = "other event"
-    """An event that came in between, that was to be absent, or that was first."""
+    """An event in between, an event that should be absent, or one that came first."""
     MISSING = "missing event"
     SEVERAL = "several"
     UNKNOWN = "unknown"
@@ -138,7 +138,7 @@ class WhyNot(Displayed):
 
 
 def _bound_text(value: Any) -> str:
-    """A value; of a float right beside a shorter one, that."""
+    """A value as text; of a float next to a shorter one, the shorter one."""
     if isinstance(value, float) and value != round(value, 9):
         return f"just {'over' if value > round(value, 9) else 'under'} {text_of(round(value, 9))}"
     return text_of(value)

@@ -37,12 +37,12 @@ _TARGETS = 3
 _OTHERS = 4
 """Further explanations at most."""
 _LARGE = 0.3
-"""Size of a change from which on changes of events are tried that no relaxed text names."""
+"""Changes of events that no relaxed text names are tried if the smallest change is larger than this."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An explanation, and the edits that bring the output, with this (None: no edits do)."""
+    """An explanation, the edits that bring the output, and this output (None: no edits bring it)."""
 
     explanation: Explanation
     edits: InputEdits = field(default_factory=InputEdits)
@@ -57,7 +57,7 @@ class WhyNotSearch:
         self._relaxed_outputs: dict[tuple[int, ...], list[Alert]] = {}
 
     def answers(self) -> list[Answer]:
-        """The explanations, that with the smallest change first. Raises `Misuse` if the output did come."""
+        """The explanations, ordered by the size of their changes. Raises `Misuse` if the output did come."""
         self._require_absence()
         if self._trials.way.nodes > 1 and (answer := self._routing()) is not None:
             return [answer]
@@ -112,7 +112,7 @@ class WhyNotSearch:
         return Answer(explanation)
 
     def _nodes_of(self, numbers: Sequence[int]) -> list[int]:
-        """The nodes of events, that of most events first."""
+        """The nodes of events, ordered by their number of events."""
         nodes = [self._trials.node(x) for x in numbers]
         return sorted(dict.fromkeys(nodes), key=nodes.count, reverse=True)
 
@@ -176,7 +176,7 @@ class WhyNotSearch:
                 yield from self._edits_together(together)
 
     def _edits_together(self, clauses: Sequence[Relaxation]) -> Iterator[ExplainedEdits]:
-        """Edits where several clauses prevent the output together: it comes with one kept after the other."""
+        """Edits for clauses that prevent the output together: one clause after the other is enforced again."""
         target = self._new_outputs(clauses)[0]
         edits, size, parts = InputEdits(), 0.0, []
         for i, clause in enumerate(clauses):

@@ -1,4 +1,4 @@
-"""Replays of an app's input with changes, to see whether an output comes that a person expects."""
+"""Replays of an app's input with changes, which show whether an expected output comes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _ANCHORS = 8
 
 @dataclass(frozen=True)
 class OutputQuestion:
-    """An output that a person expects: of a stream, or one query that writes it ("": any), with some values by
-    attribute, about a time of the clock (ms; None: any), from some events (numbers from 0)."""
+    """An expected output: of a stream, or one query that writes it ("": any), with some values by attribute, about a
+    time of the clock (ms; None: any), from some events (numbers from 0)."""
 
     stream: str
     query: str
@@ -68,7 +68,7 @@ class AppInput:
 
 @dataclass(frozen=True)
 class Goal:
-    """One more output near a time of the clock (ms), under a plan, than the number that are there `before`."""
+    """An additional output near a time of the clock (ms), under a plan; `before`: the number without edits."""
 
     plan: Plan
     time: int
@@ -99,7 +99,7 @@ class Trials:
     # ----------------------------------------------------------------------------------------------------- replays
 
     def outputs(self, plan: Plan, recording: Recording, way: Way = ONE, *, with_lineage: bool = False) -> list[Alert]:
-        """The outputs that are as wanted; `with_lineage`: with their lineage."""
+        """The outputs that answer the question; `with_lineage`: with their lineage."""
         nodes = replace(self._nodes, plan=upstream_of(plan, [self.question.stream]))
         if with_lineage or self.question.events:
             nodes = nodes.with_tracing(every=recording.events <= 2 * WHOLE)
@@ -201,7 +201,7 @@ class Trials:
 
     @cached_property
     def known_values(self) -> dict[str, Any]:
-        """The values that were asked for, by the names that they have in the output and in the streams."""
+        """The expected values, by their names in the output and in the streams."""
         out = dict(self.question.values)
         for query in upstream_of(self.plan, [self.question.stream]).queries:
             for item in query.select.items:

@@ -85,8 +85,8 @@ class Overview(Displayed):
 def app_figures(app: AppOverview) -> list[tuple[str, str]]:
     """The figures of an app, as (name, value)."""
     return [
-        ("input", _rate(app.input_per_second)),
-        ("processing", _rate(app.processing_per_second)),
+        ("input", rate_text(app.input_per_second)),
+        ("processing", rate_text(app.processing_per_second)),
         ("events", f"{app.events:,}"),
         ("behind", f"{app.lag:,}"),
         ("outputs", f"{app.outputs:,}"),
@@ -110,7 +110,8 @@ def node_cells(node: NodeOverview) -> tuple[str, ...]:
     )
 
 
-def _rate(per_second: float | None) -> str:
+def rate_text(per_second: float | None) -> str:
+    """`1,200 events/s`; "–" for None."""
     return "–" if per_second is None else f"{per_second:,.0f} events/s"
 
 

@@ -227,7 +227,7 @@ class RuleComparison(Displayed):
 
     @cached_property
     def by_source(self) -> dict[Source, int]:
-        """The number of outputs that are not the same, by what they are due to."""
+        """The number of outputs that are not the same, by their origin: `text` or `nodes`."""
         counts = Counter(self.source_of(stream, pair) for stream, pair in self._differences())
         return {"text": counts["text"], "nodes": counts["nodes"]}
 

@@ -133,8 +133,8 @@ class RuleTrial:
 
 
 def _notes_of(plans: Sequence[Plan], without: Collection[str]) -> tuple[str, ...]:
-    """The functions of two texts that give other values each time, and what that does. Raises `Misuse` for an ignored
-    name that is no attribute of an output."""
+    """Notes on the functions of two texts that give other values each time. Raises `Misuse` for an ignored name that is
+    no attribute of an output."""
     outputs = {item.name for plan in plans for q in plan.queries for item in q.select.items}
     if unknown := sorted(set(without) - outputs):
         raise Misuse(nearest(f"no output has an attribute '{unknown[0]}'", unknown[0], outputs))

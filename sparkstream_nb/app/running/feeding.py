@@ -29,6 +29,7 @@ from ...runners.stream import Stream
 from ...sources import feeds
 from ...sources.disorder import Disorder, DisorderCounts, disarrange
 from ...sources.feed_cursor import FeedCursor, Skew, Spacing, rejects_of, times_of
+from ...sources.feed_order import in_order, rows_before
 from ...sources.recordings import RecordingFile
 from ...types import Schema
 from ..results.answers import FeedReport
@@ -155,7 +156,7 @@ def load(target: FeedTarget, request: FeedRequest, feed_source: FeedSource) -> L
     highest = np.empty(0, np.int64)
     try:
         if shape.time is not None:
-            feed_on_disk, highest = feeds.in_order(feed_on_disk, folder)
+            feed_on_disk, highest = in_order(feed_on_disk, folder)
         odd = looks_wrong(highest) if shape.time is not None else None
         notes = [odd] if odd is not None else _of_times(target, shape, feed_on_disk, highest)
         notes = [*shape.describe_guesses(), *notes, *feed_on_disk.doubts.words(shape.time_format.zone)]
@@ -188,7 +189,7 @@ def _of_times(target: FeedTarget, shape: feeds.Shape, feed_on_disk: feeds.FeedOn
         return [
             f"No column of times was given (--time, time=): {spacing}. That matters to {_list_names(by_arrival.all)}."
         ]
-    late = 0 if clock is None else feeds.rows_before(feed_on_disk, target.inbox.folder, highest, clock)
+    late = 0 if clock is None else rows_before(feed_on_disk, target.inbox.folder, highest, clock)
     if clock is None or not late:
         return []
     what = "1 event is" if late == 1 else f"{late:,} events are"

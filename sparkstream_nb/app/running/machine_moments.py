@@ -246,7 +246,7 @@ def output_stream(plan: Plan, app: str, stream: Any) -> None:
 
 
 def event_number(event: Any, recording: Recording) -> int:
-    """The number from 0 of an event whose number from 1 is given. Raises `Misuse` for one that did not come."""
+    """The number from 0 of an event by its number from 1. Raises `Misuse` if there is no such event."""
     argument_checks.require_int("event", event, 1)
     if event > recording.events:
         raise Misuse(f"{recording.events:,} events came: there is no {event:,}th")

@@ -18,4 +18,4 @@ def run(options: Any) -> int:
         )
         return moment if options.query is None else moment[options.query]
 
-    return compare_nodes(options, {}, look)
+    return compare_nodes(options, look)

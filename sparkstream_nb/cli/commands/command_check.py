@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...charts.value_texts import format_count
 from ...errors import NotInThisBuild
 from ...plan.gaps import found_so_far, what_cannot_run
-from ..app_texts import many
 from ..checked_apps import for_each_app, opener
 
 
@@ -22,7 +22,7 @@ def run(options: Any) -> int:
             return
         plan = checked_app.plan
         queries = f"{len(plan.queries):,} {'query' if len(plan.queries) == 1 else 'queries'}"
-        summary = f"no mistakes found ({queries}, {many(len(plan.aggregations), 'aggregation')})"
+        summary = f"no mistakes found ({queries}, {format_count(len(plan.aggregations), 'aggregation')})"
         gaps = what_cannot_run(plan)
         print(f"{path}: {summary}{f', but this build cannot run {gaps}' if gaps else ''}")
         for note in checked_app.notes:

@@ -36,7 +36,7 @@ def run(options: Any) -> int:
 
     if options.junit is not None and not options.at_most:
         raise Misuse("--junit has a test for each --at-most, and there is none")
-    code = compare_nodes(options, {}, compare)
+    code = compare_nodes(options, compare)
     excesses = [bound.excess for bound in bounds if bound.excess]
     for excess in excesses:
         print(excess, file=sys.stderr)
@@ -59,7 +59,7 @@ def _vary(options: Any) -> int:
             freeze=options.freeze,
         )  # fmt: skip
 
-    return compare_nodes(options, {}, sweep)
+    return compare_nodes(options, sweep)
 
 
 def _read_labels(file: str) -> pd.DataFrame:

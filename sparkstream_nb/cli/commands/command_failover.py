@@ -21,8 +21,7 @@ def run(options: Any) -> int:
         return result
 
     _check_pair(options)
-    how = {"mode": "ha", "faults": options.faults or "random", "seed": options.seed or 0}
-    return compare_nodes(options, how, compare)
+    return compare_nodes(options, compare, mode="ha", faults=options.faults or "random", seed=options.seed or 0)
 
 
 def _check_pair(options: Any) -> None:

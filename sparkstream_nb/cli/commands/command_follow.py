@@ -14,4 +14,4 @@ def run(options: Any) -> int:
     def follow(app: App) -> EventHistory | OutputOrigin:
         return app.follow(options.event, output=options.output, nodes=options.nodes, routing=options.routing)
 
-    return compare_nodes(options, {}, follow)
+    return compare_nodes(options, follow)

@@ -11,10 +11,11 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from ...app.generating import generate, stream_in_plan
+from ...charts.value_texts import format_count
 from ...errors import Misuse
 from ...options import CannotRead
 from ...plan.open_names import compile_open
-from ..app_texts import many, text_of
+from ..app_texts import text_of
 from ..surroundings import NODE
 
 _FORMATS = (".csv", ".parquet")
@@ -40,7 +41,7 @@ def run(options: Any) -> int:
         like=options.like,
     )
     _write_frame(frame, out)
-    print(f"{options.out}: {many(len(frame), 'event')}")
+    print(f"{options.out}: {format_count(len(frame), 'event')}")
     return 0
 
 

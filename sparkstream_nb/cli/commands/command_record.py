@@ -8,10 +8,10 @@ from typing import Any
 
 from ...app import deploy
 from ...app.running.recorder import sources_only
+from ...charts.value_texts import format_count
 from ...journal.temporary import temporary_folder
 from ...lab import connect
 from ...options import read_text
-from ..app_texts import many
 from ..compiling import compile_plan
 from ..results import format_source_stats
 from ..running import follow
@@ -41,5 +41,5 @@ def run(options: Any) -> int:
         finally:
             app.stop()
             app.close()
-    print(f"{path}: {many(events, 'event')}")
+    print(f"{path}: {format_count(events, 'event')}")
     return 0

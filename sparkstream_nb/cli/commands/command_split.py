@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...app.audit.splitting import split
+from ...charts.value_texts import format_count
 from ...messaging import Messaging
 from ...options import read_text
-from ..app_texts import many
 from ..compiling import compile_plan
 
 
@@ -23,7 +23,7 @@ def run(options: Any) -> int:
     new_topics = parts.make_topics(options.allow) if options.make_topics else None
     print(parts)
     if new_topics is not None:
-        print(f"{many(len(new_topics), 'topic')} made, {len(parts.topics) - len(new_topics)} there before")
+        print(f"{format_count(len(new_topics), 'topic')} made, {len(parts.topics) - len(new_topics)} there before")
     grants = " ".join(f"--allow {parts.messaging.value}={server}" for server in parts.servers.split(","))
     if parts.messaging is Messaging.NATS:
         files.reverse()  # NATS keeps nothing for absent subscribers: readers begin before their writers

@@ -12,11 +12,11 @@ from ...app.stored.maintenance import StoredApp, StoreMaintenance, open_maintena
 from ...app.stored.rebuild_stored import EventFile
 from ...app.stored.repair_outputs import repair_folder
 from ...app.stored.verify_folder import verify_checkpoint, verify_folder, verify_recording
+from ...charts.value_texts import format_count
 from ...errors import Misuse
 from ...journal.query_checkpoint import QueryCheckpoint
 from ...lab import connect
 from ...options import read_text
-from ..app_texts import many
 from ..compiling import compile_plan
 
 
@@ -47,7 +47,7 @@ def _check_arguments(options: Any) -> None:
     if options.action != "rebuild" and (options.origin, options.time) != (None, None):
         raise Misuse("--from and --time are for sparkstream store rebuild")
     if len(options.shards) != shard_count:
-        raise Misuse(f"sparkstream store {options.action} takes {many(shard_count, 'shard id')} after the app")
+        raise Misuse(f"sparkstream store {options.action} takes {format_count(shard_count, 'shard id')} after the app")
 
 
 def _stored_app(options: Any) -> StoredApp:
@@ -64,7 +64,7 @@ def _maintain(maintenance: StoreMaintenance, options: Any) -> list[str]:
     """Carries the action out; returns lines that say what was done."""
     match options.action:
         case "shards":
-            rows = [f"{a}: shard '{s}', {many(n, 'row')}" for a, s, n in maintenance.shards()]
+            rows = [f"{a}: shard '{s}', {format_count(n, 'row')}" for a, s, n in maintenance.shards()]
             return rows or ["no rows are stored"]
         case "rename":
             return maintenance.rename(*options.shards, dry_run=options.dry_run)

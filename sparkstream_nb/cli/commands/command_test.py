@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...charts.value_texts import format_count
 from ...testing.command import run_test_command, write_examples
-from ..app_texts import many
 
 
 def run(options: Any) -> int:
     """`sparkstream test`."""
     if options.examples is not None:
-        print(f"{many(write_examples(options.examples), 'file')} written: sparkstream test {options.examples}")
+        print(f"{format_count(write_examples(options.examples), 'file')} written: sparkstream test {options.examples}")
         if not options.paths:
             return 0
     report = run_test_command(options)

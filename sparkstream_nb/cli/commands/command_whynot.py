@@ -17,4 +17,4 @@ def run(options: Any) -> int:
             routing=options.routing,
         )  # fmt: skip
 
-    return compare_nodes(options, {}, ask)
+    return compare_nodes(options, ask)

@@ -24,7 +24,7 @@ from ..columnar.column_data import Array, Column
 from ..columnar.error_routing import ErrorObject
 from ..expressions import Env, Evaluator, compile_expr
 from ..state.services import Services
-from .table_conditions import TableCondition
+from .table_conditions import TableCondition, names_slot
 from .table_store import TableStore
 
 
@@ -218,7 +218,7 @@ def _comparison(e: Expr, slot: int, types: Sequence[Type]) -> tuple[int, Compari
     if not isinstance(e, nodes.Compare) or e.op not in _MIRRORED:
         return None
     for mine, other, op in ((e.left, e.right, e.op), (e.right, e.left, _MIRRORED[e.op])):
-        if isinstance(mine, Ref) and mine.slot == slot and not _names(other, slot):
+        if isinstance(mine, Ref) and mine.slot == slot and not names_slot(other, slot):
             attr_type = types[mine.attr]
             if op == "==":
                 same = attr_type is other.type and attr_type in (Type.STRING, Type.BOOL)
@@ -229,10 +229,6 @@ def _comparison(e: Expr, slot: int, types: Sequence[Type]) -> tuple[int, Compari
                 )
             return (mine.attr, _MIRRORED[_MIRRORED[op]], other) if fits else None
     return None
-
-
-def _names(expr: Expr, slot: int) -> bool:
-    return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
 
 
 def _empty_column(ref: Ref | EventRef) -> Column:

@@ -44,7 +44,7 @@ class TableCondition:
             equal[a].type is table.types[a] for a in self.index.attrs
         ) and _by_key(on, slot, self.index.attrs)  # fmt: skip
         if self.by_key or of_reals:  # the index says it all, but for what does not name the table
-            others = [e for e in conjuncts(on) if not _names(e, slot)]
+            others = [e for e in conjuncts(on) if not names_slot(e, slot)]
             on = functools.reduce(lambda a, b: nodes.Logic(Type.BOOL, "and", a, b), others) if others else None
         self.on = None if on is None else compile_expr(on, context)
         self.values: list[Evaluator] = (
@@ -262,7 +262,7 @@ class TableCondition:
         return np.flatnonzero(mask)
 
 
-def _names(expr: Expr, slot: int) -> bool:
+def names_slot(expr: Expr, slot: int) -> bool:
     """True if the expression names what `slot` holds."""
     return any(isinstance(e, Ref | EventRef) and e.slot == slot for e in nodes.walk(expr))
 
@@ -280,7 +280,7 @@ def _by_key(on: Expr | None, slot: int, key: tuple[int, ...]) -> bool:
         return {a for ((a, _),) in equal} == set(key)
     if isinstance(on, nodes.Logic) and on.op == "and":
         for one, other in ((on.left, on.right), (on.right, on.left)):
-            if not _names(one, slot):
+            if not names_slot(one, slot):
                 return _by_key(other, slot, key)
     return False
 
@@ -292,7 +292,7 @@ def _equal_attrs(on: Expr | None, slot: int) -> list[tuple[int, Expr]]:
         return _equal_attrs(on.left, slot) + _equal_attrs(on.right, slot)
     if isinstance(on, nodes.Compare) and on.op == "==":
         for mine, other in ((on.left, on.right), (on.right, on.left)):
-            is_comparable = Type.OBJECT not in (mine.type, other.type) and not _names(other, slot)
+            is_comparable = Type.OBJECT not in (mine.type, other.type) and not names_slot(other, slot)
             if isinstance(mine, Ref) and mine.slot == slot and is_comparable:
                 return [(mine.attr, other)]
     return []

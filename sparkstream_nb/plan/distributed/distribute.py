@@ -24,8 +24,7 @@ from ...errors import NOWHERE, SiddhiBindError, Span
 from ...lang.tree import Annotation, find_annotation
 from ...messaging import Messaging
 from .. import nodes as n
-from ..query_parts import expressions, inputs
-from ..shard_safety.safety_rules import tables_of_aggregation
+from ..query_parts import expressions, inputs, tables_of_aggregation
 
 PASSTHROUGH = "passthrough"
 """The element of a group that passes the events of a source on to the groups that read it."""
@@ -360,22 +359,22 @@ class _Splitting:
         for table in tables_of_aggregation(aggregation):
             self._use(self.plan.tables[table].source, group, aggregation.span)
         for e in joining:
-            others = [g for g in self.groups.values() if g is not group and _name(e) in g.elements]
+            others = [g for g in self.groups.values() if g is not group and element_name(e) in g.elements]
             if others:
                 raise SiddhiBindError(
-                    f"'{_name(e)}' joins several aggregations, each of which is in a group of its own",
+                    f"'{element_name(e)}' joins several aggregations, each of which is in a group of its own",
                     _place(e.annotations, e.span),
                     hint="Write a partition or query for each aggregation.",
                 )
             annotation = find_annotation(tuple(e.annotations), "dist")
             if _parallel(annotation) != parallel:
                 raise SiddhiBindError(
-                    f"'{_name(e)}' has parallel {_parallel(annotation)}, and aggregation '{aggregation.id}', which it "
-                    f"joins, {parallel}",
+                    f"'{element_name(e)}' has parallel {_parallel(annotation)}, and aggregation '{aggregation.id}', "
+                    f"which it joins, {parallel}",
                     _place(e.annotations, e.span),
                     hint="Give both the same parallel.",
                 )
-            if _name(e) not in group.elements:
+            if element_name(e) not in group.elements:
                 self._element(e, group)
 
     def _check_free(self, name: str, span: Span) -> None:
@@ -467,7 +466,8 @@ def _queries(e: n.Query | n.Partition) -> Sequence[n.Query]:
     return e.queries if isinstance(e, n.Partition) else (e,)
 
 
-def _name(e: n.Query | n.Partition) -> str:
+def element_name(e: n.Query | n.Partition) -> str:
+    """The name of a query, or the id of a partition."""
     return e.id if isinstance(e, n.Partition) else e.name
 
 

@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from ...lang.tree import Annotation
 from .. import nodes as n
-from ..query_parts import connector_type, sources, tables_of
-from ..shard_safety.safety_rules import tables_of_aggregation
-from .distribute import ExecutionGroup, Split
+from ..query_parts import connector_type, sources, tables_of, tables_of_aggregation
+from .distribute import ExecutionGroup, Split, element_name
 
 _Definition = TypeVar("_Definition")
 
@@ -20,7 +19,7 @@ def partial_plan(plan: n.Plan, split: Split, group: ExecutionGroup) -> n.Plan:
     writes if it is the first to read them, or if it is the first group and none reads them.
     """
     element_names = {*group.elements} - {*group.aggregations}
-    elements = tuple(e for e in plan.elements if _name(e) in element_names)
+    elements = tuple(e for e in plan.elements if element_name(e) in element_names)
     aggregations = _only(plan.aggregations, group.aggregations)
     queries = [q for e in elements for q in (e.queries if isinstance(e, n.Partition) else (e,))]
     read = {s.id for q in queries for s in sources(q)} | {a.input.source.id for a in aggregations.values()}
@@ -73,7 +72,3 @@ def without_sources(plan: n.Plan) -> n.Plan:
 
 def _outside(a: Annotation, plan: n.Plan) -> bool:
     return a.name.lower() == "source" and connector_type(a, plan.properties) != "inMemory"
-
-
-def _name(e: n.Query | n.Partition) -> str:
-    return e.id if isinstance(e, n.Partition) else e.name

@@ -13,7 +13,7 @@ from ...errors import Span
 from ...lang import tree
 from ...lang.tree import UNBOUNDED
 from .. import nodes as n
-from ..query_parts import conjuncts, expressions, inputs
+from ..query_parts import conjuncts, expressions, inputs, puts_out_expired
 from ..window_declarations import DECLARATIONS
 
 
@@ -94,10 +94,6 @@ def _windows(x: _QueryPlace) -> Iterator[n.WindowStep]:
         if i.source.kind == "window":
             yield x.plan.windows[i.source.id].window
         yield from (s for s in i.steps if isinstance(s, n.WindowStep))
-
-
-def _outputs_expired(q: n.Query) -> bool:
-    return getattr(q.output, "event_type", "current") != "current"
 
 
 def _end(s: n.State) -> n.State:
@@ -228,7 +224,7 @@ def _and_of_widths(x: _QueryPlace) -> bool:
 
 def _deviation_slides(x: _QueryPlace) -> bool:
     slides = any(DECLARATIONS[w.function].processing_mode == "slide" for w in _windows(x))
-    return _aggregates(x.query, "stdDev") and (slides or _outputs_expired(x.query))
+    return _aggregates(x.query, "stdDev") and (slides or puts_out_expired(x.query))
 
 
 def _aggregates_in_branch(x: _QueryPlace) -> bool:
@@ -250,7 +246,7 @@ def _groups_mixed(x: _QueryPlace) -> bool:
 
 def _batch_runs_on(x: _QueryPlace) -> bool:
     batch = any(w.function == "batch" for w in _windows(x))
-    return x.partition is not None and batch and _aggregates(x.query) and not _outputs_expired(x.query)
+    return x.partition is not None and batch and _aggregates(x.query) and not puts_out_expired(x.query)
 
 
 # --------------------------------------------------------------------------------------------- aggregations and windows

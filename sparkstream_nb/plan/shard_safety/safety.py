@@ -52,18 +52,9 @@ from heapq import heappop, heappush
 
 from .. import nodes as n
 from ..dataflow import Dataflow
-from ..query_parts import inserts_into
-from .safety_rules import (
-    STATELESS,
-    Keys,
-    Own,
-    SafetyRules,
-    attribute_of,
-    merged_keys,
-    own_rule,
-    partition_rule,
-    tables_of_aggregation,
-)
+from ..query_parts import inserts_into, tables_of_aggregation
+from .own_safety import STATELESS, Keys, Own, attribute_of, merged_keys
+from .safety_rules import SafetyRules, own_rule, partition_rule
 
 
 def with_safety(plan: n.Plan) -> n.Plan:

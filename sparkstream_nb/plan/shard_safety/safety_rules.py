@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 
-from ...types import Type
 from .. import nodes as n
 from ..dataflow import Dataflow
-from ..query_parts import conjuncts, expressions, inputs, inserts_into, only_adds, sources, stream_states, tables_of
+from ..query_parts import (
+    conjuncts,
+    expressions,
+    inputs,
+    inserts_into,
+    only_adds,
+    puts_out_expired,
+    sources,
+    stream_states,
+    tables_of,
+)
 from ..signatures.streams import STATEFUL
 from ..window_declarations import DECLARATIONS, argument
-
-Keys = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Own:
-    """A query's safety by itself. `candidates` are alternative keys: source id → attribute."""
-
-    level: str
-    reason: str
-    candidates: tuple[Keys, ...] = ()
-
-
-STATELESS = Own("stateless", "each event is processed independently")
-
-
-def _dependent(reason: str) -> Own:
-    return Own("node-dependent", reason)
-
-
-def merged_keys(one: Mapping[str, str], two: Mapping[str, str]) -> dict[str, str] | None:
-    """Both key maps in one; None if a stream would need two keys."""
-    out = dict(one)
-    for stream, attribute in two.items():
-        if out.setdefault(stream, attribute) != attribute:
-            return None
-    return out
-
-
-def attribute_of(e: n.Expr | None, i: n.Input) -> tuple[str, str] | None:
-    """(source id, attribute) where `e` is an attribute of a source as it came in, else None."""
-    if not isinstance(e, n.Ref) or e.slot < 0:
-        return None
-    source = inputs(i)[e.slot].source
-    return (source.id, e.name) if source.schema.find(e.name) is not None else None
+from .own_safety import STATELESS, Own, attribute_of, dependent, have_equal_texts, merged_keys
+from .table_rules import rule_of_table
 
 
 class SafetyRules:
@@ -59,7 +34,7 @@ class SafetyRules:
     def table(self, table: str) -> Own:
         """Rule 8 of a table."""
         if table not in self._tables:
-            self._tables[table] = _of_table(self.flow, table)
+            self._tables[table] = rule_of_table(self.flow, table)
         return self._tables[table]
 
     @cached_property
@@ -108,7 +83,7 @@ def _both(one: Own, two: Own) -> Own:
         return one
     common_candidates = tuple(m for a in one.candidates for b in two.candidates if (m := merged_keys(a, b)) is not None)
     if not common_candidates:
-        return _dependent(f"{one.reason}, but {two.reason}")
+        return dependent(f"{one.reason}, but {two.reason}")
     return Own("keyed", two.reason, common_candidates)
 
 
@@ -116,9 +91,9 @@ def _own_shared(q: n.Query, rules: SafetyRules) -> Own | None:
     """Rule 8: triggers, tables, aggregations."""
     for s in sources(q):
         if s.id in rules.plan.triggers:
-            return _dependent(f"trigger '{s.id}' fires on every node")
+            return dependent(f"trigger '{s.id}' fires on every node")
         if s.kind == "aggregation":
-            return _dependent(f"it reads what aggregation '{s.id}' has stored at that time")
+            return dependent(f"it reads what aggregation '{s.id}' has stored at that time")
     out: Own | None = None
     for table in tables_of(q):
         table_rule = _own_table(q, table, rules)
@@ -136,19 +111,19 @@ def partition_rule(p: n.Partition, q: n.Query, rules: SafetyRules) -> Own:
     keys: dict[str, str] = {}
     for key in p.keys:
         if isinstance(key, n.RangeKey):
-            return _dependent(f"'{p.id}' is partitioned by ranges, not by an attribute's value")
+            return dependent(f"'{p.id}' is partitioned by ranges, not by an attribute's value")
         if not isinstance(key.expr, n.Ref):
-            return _dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
+            return dependent(f"the key of '{p.id}' for '{key.stream}' is computed inside the node")
         keys[key.stream] = key.expr.name
     timed_reason = _timed_in_partition(q, rules)
     if timed_reason is not None:
-        return _dependent(timed_reason)
+        return dependent(timed_reason)
     mine: dict[str, str] = {}
     for s in sources(q):
         if s.id in keys:
             mine[s.id] = keys[s.id]
         elif s.id not in {i.id for i in p.inner}:
-            return _dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
+            return dependent(f"'{s.id}' has no key in '{p.id}', so its events go to every instance, on every node")
     key_text = ", ".join(f"{s}.{a}" for s, a in mine.items())
     rule = Own("keyed", f"one partition instance per {key_text}", (mine,)) if mine else STATELESS
     return rule if shared is None else _both(rule, shared)
@@ -185,14 +160,14 @@ def _timed_input(q: n.Query, i: n.StreamInput, plan: n.Plan) -> str | None:
     how = DECLARATIONS[window.function].in_partition
     if how == "shared":
         return f"window '{window.function}' takes turns with those of other keys on the node"
-    if how == "expired" and _puts_out_expired(q):
+    if how == "expired" and puts_out_expired(q):
         return f"events leave window '{window.function}' in turns with those of other keys on the node"
     return None
 
 
 def _sends_chunks(q: n.Query, plan: n.Plan) -> bool:
     """True if a query itself sends several events at once."""
-    if not isinstance(q.input, n.StreamInput) or q.rate is not None or _puts_out_expired(q):
+    if not isinstance(q.input, n.StreamInput) or q.rate is not None or puts_out_expired(q):
         return True
     window = _window_of(q.input, plan)
     return window is not None and not (_passes_through(q, window) or _slides(window))
@@ -229,14 +204,10 @@ def _passes_through(q: n.Query, window: n.WindowStep) -> bool:
     return (
         isinstance(q.input, n.StreamInput)
         and window.function in _HANDING_ON
-        and not _puts_out_expired(q)
+        and not puts_out_expired(q)
         and q.rate is None
         and not any(isinstance(e, n.Agg) for top in expressions(q) for e in n.walk(top))
     )
-
-
-def _puts_out_expired(q: n.Query) -> bool:
-    return getattr(q.output, "event_type", "current") != "current"
 
 
 def _window_of(i: n.StreamInput, plan: n.Plan) -> n.WindowStep | None:
@@ -256,27 +227,27 @@ def _own_stream(q: n.Query, i: n.StreamInput, plan: n.Plan) -> Own:
     """Rules 1 to 3."""
     for step in i.steps:
         if isinstance(step, n.FunctionStep) and step.function in STATEFUL and step.function != _DEDUPLICATE:
-            return _dependent(f"'{step.function}' depends on the order of all events")
+            return dependent(f"'{step.function}' depends on the order of all events")
         if isinstance(step, n.FilterStep) and any(isinstance(e, n.Agg) for e in n.walk(step.condition)):
-            return _dependent("its filter aggregates all events")
+            return dependent("its filter aggregates all events")
     window = _window_of(i, plan)
     filter_step = next((s for s in i.steps if isinstance(s, n.FunctionStep) and s.function == _DEDUPLICATE), None)
     if filter_step is not None:
         if window is not None and not _passes_through(q, window):
-            return _dependent(f"'{_DEDUPLICATE}' and a window are not kept by one key")
+            return dependent(f"'{_DEDUPLICATE}' and a window are not kept by one key")
         by_key = _keyed_by(filter_step.args[0], q)
-        return by_key or _dependent(f"the key of '{_DEDUPLICATE}' is computed inside the node")
+        return by_key or dependent(f"the key of '{_DEDUPLICATE}' is computed inside the node")
     return STATELESS if window is None or _passes_through(q, window) else _own_window(q, window)
 
 
 def _own_window(q: n.Query, window: n.WindowStep) -> Own:
     """Rules 1 to 3 of a query's window."""
     if by_clock(window):
-        if DECLARATIONS[window.function].processing_mode == "batch" and _puts_out_expired(q):
-            return _dependent(f"events leave window '{window.function}' when the node has new ones")
+        if DECLARATIONS[window.function].processing_mode == "batch" and puts_out_expired(q):
+            return dependent(f"events leave window '{window.function}' when the node has new ones")
         return STATELESS
     by = DECLARATIONS[window.function].retained_by
-    if by == "key" and not _puts_out_expired(q):
+    if by == "key" and not puts_out_expired(q):
         key = attribute_of(argument(window, "session.key"), q.input)
         if key is not None:
             return Own("keyed", f"a session per {key[1]}", ({key[0]: key[1]},))
@@ -285,10 +256,10 @@ def _own_window(q: n.Query, window: n.WindowStep) -> Own:
         if by_key is not None:
             return by_key
     if by == "start":
-        return _dependent(
+        return dependent(
             "its batches begin with the first event that the node receives; a start.time would align them"
         )
-    return _dependent(f"window '{window.function}' depends on all events that the node receives")
+    return dependent(f"window '{window.function}' depends on all events that the node receives")
 
 
 def _keyed_by(key: n.Expr | None, q: n.Query) -> Own | None:
@@ -301,9 +272,9 @@ def _own_selection(q: n.Query, rule: Own, plan: n.Plan) -> Own | None:
     """Rule 4: aggregates, and choices among events that arrive together."""
     select = q.select
     if select.limit is not None or select.offset is not None:
-        return _dependent("limit and offset count the events that arrive together on the node")
+        return dependent("limit and offset count the events that arrive together on the node")
     if select.order_by:
-        return _dependent("order by sorts the events that arrive together on the node")
+        return dependent("order by sorts the events that arrive together on the node")
     having = select.having is not None and any(isinstance(e, n.Agg) for e in n.walk(select.having))
     if not select.aggregates and not having:
         window = _window_of(q.input, plan) if isinstance(q.input, n.StreamInput) else None
@@ -312,8 +283,8 @@ def _own_selection(q: n.Query, rule: Own, plan: n.Plan) -> Own | None:
         return None
     if not select.group_by:
         if rule.level == "keyed":
-            return _dependent("its aggregates combine all keys")
-        return _dependent("its aggregates combine all events")
+            return dependent("its aggregates combine all keys")
+        return dependent("its aggregates combine all events")
     return _rule_for_groups(q, "its aggregates are per")
 
 
@@ -324,9 +295,9 @@ def _rule_for_groups(q: n.Query, what: str) -> Own:
         k for g in attributes if (k := attribute_of(g, q.input)) is not None and getattr(g, "slot", 0) not in missing
     ]
     if attributes and not keys:
-        return _dependent("its group by is null for all keys where that side is missing")
+        return dependent("its group by is null for all keys where that side is missing")
     if not keys:
-        return _dependent("its group by is computed inside the node")
+        return dependent("its group by is computed inside the node")
     names = ", ".join(dict.fromkeys(a for _, a in keys))
     candidates = [_found_by(_tie_keys(q, {source: attribute}), q) for source, attribute in keys]
     return Own("keyed", f"{what} {names}", tuple(candidates))
@@ -385,13 +356,13 @@ def _own_rate(q: n.Query) -> Own | None:
     if q.rate is None:
         return None
     if q.rate.unit == "events":
-        return _dependent("its output rate counts events of the node")
+        return dependent("its output rate counts events of the node")
     if q.rate.kind == "snapshot":
-        return _dependent("a snapshot shows the last events of the node, when the node has some")
+        return dependent("a snapshot shows the last events of the node, when the node has some")
     if q.rate.kind == "all":
         return None
     if not q.select.group_by:
-        return _dependent(f"'output {q.rate.kind}' selects one event of all")
+        return dependent(f"'output {q.rate.kind}' selects one event of all")
     return _rule_for_groups(q, f"'output {q.rate.kind}' selects one event per")
 
 
@@ -402,16 +373,10 @@ def _equalities(i: n.Input) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]
     """Pairs of attributes of sources that the query's conditions equate."""
     for condition in _conditions(i):
         for c in conjuncts(condition):
-            if isinstance(c, n.Compare) and c.op == "==" and _alike(c.left, c.right):
+            if isinstance(c, n.Compare) and c.op == "==" and have_equal_texts(c.left, c.right):
                 a, b = attribute_of(c.left, i), attribute_of(c.right, i)
                 if a is not None and b is not None:
                     yield a, b
-
-
-def _alike(one: n.Expr, two: n.Expr) -> bool:
-    """True if equal values have equal texts, by which a route sends them to one node."""
-    fractions = (Type.FLOAT, Type.DOUBLE)
-    return one.type not in fractions and two.type not in fractions
 
 
 def _conditions(i: n.Input) -> Iterator[n.Expr]:
@@ -440,9 +405,9 @@ def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> Own:
         if side_rule.level == "keyed" and candidates:
             candidates = tuple(c for c in candidates if any(key.items() <= c.items() for key in side_rule.candidates))
             if not candidates:
-                return _dependent(f"it is not joined on the key of its window: {side_rule.reason}")
+                return dependent(f"it is not joined on the key of its window: {side_rule.reason}")
     if not candidates:
-        return _dependent("the join compares every event of one side with every event of the other")
+        return dependent("the join compares every event of one side with every event of the other")
     names = ", ".join(" = ".join(f"{s}.{a}" for s, a in c.items()) for c in candidates)
     return Own("keyed", f"its sides are joined on {names}", candidates)
 
@@ -450,15 +415,15 @@ def _own_join(q: n.Query, j: n.JoinInput, plan: n.Plan) -> Own:
 def _own_pattern(q: n.Query, i: n.StateInput) -> Own:
     """Rule 6."""
     if i.kind == "sequence":
-        return _dependent("any event of its streams can break a sequence")
+        return dependent("any event of its streams can break a sequence")
     states = list(stream_states(i.state))
     first = i.state.first if isinstance(i.state, n.NextState) else i.state
     if not isinstance(first, n.EveryState):
-        return _dependent("without 'every' the pattern matches only once, and each node would match once")
+        return dependent("without 'every' the pattern matches only once, and each node would match once")
     if not isinstance(first.state, n.StreamState):
-        return _dependent("the group under 'every' restarts only after a complete match, whatever the key")
+        return dependent("the group under 'every' restarts only after a complete match, whatever the key")
     if _every_below(i.state, first):
-        return _dependent("an 'every' later in the pattern depends on all events")
+        return dependent("an 'every' later in the pattern depends on all events")
     if len(states) == 1:
         return STATELESS
     start = first.state.slot
@@ -469,7 +434,7 @@ def _own_pattern(q: n.Query, i: n.StateInput) -> Own:
             candidates.append(keys)
     if not candidates:
         untied_events = ", ".join(i.slots[s.slot].ref or i.slots[s.slot].source.id for s in states[1:])
-        return _dependent(f"no equality ties {untied_events} to the first event of the pattern")
+        return dependent(f"no equality ties {untied_events} to the first event of the pattern")
     key_text = ", ".join(f"{s}.{a}" for s, a in candidates[0].items())
     return Own("keyed", f"all events of a match have the same {key_text}", tuple(candidates))
 
@@ -497,7 +462,7 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
                             and c.op == "=="
                             and isinstance(c.left, n.Ref)
                             and isinstance(c.right, n.Ref)
-                            and _alike(c.left, c.right)
+                            and have_equal_texts(c.left, c.right)
                         )
                         and c.left.slot != c.right.slot
                         and slot in (c.left.slot, c.right.slot)
@@ -518,107 +483,8 @@ def _tied_states(i: n.StateInput, start: int, attribute: str) -> dict[str, str] 
     return keys
 
 
-# ----------------------------------------------------------------------------------------------------------- tables
-
-
-def tables_of_aggregation(a: n.AggregationDef) -> tuple[str, ...]:
-    """Tables that an aggregation looks into."""
-    tops = [s.condition for s in a.input.steps if isinstance(s, n.FilterStep)]
-    tops += [x for s in a.input.steps if isinstance(s, n.FunctionStep) for x in s.args]
-    tops += [c.arg for c in a.base if c.arg is not None]
-    table_ids = [e.table for top in tops for e in n.walk(top) if isinstance(e, n.InTable)]
-    return tuple(dict.fromkeys(table_ids))
-
-
-def tables_of_retrieval(r: n.Retrieval) -> tuple[str, ...]:
-    """Tables that an on-demand query looks into by `in`."""
-    tops = [r.on, *r.within, r.per, *(i.expr for i in r.select.items), r.select.having]
-    match r.output:
-        case n.Delete(on=on):
-            tops.append(on)
-        case n.Update(on=on, set=set_) | n.Upsert(on=on, set=set_):
-            tops += [on, *(s.value for s in set_ or ())]
-    table_ids = [e.table for top in tops if top is not None for e in n.walk(top) if isinstance(e, n.InTable)]
-    return tuple(dict.fromkeys(table_ids))
-
-
 def _own_table(q: n.Query, table: str, rules: SafetyRules) -> Own:
     """Rule 8. The output of a query that only adds to a table in a database does not depend on its rows."""
     if only_adds(q, table) and rules.plan.tables[table].is_stored:
         return STATELESS
     return rules.table(table)
-
-
-def _keys_of_column(users: Sequence[n.Query], table: str, column: int) -> tuple[dict[str, str] | None, list[n.Query]]:
-    """The keys by which queries access a table in a column, by stream, None where they do not fit together; and the
-    queries that access it without."""
-    keys_by_query = [(u, _table_key(u, table, column)) for u in users]
-    keys: dict[str, str] | None = {}
-    for _, key in keys_by_query:
-        if keys is not None and key is not None:
-            keys = merged_keys(keys, dict([key]))
-    return keys, [u for u, key in keys_by_query if key is None]
-
-
-def _of_table(flow: Dataflow, table: str) -> Own:
-    """Rule 8 of all that reach a table."""
-    if not flow.writers(table):
-        return Own("stateless", f"no query writes table '{table}'")
-    definition = flow.plan.tables[table]
-    users = flow.users(table)
-    if definition.is_stored and not definition.primary_key and all(only_adds(q, table) for q in users):
-        return Own("stateless", f"all that its queries do to table '{table}' is to add rows")
-    best: tuple[list[n.Query], bool] | None = None
-    for column in definition.primary_key or range(len(definition.source.schema)):
-        keys, without = _keys_of_column(users, table, column)
-        if keys is not None and not without:
-            name = definition.source.schema[column].name
-            return Own("keyed", f"every query accesses table '{table}' by its '{name}'", (keys,))
-        if best is None or len(without) < len(best[0]):
-            best = without, keys is None
-    without = [] if best is None else best[0]
-    why = f"query '{without[0].name}' names no key of it" if without else "its queries name different keys of it"
-    if definition.is_stored:
-        return _dependent(f"nodes write to table '{table}' in an order of their own, and {why}")
-    return _dependent(f"table '{table}' of a node holds what that node received, and {why}")
-
-
-def _table_key(q: n.Query, table: str, column: int) -> tuple[str, str] | None:
-    """The input attribute that the query equates with `column` wherever it touches `table`, None if it does not."""
-    keys: set[tuple[str, str] | None] = set()
-    if q.output.target.id == table:
-        match q.output:
-            case n.Insert():
-                keys.add(attribute_of(q.select.items[column].expr, q.input))
-            case n.Delete() | n.Update():
-                keys.add(_find_equality(q.output.on, column, q))
-            case n.Upsert():
-                keys.add(_find_equality(q.output.on, column, q))
-                keys.add(attribute_of(q.select.items[column].expr, q.input))
-    for top in expressions(q):
-        for e in n.walk(top):
-            if isinstance(e, n.InTable) and e.table == table:
-                keys.add(_find_equality(e.condition, column, q))
-    if isinstance(q.input, n.JoinInput):
-        for slot, side in enumerate((q.input.left, q.input.right)):
-            if side.source.id == table:
-                keys.add(_find_equality(q.input.on, column, q, slot))
-    return keys.pop() if len(keys) == 1 else None
-
-
-def _find_equality(condition: n.Expr | None, column: int, q: n.Query, slot: int = n.TABLE) -> tuple[str, str] | None:
-    for c in conjuncts(condition):
-        if not isinstance(c, n.Compare) or c.op != "==":
-            continue
-        for table_side, other in ((c.left, c.right), (c.right, c.left)):
-            if isinstance(table_side, n.Ref) and table_side.slot == slot and table_side.attr == column:
-                if isinstance(other, n.Ref) and other.slot == n.OUTPUT:
-                    other = q.select.items[other.attr].expr
-                if (
-                    isinstance(other, n.Ref)
-                    and other.slot != slot
-                    and _alike(table_side, other)
-                    and (key := attribute_of(other, q.input)) is not None
-                ):
-                    return key
-    return None

@@ -42,6 +42,16 @@ def require_values(key: str, *values: Any) -> None:
             raise RowFailure(f"argument {i + 1} of {key}() is null")
 
 
+def without_nulls(key: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which fails the row on any null argument."""
+
+    def call_checked(*args: Any) -> Any:
+        require_values(key, *args)
+        return function(*args)
+
+    return call_checked
+
+
 def _find(pattern: str | None, text: str | None, *start: int | None) -> bool:
     require_values("regex:find", pattern)
     assert pattern is not None

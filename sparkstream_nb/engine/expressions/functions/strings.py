@@ -31,7 +31,7 @@ from ..java_values import RowFailure
 from ..javaregex import compile_java, match_in_time, replace, split
 from ..rowwise import Builder, Plain, Whole, eager, rowwise, rowwise_typed
 from .core import coalesce
-from .regexes import check_constant, require_values, rowwise_pattern
+from .regexes import check_constant, require_values, rowwise_pattern, without_nulls
 
 
 def units(s: str) -> str:
@@ -54,12 +54,7 @@ def _strict(
     key: str, function: Callable[..., Any], column_form: Callable[[Call], Whole | None] | None = None
 ) -> Builder:
     """A function that fails the row on any null argument."""
-
-    def call_checked(*args: Any) -> Any:
-        require_values(key, *args)
-        return function(*args)
-
-    return rowwise(call_checked, column_form)
+    return rowwise(without_nulls(key, function), column_form)
 
 
 def _char_at(s: str, index: int) -> str:

@@ -19,17 +19,9 @@ from ..instants import days_between, extract_field, format_dates, shift_dates
 from ..java_calendar import DAY, add, field, instant_at, weeks_of, zone
 from ..java_values import RowFailure, wrap_int
 from ..rowwise import Builder, Plain, Whole, apply, rowwise, rowwise_typed
-from .regexes import require_values
+from .regexes import require_values, without_nulls
 
 DATE, TIME, TIMESTAMP = "yyyy-MM-dd", "HH:mm:ss", "yyyy-MM-dd HH:mm:ss"
-
-
-def _strict(key: str, function: Callable[..., Any]) -> Builder:
-    def call_checked(*args: Any) -> Any:
-        require_values(key, *args)
-        return function(*args)
-
-    return rowwise(call_checked)
 
 
 def _by_first(
@@ -40,13 +32,7 @@ def _by_first(
     latter over columns, `step`: see `_rowwise_by_step`."""
 
     def make(call: Call) -> Plain:
-        function = instants if call.args[0].type is Type.LONG else texts
-
-        def call_checked(*args: Any) -> Any:
-            require_values(key, *args)
-            return function(*args)
-
-        return call_checked
+        return without_nulls(key, instants if call.args[0].type is Type.LONG else texts)
 
     return _rowwise_by_step(make, step, lambda call: column_form(call) if call.args[0].type is Type.LONG else None)
 
@@ -202,12 +188,14 @@ TABLE: Mapping[str, Builder] = {
     "time:currentDate": _now(DATE),
     "time:currentTime": _now(TIME),
     "time:currentTimestamp": _now(TIMESTAMP),
-    "time:date": _strict("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE)),
+    "time:date": rowwise(
+        without_nulls("time:date", lambda d, f=DEFAULT: format_instant(parse_instant(d, f), DATE))
+    ),
     "time:dateAdd": _shift(1),
     "time:dateDiff": _by_first("time:dateDiff", _diff_text, _whole_days, days_between),
     "time:dateFormat": _by_first("time:dateFormat", _format_text, format_instant, format_dates, _format_step),
     "time:dateSub": _shift(-1),
-    "time:dayOfWeek": _strict("time:dayOfWeek", _day_of_week),
+    "time:dayOfWeek": rowwise(without_nulls("time:dayOfWeek", _day_of_week)),
     "time:extract": _rowwise_by_step(_extract, _field_step, extract_field),
     "time:timestampInMilliseconds": _in_millis,
     "time:timezoneConvert": rowwise(_convert_zone),
