@@ -54,6 +54,16 @@ class InputHistory:
         """The clock (ms) at a position; at the beginning, of the first step."""
         return int(self.clock[max(0, position - 1)])
 
+    def output_positions(self, stream: str, clock: int, node: int) -> list[int]:
+        """The positions that bring outputs of a stream on a node (from 0), after steps with this clock (ms)."""
+        steps = [
+            np.flatnonzero(item.batch.clock == clock) + (start + 1)
+            for start, item in zip(self.recording.starts, self.recording.recorded_events, strict=False)
+        ]
+        rows = self.outputs[stream]
+        positions: list[int] = np.intersect1d(rows.positions[rows.nodes == node], np.concatenate(steps)).tolist()
+        return positions
+
     def search(self, text: str) -> StepRows:
         """The positions that bring an event or output with a value that is shown as `text`; nodes are 0."""
         positions = [at[_matches(column, text)] for at, columns in self._columns() for column in columns]

@@ -87,6 +87,24 @@ def test_a_mark_tells_its_alert_its_events_and_their_nodes(lab: Lab, page: Any) 
     lab.picture(page, "timeline-cause")
 
 
+def test_the_moment_of_the_mark_is_below_it(lab: Lab, page: Any) -> None:
+    moment = page.locator(f"{TIMELINE} .sparkstream-moment")
+    moment.locator(".timeline svg").wait_for()
+    head = moment.locator(".head")
+    assert "output: Rises (" in head.text_content()
+    assert moment.locator(".timeline .lane", has_text="node-2").count() == 0, "the truth is of one node"
+    assert "rise: every e1=Sessions" in moment.locator(".state").text_content()
+    step = moment.locator(".where").text_content()
+    moment.locator("button.forth").click()
+    page.wait_for_function(
+        "([view, text]) => document.querySelector(view).textContent !== text",
+        arg=[f"{TIMELINE} .sparkstream-moment .where", step],
+    )
+    moment.scroll_into_view_if_needed()
+    lab.picture(page, "timeline-moment")
+    page.locator(f"{TIMELINE} .picture").scroll_into_view_if_needed()
+
+
 def test_a_pointer_on_a_mark_shows_its_words_and_a_click_its_cause(lab: Lab, page: Any) -> None:
     point = page.locator(f"{TIMELINE} .scatterlayer .trace").nth(1).locator("path.point").first
     box = point.bounding_box()

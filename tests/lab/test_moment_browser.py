@@ -156,11 +156,11 @@ def test_a_time_an_event_number_and_a_value(page: Any) -> None:
 
 
 def test_the_drawings_of_a_pattern_and_of_a_window(lab: Lab, page: Any) -> None:
-    part(page, ".query").select_option("spree")
+    part(page, ".state-of").select_option("spree")
     part(page, ".state text").filter(has_text="waits for b until 10:01:35").first.wait_for()
     assert part(page, ".state text").filter(has_text="a: <i>elm</i>, 610.0").count() == 1
     assert part(page, ".state .legend").filter(has_text="match").count() == 1
-    part(page, ".query").select_option("recent")
+    part(page, ".state-of").select_option("recent")
     part(page, ".state text").filter(has_text="recent: time(30 sec)").wait_for()
     assert part(page, ".state .legend").filter(has_text="leaves next").count() == 1
     lab.picture(page, "moment-window")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ import pytest
 
 import sparkstream_nb
 from sparkstream_nb.app import App
+from sparkstream_nb.charts.value_texts import row_text
+from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import bundle
+from sparkstream_nb.lab.widgets.divergence_widget import DivergenceView
 from sparkstream_nb.lab.widgets.live import LiveOutput
 from sparkstream_nb.lab.widgets.moment_widget import MomentView
 
@@ -61,8 +65,8 @@ def test_steps_and_outputs(page: Page) -> None:
     left, right, first, last = state["ends"]
     assert state["place"] == pytest.approx(left + (right - left) * (START + 20_000 - first) / (last - first))
     assert page.send("go", position=3)["position"] == 3
-    assert page.view.before is not None
-    assert page.view.before.position == 2
+    assert page.view.controls.before is not None
+    assert page.view.controls.before.position == 2
     assert page.send("go", position=99)["position"] == 5
     assert page.send("go", position=0)["clock"] == "before the first step"
     state = page.send("output", stream="Sprees", back=False)
@@ -141,10 +145,64 @@ def test_why_not_and_the_moment_at_which_it_comes(page: Page) -> None:
     assert not state["proved"]
 
 
+@pytest.fixture
+def divided(tmp_path: Path) -> Iterator[App]:
+    """An app whose nodes share the events in turn; two events have the same clock."""
+    app = sparkstream_nb.deploy(
+        TEXT, name="divided", nodes=2, routing="round_robin", master="inline", home=tmp_path / "divided"
+    )
+    for event, second in zip([*EVENTS, ("a", 500.0), ("a", 500.0)], [0, 20, 40, 60, 60, 61, 62], strict=True):
+        app.send("S", list(event), at=START + 1000 * second)
+    yield app
+    app.stop()
+
+
+def test_each_output_of_a_divergence_has_its_moment(divided: App) -> None:
+    divergence = divided.divergence()
+    asked = 0
+    for stream, matches in divergence.matches.items():
+        for m in matches:
+            for alert, on_one_node in ((m.true, True), (m.found, False)):
+                if alert is not None:
+                    moment = divergence.moment_of(stream, m, on_one_node=on_one_node)
+                    node = "node-1" if on_one_node else divergence.shards[alert.node or 0]
+                    outputs = [(o.stream, o.node, tuple(o.values), o.time) for o in moment.outputs]
+                    assert (stream, node, alert.values, alert.ts) in outputs
+                    assert len(moment.nodes) == (1 if on_one_node else 2)
+                    asked += 1
+                else:
+                    with pytest.raises(Misuse, match="there is no moment of this output"):
+                        divergence.moment_of(stream, m, on_one_node=on_one_node)
+    assert asked > 10
+
+
+def test_a_mark_of_a_divergence_shows_its_moment_below(divided: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    view = DivergenceView(divided.divergence())
+    states: list[dict[str, Any]] = []
+    monkeypatch.setattr(LiveOutput, "show", lambda output, state: states.append(state))
+    view._handle_message({"do": "here", "width": 800})
+    assert states[-1]["moment"] is None
+    marks = view.timeline().marks
+    for number, mark in enumerate(marks):
+        view._handle_message({"do": "pin", "mark": number})
+        moment = states[-1]["moment"]
+        assert states[-1]["failed"] == ""
+        alert = mark.alert(mark.matches[0])
+        assert f"output: {view.choice.stream} {row_text(alert.values)}" in unescape(moment["head"])
+        assert moment["query"] == alert.query
+    position = states[-1]["moment"]["position"]
+    view._handle_message({"do": "moment", "message": {"do": "go", "position": position - 1}})
+    assert states[-1]["moment"]["position"] == position - 1
+    view._handle_message({"do": "pin", "mark": len(marks) - 1})
+    assert states[-1]["moment"] is None, "a second click lets go of the mark"
+    view._handle_message({"do": "moment", "message": {"do": "go", "position": 1}})
+    assert states[-1]["moment"] is None
+
+
 def test_what_is_saved_has_the_pictures_and_the_text_of_a_terminal(app: App, page: Page) -> None:
     page.send("go", position=3)
     page.send("query", query="recent")
-    forms = page.view._forms()
+    forms = page.view.controls.forms()
     moment = app.at(event=3)
     assert forms["text/plain"] == bundle(moment)["text/plain"]
     assert forms["text/html"].count("data:image/svg+xml;base64,") == 2

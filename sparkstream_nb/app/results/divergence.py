@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from ...charts.loading import draw_figure
+from ...errors import Misuse
 from ...journal.routing import Route
 from ...plan.distributed.leader import LEADER
 from ...plan.output_labels import list_labels, query_of, stream_of
@@ -28,10 +29,11 @@ from ...replay.replay_progress import current_progress
 from ...replay.study_tasks import Input
 from ..pictures.timeline_picture import divergence_picture
 from .frontend import Displayed
-from .output_matching import Alert, Alerts, alerts_of, are_equal, pair_outputs, place_of
+from .output_matching import Alert, Alerts, alerts_of, are_equal, frozen, pair_outputs, place_of
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
+    from .moment import Moment, MomentSource
 
 Verdict = Literal["same", "lost", "spurious", "late", "duplicated"]
 VERDICTS: tuple[Verdict, ...] = ("same", "lost", "spurious", "late", "duplicated")
@@ -40,6 +42,8 @@ _TEXT = 200
 """Characters of an output's values in a figure."""
 _ENDS = 3
 """The number of first and of last events of an aggregate that a cause names."""
+_SAME_CLOCK = 64
+"""Moments with the same clock among which the one of an output is looked for."""
 FEW_EVENTS = 2_000
 """Events of a recording up to which causes name several events that an aggregate held; else the first and the last."""
 
@@ -171,6 +175,25 @@ class Divergence(Displayed):
     def origins(self) -> Origins:
         """The events that outputs are computed from."""
         return Origins(self.truth.recording, self.way, self.shards)
+
+    @property
+    def has_moments(self) -> bool:
+        """True if `moment_of` can be asked: the input is the app's own."""
+        return self.truth.moments is not None
+
+    def moment_of(self, stream: str, m: Match, *, on_one_node: bool) -> Moment:
+        """The moment that brought an output of a stream: on these nodes, or on one that takes all events. Raises
+        `Misuse` if there is none, or the input is not the app's own."""
+        alert = m.true if on_one_node else m.found
+        if self.truth.moments is None or alert is None:
+            raise Misuse(f"there is no moment of this output of {stream}")
+        source = self.truth.moments(ONE if on_one_node else self.way)
+        positions = source.history().output_positions(stream, alert.clock, alert.node or 0)
+        for position in positions[:_SAME_CLOCK]:
+            moment = source.moment(position)
+            if any(o.query == alert.query and frozen(o.values) == alert.identity for o in moment.outputs):
+                return moment
+        raise Misuse(f"there is no moment of this output of {stream}")
 
     def rerouted(self, nodes: int, routing: str) -> Divergence:
         """The same input over another number of nodes, or under another routing."""
@@ -340,8 +363,17 @@ class _ReplayedOutputs:
 class Truth:
     """The outputs of one node that takes all of a recording. `shards` names the nodes."""
 
-    def __init__(self, app: str, source: Input, nodes: Nodes, shards: Sequence[str]) -> None:
-        """Raises SparkStreamError if the recording's beginning is not kept any more."""
+    def __init__(
+        self,
+        app: str,
+        source: Input,
+        nodes: Nodes,
+        shards: Sequence[str],
+        moments: Callable[[Way], MomentSource] | None = None,
+    ) -> None:
+        """`moments` gives the moments of the recording, if it is the app's own input. Raises SparkStreamError if the
+        recording's beginning is not kept any more."""
+        self.moments = moments
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced_nodes = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)

@@ -64,7 +64,8 @@ class App(Displayed):
         self.inputs, self.rejections = Inputs(runtime), Rejections(runtime)
         self.queries, self.outputs = Retrievals(runtime), StreamReader(runtime)
         self.waits = runtime.waits
-        self.frames, self.replays = OutputFrames(runtime, self.queries), Replays(runtime)
+        self.frames = OutputFrames(runtime, self.queries)
+        self.replays = Replays(runtime, lambda way: self.moments.source(way))
         self.moments = Moments(runtime, self.replays)
 
     # --------------------------------------------------------------------------------------------------- properties

@@ -18,7 +18,7 @@ from ..explaining.event_history import EventHistory, OutputOrigin
 from ..explaining.why_not import WhyNot
 from ..explaining.why_not_search import WhyNotSearch
 from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
-from ..results.moment import Moment, MomentOutput
+from ..results.moment import Moment, MomentOutput, MomentSource
 from .machine_moments import MachineMoments, attribute_of, event_number, output_stream, value_of
 from .output_origins import event_of, output_origin
 from .replays import Replays
@@ -162,6 +162,10 @@ class Moments:
             self._app.name, question.stream, question.values, answer.explanation, proof,
             [a.explanation for a in others], moment_of_proof,
         )  # fmt: skip
+
+    def source(self, way: Way) -> MomentSource:
+        """The moments of the input, as nodes take it in a way."""
+        return self._moments_of(self._time_machine(way))
 
     def commit_steps(self) -> list[int]:
         """The last step with an output of each micro-batch whose outputs are kept, ascending."""

@@ -41,6 +41,7 @@ from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
 from ..results.failover_study import FailoverStudy, Wanted, runs_of
 from ..results.label_scores import Labels
+from ..results.moment import MomentSource
 from ..results.rescheduling import DistributedFailover
 from ..results.rule_comparison import RuleComparison
 from ..results.rule_sweep import RuleSweep, Setting, SweepTrial, settings_of
@@ -58,8 +59,9 @@ from .study import Material, Study, material, recorded_material, study, ways_of
 class Replays:
     """Questions about the past of an app, answered from its recorded input."""
 
-    def __init__(self, app: AppRuntime) -> None:
-        self._app = app
+    def __init__(self, app: AppRuntime, moments: Callable[[Way], MomentSource]) -> None:
+        """`moments` gives the moments of the input, as nodes take it in a way."""
+        self._app, self._moments = app, moments
         self._known_truth: Truth | None = None
 
     def divergence(
@@ -331,7 +333,7 @@ class Replays:
         source = self._read_input()
         truth = self._known_truth
         if truth is None or (truth.source, truth.shards) != (source, app.app_run.shards):
-            self._known_truth = truth = Truth(app.name, source, nodes, app.app_run.shards)
+            self._known_truth = truth = Truth(app.name, source, nodes, app.app_run.shards, self._moments)
         return truth
 
     def input_so_far(self) -> Input:

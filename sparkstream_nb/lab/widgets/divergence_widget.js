@@ -41,6 +41,8 @@ function create(root, send, width, file) {
     pick: (mark) => ask({ do: "pin", mark }),
   });
   const cause = make("div", "cause", view);
+  const below = make("div", "below", view);
+  const drawMoment = createMoment(below, (message) => ask({ do: "moment", message }));
 
   let waiting;
   const ask = (message) => {
@@ -89,6 +91,8 @@ function create(root, send, width, file) {
     failed.textContent = state.failed;
     plot.draw(state.figure);
     if (state.cause !== former.cause) cause.innerHTML = state.cause;
+    below.hidden = !state.moment;
+    if (state.moment) drawMoment({ ...state.moment, serial: state.serial });
     former = state;
   };
 }

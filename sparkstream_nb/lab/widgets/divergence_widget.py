@@ -15,6 +15,7 @@ from ..display import bundle
 from ..drawings.text_tables import Grid
 from ..results_shown import divergence_html
 from .live import LiveOutput
+from .moment_controls import MomentControls
 from .plots import PLOT_FILES, figure_json
 from .view_scripts import read_script
 
@@ -46,7 +47,8 @@ class DivergenceView:
         self._lock = threading.RLock()
         self._width = 900
         self._failure = ""
-        script = read_script("plot.js", "divergence_widget.js")
+        self._moment: MomentControls | None = None
+        script = read_script("plot.js", "moment_controls.js", "divergence_widget.js")
         self._output = LiveOutput(self._forms, script, self._handle_message, PLOT_FILES)
 
     def display(self) -> None:
@@ -77,15 +79,23 @@ class DivergenceView:
                 self._choose(do, message)
             except SparkStreamError as e:
                 self._failure = str(e)
+            if self.choice.pinned is None:
+                self._moment = None
             self._output.show(self._state())
-        if do != "here":
+        if do not in ("here", "moment"):
             self._output.keep()
+
+    def _draw(self) -> None:
+        with self._lock:
+            self._output.show(self._state())
 
     def _choose(self, do: str, message: Mapping[str, Any]) -> None:
         c = self.choice
         match do:
             case "here":
                 self._width = max(320, int(message["width"]))
+                if self._moment is not None:
+                    self._moment.handle(message)
             case "query":
                 self.choice = replace(c, stream=str(message["stream"]), start=None, end=None, pinned=None)
             case "route":
@@ -106,6 +116,21 @@ class DivergenceView:
             case "pin":
                 number = int(message["mark"])
                 self.choice = replace(c, pinned=None if number == c.pinned else number)
+                self._open_moment()
+            case "moment" if self._moment is not None:
+                self._moment.handle(message["message"])
+
+    def _open_moment(self) -> None:
+        """Shows the moment that brought the first output of the pinned mark, on the node of its lane."""
+        self._moment = None
+        marks = self.timeline().marks
+        if self.choice.pinned is None or self.choice.pinned >= len(marks) or not self.divergence.has_moments:
+            return
+        mark = marks[self.choice.pinned]
+        first = mark.matches[0]
+        moment = self.divergence.moment_of(self.choice.stream, first, on_one_node=mark.lane == 0)
+        self._moment = MomentControls(moment, self._draw, mark.alert(first).query)
+        self._moment.handle({"do": "here", "width": self._width})
 
     def _settle(self) -> None:
         """Shows another stream where the one chosen has no outputs now."""
@@ -128,6 +153,7 @@ class DivergenceView:
             "figure": figure_json(timeline_picture(t, pinned_mark=c.pinned), self._width),
             "cause": self._cause(t),
             "failed": self._failure,
+            "moment": None if self._moment is None else self._moment.state(),
         }
 
     def _cause(self, t: Timeline) -> str:
