@@ -81,15 +81,23 @@ def moment_data(moment: Moment) -> dict[str, Any]:
         "events": [asdict(e) for e in moment.events], "outputs": [asdict(o) for o in moment.outputs],
         "queries": {q.name: query_data(q) for q in moment.queries()},
         "tables": {name: records(moment.rows(name)) for name in moment.row_names},
+        "aggregations": {name: records(moment.buckets(name)) for name in moment.aggregations},
     }  # fmt: skip
 
 
 def query_data(moment: QueryMoment) -> dict[str, Any]:
     """A query at a moment as plain data."""
+    states = list(moment.by_node.values())
+    data: dict[str, Any] = {"query": moment.name}
     if isinstance(moment.query.input, nodes.StateInput):
-        return {"query": moment.name, "partial_matches": records(moment.partial_matches)}
-    has_window = any(q.windows for q in moment.by_node.values())
-    return {"query": moment.name, "windows": [records(w) for w in moment.windows] if has_window else []}
+        data["partial_matches"] = records(moment.partial_matches)
+    else:
+        data["windows"] = [records(w) for w in moment.windows] if any(q.windows for q in states) else []
+    if any(q.groups is not None for q in states):
+        data["groups"] = records(moment.groups)
+    if any(q.pending_outputs is not None for q in states):
+        data["pending_outputs"] = records(moment.pending_outputs)
+    return data
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -120,7 +128,10 @@ def _grids(moment: Moment) -> list[Grid]:
     grids = [Grid(["query", "input", "node", "holds", "next timer"], rows)] if rows else []
     rows = []
     for node, state_of_node in moment.nodes.items():
-        stores = [("table", state_of_node.tables), ("window", state_of_node.windows)]
+        newest = {id: next(iter(by_duration.values())) for id, by_duration in state_of_node.buckets.items()}
+        stores = [
+            ("table", state_of_node.tables), ("window", state_of_node.windows), ("newest bucket", newest),
+        ]  # fmt: skip
         rows += [
             [id, kind, node, format_count(len(r.rows), "row")] for kind, stores_of in stores
             for id, r in stores_of.items()
@@ -136,11 +147,17 @@ def _query_head(moment: QueryMoment) -> str:
 
 
 def _query_grids(moment: QueryMoment, limit: int | None = None) -> list[Grid]:
+    states = list(moment.by_node.values())
     if isinstance(moment.query.input, nodes.StateInput):
-        return [_grid(moment.partial_matches, ("began", "ends"), "row", limit)]
-    if not any(q.windows for q in moment.by_node.values()):
-        return []
-    return [_grid(frame, ("timestamp",), "event", limit) for frame in moment.windows]
+        grids = [_grid(moment.partial_matches, ("began", "ends"), "row", limit)]
+    else:
+        windows = moment.windows if any(q.windows for q in states) else []
+        grids = [_grid(frame, ("timestamp",), "event", limit) for frame in windows]
+    if any(q.groups is not None for q in states):
+        grids.append(_grid(moment.groups, (), "group", limit))
+    if any(q.pending_outputs is not None for q in states):
+        grids.append(_grid(moment.pending_outputs, ("timestamp",), "output", limit))
+    return grids
 
 
 def _grid(frame: pd.DataFrame, times: tuple[str, ...], what: str, limit: int | None) -> Grid:

@@ -32,8 +32,11 @@ if TYPE_CHECKING:
     from ..explaining.branch import Branch
     from ..explaining.why_not import WhyNot
 
-_CONTENTS, _PARTIALS = "contents of ", "partial matches of "
-"""The beginnings of the names that SQL has for the windows and partial matches of queries."""
+_RELATIONS = {
+    "contents": "contents of ", "partial_matches": "partial matches of ", "groups": "groups of ",
+    "pending_outputs": "outputs that wait in ", "buckets": "buckets of ",
+}  # fmt: skip
+"""By function of SQL, the beginning of the names of its relations."""
 
 
 @dataclass(frozen=True)
@@ -146,12 +149,41 @@ class QueryMoment(Displayed):
         return _with_nodes({node: _partials_frame(q, source) for node, q in self.by_node.items()})
 
     @property
+    def groups(self) -> pd.DataFrame:
+        """A row for each group of a select with aggregates: node, key of the partition, the values of `group by`, and
+        the present values of the aggregates. Raises `Misuse` if it has none."""
+        return self._rows_of("groups", {node: q.groups for node, q in self.by_node.items()})
+
+    @property
+    def pending_outputs(self) -> pd.DataFrame:
+        """A row for each output that the rate limit holds back: node, key of the partition, timestamp (ms), and its
+        values. Raises `Misuse` if the query has no rate limit that does."""
+        return self._rows_of("outputs that wait", {node: q.pending_outputs for node, q in self.by_node.items()})
+
+    def _rows_of(self, what: str, by_node: Mapping[str, DescribedRows | None]) -> pd.DataFrame:
+        frames = {node: _rows_frame(rows) for node, rows in by_node.items() if rows is not None}
+        if not frames:
+            raise Misuse(f"query {self.name} has no {what}: {self._alternatives}")
+        return _with_nodes(frames)
+
+    @property
+    def has_state(self) -> bool:
+        """True if it keeps events, groups or outputs."""
+        return any(
+            q.windows or any(x is not None for x in (q.partial_matches, q.groups, q.pending_outputs))
+            for q in self.by_node.values()
+        )
+
+    @property
     def _alternatives(self) -> str:
-        if isinstance(self.query.input, nodes.StateInput):
-            return "read partial_matches"
-        if any(q.windows for q in self.by_node.values()):
-            return "read window"
-        return "it keeps no events"
+        states = list(self.by_node.values())
+        names = {
+            "partial_matches": isinstance(self.query.input, nodes.StateInput),
+            "window": any(q.windows for q in states), "groups": any(q.groups is not None for q in states),
+            "pending_outputs": any(q.pending_outputs is not None for q in states),
+        }  # fmt: skip
+        present = [name for name, is_there in names.items() if is_there]
+        return f"read {' or '.join(present)}" if present else "it keeps no events"
 
     @property
     def input_text(self) -> str:
@@ -268,7 +300,7 @@ class Moment(Displayed):
         """The queries that have state."""
         for query in self.plan.queries:
             moment = self[query.name]
-            if any(q.windows or q.partial_matches is not None for q in moment.by_node.values()):
+            if moment.has_state:
                 yield moment
 
     @property
@@ -284,20 +316,45 @@ class Moment(Displayed):
         by_node = {n: {**state.tables, **state.windows} for n, state in self.nodes.items()}
         return _with_nodes({node: _rows_frame(rows[name]) for node, rows in by_node.items()})
 
+    @property
+    def aggregations(self) -> list[str]:
+        """The aggregations that `buckets` takes."""
+        return list(dict.fromkeys(a for state in self.nodes.values() for a in state.buckets))
+
+    def buckets(self, name: str) -> pd.DataFrame:
+        """The rows of an aggregation's newest bucket of each duration on all nodes: node, duration, AGG_TIMESTAMP (ms),
+        and its values. Raises `Misuse` for another name."""
+        if name not in self.aggregations:
+            raise Misuse(nearest(f"{self.app} has no aggregation '{name}'", name, self.aggregations))
+        frames = []
+        for node, state in self.nodes.items():
+            for duration, rows in state.buckets.get(name, {}).items():
+                frames.append(_rows_frame(rows).assign(node=node, duration=duration))
+        frame = pd.concat([f for f in frames if len(f)] or frames[:1], ignore_index=True)
+        return frame[["node", "duration", *(c for c in frame.columns if c not in ("node", "duration"))]]
+
     def sql(self, text: str) -> pd.DataFrame:
         """The answer of DuckDB to a query over this moment: tables and named windows by their names,
-        `contents('QUERY')` and `partial_matches('QUERY')`; all have the column `node`. It reads no files. Raises
-        `Misuse` for a query that DuckDB refuses."""
-        return query_frames(text, self._relations(), {"contents": _CONTENTS, "partial_matches": _PARTIALS})
+        `contents('QUERY')`, `partial_matches('QUERY')`, `groups('QUERY')`, `pending_outputs('QUERY')` and
+        `buckets('AGGREGATION')`; all have the column `node`. It reads no files. Raises `Misuse` for a query that DuckDB
+        refuses."""
+        return query_frames(text, self._relations(), _RELATIONS)
 
     def _relations(self) -> Iterator[tuple[str, pd.DataFrame]]:
         for name in self.row_names:
             yield name, self.rows(name)
         for query in self.queries():
+            states = list(query.by_node.values())
             if isinstance(query.query.input, nodes.StateInput):
-                yield f"{_PARTIALS}{query.name}", query.partial_matches
-            else:
-                yield f"{_CONTENTS}{query.name}", query.window
+                yield f"{_RELATIONS['partial_matches']}{query.name}", query.partial_matches
+            elif any(q.windows for q in states):
+                yield f"{_RELATIONS['contents']}{query.name}", query.window
+            if any(q.groups is not None for q in states):
+                yield f"{_RELATIONS['groups']}{query.name}", query.groups
+            if any(q.pending_outputs is not None for q in states):
+                yield f"{_RELATIONS['pending_outputs']}{query.name}", query.pending_outputs
+        for name in self.aggregations:
+            yield f"{_RELATIONS['buckets']}{name}", self.buckets(name)
 
     def summary(self) -> str:
         at = "the beginning" if self.clock is None else describe_time(self.clock)
@@ -353,13 +410,23 @@ def begun(query: DescribedQuery) -> list[DescribedPartial]:
 
 
 def count_text(state: DescribedQuery, query: nodes.Query) -> str:
-    """The number of events in a query's windows, or of its partial matches by the state that they wait for."""
+    """The number of events in a query's windows, or of its partial matches by the state that they wait for; of groups
+    and of outputs that wait."""
+    counts = _event_counts(state, query)
+    if state.groups is not None:
+        counts.append(format_count(len(state.groups.rows), "group"))
+    if state.pending_outputs is not None:
+        counts.append(f"{format_count(len(state.pending_outputs.rows), 'output')} waiting")
+    return ", ".join(counts)
+
+
+def _event_counts(state: DescribedQuery, query: nodes.Query) -> list[str]:
     if state.partial_matches is None:
-        return ", ".join(format_count(len(w.events), "event") for w in state.windows)
+        return [format_count(len(w.events), "event") for w in state.windows]
     assert isinstance(query.input, nodes.StateInput)
     names = state_names(query.input)
     waits = Counter(", ".join(names[state.slots[i]] for i in p.waits_for) for p in begun(state))
     by_state = ", ".join(f"{n:,} {'waits' if n == 1 else 'wait'} for {name}" for name, n in waits.items())
     total = format_count(waits.total(), "partial match", "partial matches")
-    return f"{total}: {by_state}" if by_state else total
+    return [f"{total}: {by_state}" if by_state else total]
 

@@ -239,6 +239,12 @@ class AggregationOp:
         part = self._rows_by_duration[per].merge_rows()
         return int(part.bucket.min()) if len(part.bucket) else None
 
+    def newest_rows(self, per: AggDuration) -> list[Column]:
+        """`rows` of the newest bucket of `per`; none before the first event."""
+        bucket = self._rows_by_duration[per].merge_rows().bucket
+        last = int(bucket.max()) if len(bucket) else 0
+        return self.rows(per, last, last + 1)
+
     def rows(self, per: AggDuration, start: int, end: int) -> list[Column]:
         """The result of `read` in the columns of the aggregation's schema: AGG_TIMESTAMP, then the selected names."""
         return view(self.read(per, start, end), self.services)

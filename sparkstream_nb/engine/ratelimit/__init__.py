@@ -15,7 +15,7 @@ from ..columnar.rows import Clock, Rows
 from ..select.selector import Selected
 from ..state.services import Services
 from .event_limiter import AllEvents, FirstEvents, LastEvents, LastGroupEvents
-from .limiter_state import HeldState
+from .limiter_state import HeldState, WaitingRows
 from .snapshot_limiter import (
     AggregatedSnapshot,
     GroupedAggregatedSnapshot,
@@ -33,6 +33,11 @@ class Limiter(Protocol):
 
     def run(self, selection: Selected, clock: Clock) -> Rows:
         """The output rows for these rows, and for the timers that `clock` lets fire."""
+        ...
+
+    @property
+    def waiting_rows(self) -> WaitingRows | None:
+        """The outputs that it holds back; None if it never holds any."""
         ...
 
     def next_due(self) -> int | None:

@@ -14,6 +14,7 @@ from ..columnar.rows import EXPIRED, Clock, Rows, concat_rows
 from ..notation.kernels import compiled, kernel, struct
 from ..select.selector import Selected, last_per_group
 from ..state.declared import DeclaredByInstance, per_key
+from .limiter_state import WaitingRows
 
 
 class ByCount:
@@ -21,6 +22,11 @@ class ByCount:
 
     def next_due(self) -> int | None:
         """None: there are no timers."""
+        return None
+
+    @property
+    def waiting_rows(self) -> WaitingRows | None:
+        """None: it holds no rows back."""
         return None
 
 
@@ -161,6 +167,11 @@ class AllEvents(ByCount):
             self._waiting_rows, self._group = every.take(stay), group[stay]
         out.order_key, out.chunk = order_key[last], chunk[last]
         return self._reduce_block(out, left, last)[0]
+
+    @property
+    def waiting_rows(self) -> WaitingRows:
+        rows = self._waiting_rows
+        return WaitingRows(rows.ts, rows.instances(), rows.columns)
 
     def _blocks(self, instance: Array) -> tuple[Array, Array, Array]:
         """Rows that leave, the row that completes the block of each, and the rows that stay."""

@@ -88,6 +88,15 @@ class HeldState(Protocol):
     def load(self, state: Any, log: HeldRows) -> None: ...
 
 
+@dataclass(frozen=True)
+class WaitingRows:
+    """Outputs that a rate limit holds back: timestamps (ms), partition instances, and columns of values."""
+
+    ts: Array
+    instance: Array
+    columns: Sequence[Column]
+
+
 class HeldRows:
     """The rows of events by serial number: values, time and kind."""
 

@@ -24,7 +24,7 @@ from ..select.selector import Selected, last_per_group
 from ..state.declared import DeclaredByInstance, per_key
 from ..state.services import Services
 from .event_limiter import of_kind, without_resets
-from .limiter_state import HeldRows, HeldState, LimiterRows, Out
+from .limiter_state import HeldRows, HeldState, LimiterRows, Out, WaitingRows
 
 _NEVER = -(2**63)
 
@@ -66,6 +66,10 @@ class FirstPerTime(DeclaredByInstance):
 
     def next_due(self) -> int | None:
         """None: rows are let out when they come, or never."""
+        return None
+
+    @property
+    def waiting_rows(self) -> WaitingRows | None:
         return None
 
 
@@ -273,9 +277,20 @@ class TimedEvents:
         log = self._log
         if not self.last or log.end < self._look_at:
             return
-        index = np.argsort(log.instance[: log.end], kind="stable")
-        log.load(log.state(index[self._chosen(log.instance[index], index)]))
+        log.load(log.state(self._waiting_index()))
         self._look_at = 2 * log.end + 2048
+
+    def _waiting_index(self) -> Array:
+        """The rows that will be emitted, by instance."""
+        instance = self._log.instance[: self._log.end]
+        index = np.argsort(instance, kind="stable")
+        out: Array = index[self._chosen(instance[index], index)]
+        return out
+
+    @property
+    def waiting_rows(self) -> WaitingRows:
+        index = self._waiting_index()
+        return WaitingRows(self._log.ts[index], self._log.instance[index], self._log.columns(index)[:-2])
 
     def next_due(self) -> int | None:
         return self._schedule.next_due(np.unique(self._log.instance[: self._log.end]).tolist())
@@ -367,6 +382,11 @@ class Snapshots:
             columns, ts, np.repeat(np.array(order_keys, np.int64), sizes), np.repeat(np.array(chunks, np.int64), sizes),
             kind if kind.any() else None, instance if self.services.is_partitioned else None,
         )  # fmt: skip
+
+    @property
+    def waiting_rows(self) -> WaitingRows:
+        columns, ts, _, instance = self._log.rows(list(self.contents.serials()))
+        return WaitingRows(ts, instance, columns)
 
     def next_due(self) -> int | None:
         """The next snapshot of anything: it may turn out empty, as events leave without a sign before it."""

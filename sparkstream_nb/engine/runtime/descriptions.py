@@ -6,17 +6,18 @@ The node was created with `OutputOptions.describes`, so that windows and pattern
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...plan import nodes
+from ...plan.reports.show import show
 from ..columnar.column_data import Array, StringPool
 from ..patterns.machine_partials import PartialMatch, partial_matches_of
 from ..patterns.matches import attribute_key
 from ..windows.watched_window import held_events
-from .operators import QueryOperator
+from .operators import AggregationOperator, QueryOperator
 from .query_operator import QueryOp
 
 if TYPE_CHECKING:
@@ -70,6 +71,12 @@ class DescribedQuery:
     partial_matches: Sequence[DescribedPartial] | None
     slots: Sequence[int]
     due: int | None
+    groups: DescribedRows | None = None
+    """The key of the partition, the values of `group by`, and the present values of aggregates, of each group; None
+    where the select has no aggregates."""
+    pending_outputs: DescribedRows | None = None
+    """Outputs that a rate limit holds back: the key of the partition, timestamp (ms), and their values; None without
+    a rate limit that does."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +89,14 @@ class DescribedRows:
 
 @dataclass(frozen=True)
 class DescribedNode:
-    """A node's clock (ms; None before its first step), its queries, tables and named windows."""
+    """A node's clock (ms; None before its first step), its queries, tables and named windows; `buckets` has, by
+    aggregation and duration, the rows of the newest bucket."""
 
     clock: int | None
     queries: Mapping[str, DescribedQuery]
     tables: Mapping[str, DescribedRows]
     windows: Mapping[str, DescribedRows]
+    buckets: Mapping[str, Mapping[str, DescribedRows]] = field(default_factory=dict)
 
 
 def describe(node: NodeEngine) -> DescribedNode:
@@ -100,7 +109,12 @@ def describe(node: NodeEngine) -> DescribedNode:
     windows = {
         id: _rows(w.definition.source.schema.names, w.contents(), strings) for id, w in node.parts.windows.items()
     }
-    return DescribedNode(node.now if node.started else None, queries, describe_tables(node), windows)
+    buckets = {
+        op.name: {str(d): _rows(op.aggregation.definition.source.schema.names, op.aggregation.newest_rows(d), strings)
+                  for d in op.aggregation.definition.durations}
+        for op in node.operators if isinstance(op, AggregationOperator) and op.aggregation.keep
+    }  # fmt: skip
+    return DescribedNode(node.now if node.started else None, queries, describe_tables(node), windows, buckets)
 
 
 def describe_tables(node: NodeEngine) -> dict[str, DescribedRows]:
@@ -136,11 +150,35 @@ def _rows(names: Sequence[str], columns: Sequence[Any], strings: StringPool) -> 
 def _query(query: QueryOp, keys: Mapping[int, str], strings: StringPool) -> DescribedQuery:
     windows = [_window(s, keys, strings) for s in query.input_steps if s.window is not None]
     pattern = query.pattern
+    groups, outputs = _groups(query, keys, strings), _pending_outputs(query, keys, strings)
     if pattern is None:
-        return DescribedQuery(windows, None, (), query.next_due())
+        return DescribedQuery(windows, None, (), query.next_due(), groups, outputs)
     slots = [p.state.slot for p in pattern.layout.processors]
     partials = describe_partials(pattern, keys, strings, partial_matches_of(pattern))
-    return DescribedQuery(windows, partials, slots, query.next_due())
+    return DescribedQuery(windows, partials, slots, query.next_due(), groups, outputs)
+
+
+def _groups(query: QueryOp, keys: Mapping[int, str], strings: StringPool) -> DescribedRows | None:
+    groups = query.groups
+    if groups is None:
+        return None
+    select = query.query.select
+    item_names = {item.expr: item.name for item in reversed(select.items)}
+    names = ["key", *map(show, select.group_by), *(item_names.get(a) or show(a) for a in groups.aggregates)]
+    size = len(groups.values[0])
+    instances = [0] * size if groups.instance is None else groups.instance.tolist()
+    columns = [c.to_list(strings) for c in (*groups.keys, *groups.values)]
+    return DescribedRows(names, list(zip([keys.get(i, "") for i in instances], *columns, strict=True)))
+
+
+def _pending_outputs(query: QueryOp, keys: Mapping[int, str], strings: StringPool) -> DescribedRows | None:
+    rows = query.waiting_rows
+    if rows is None:
+        return None
+    names = ["key", "timestamp", *(item.name for item in query.query.select.items)]
+    columns = [c.to_list(strings) for c in rows.columns[: len(names) - 2]]
+    instance_keys = [keys.get(i, "") for i in rows.instance.tolist()]
+    return DescribedRows(names, list(zip(instance_keys, rows.ts.tolist(), *columns, strict=True)))
 
 
 def _window(steps: InputSteps, keys: Mapping[int, str], strings: StringPool) -> DescribedWindow:

@@ -20,7 +20,8 @@ from ..joins.joins import JoinOp, Lookup
 from ..patterns.op import StateOp
 from ..patterns.watched_pattern import WatchedPattern
 from ..ratelimit import Limiter, limiter, waits
-from ..select.selector import Selected, Selector, SelectorSetup
+from ..ratelimit.limiter_state import WaitingRows
+from ..select.selector import Selected, SelectedGroups, Selector, SelectorSetup
 from ..select.steps import InputSteps, WindowNeeds, begins_anew, can_number_groups, select_exprs, slot_attrs
 from ..state.declared import DeclaredByInstance, part
 from ..state.services import Services
@@ -142,6 +143,16 @@ class QueryOp(DeclaredByInstance):
         """The steps of its input, or of both sides of a join that are streams."""
         sides = [] if self._join is None else self._join.steps
         return [s for s in (self._steps, *sides) if s is not None]
+
+    @property
+    def groups(self) -> SelectedGroups | None:
+        """The groups of its select. It must keep all: see `Selector.groups`."""
+        return self.selector.groups()
+
+    @property
+    def waiting_rows(self) -> WaitingRows | None:
+        """The outputs that its rate limit holds back."""
+        return None if self._limiter is None else self._limiter.waiting_rows
 
     @property
     def joins(self) -> bool:

@@ -6,7 +6,7 @@ Rules of Siddhi's `QuerySelector`: for each chunk, a query with aggregates emits
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -114,6 +114,27 @@ def _at(group: Array, pos: Array | None, index: Array | None) -> Array:
     if pos is not None:
         return group[pos if index is None else pos[index]]
     return group if index is None else group[index]
+
+
+@dataclass(frozen=True)
+class SelectedGroups:
+    """The groups of a select: their partition instances (None outside), the columns of their keys, and of the present
+    values of the `aggregates`."""
+
+    instance: Array | None
+    keys: list[Column]
+    aggregates: Sequence[Agg]
+    values: list[Column]
+
+
+def _without_values(type: Type, size: int) -> Column:
+    """A column of nulls; of empty sets, as there are no aggregates of null objects."""
+    column = Column.all_null(type, size)
+    if type is Type.OBJECT:
+        values = np.empty(size, object)
+        values[:] = [frozenset()] * size
+        return Column(type, values)
+    return column
 
 
 @dataclass(frozen=True)
@@ -398,6 +419,30 @@ class Selector(DeclaredState):
         if len(shorter):
             cut = np.append(cut, shorter)
         return Selected(output_rows.take(order), None if group is None else group[order], cut)
+
+    def groups(self) -> SelectedGroups | None:
+        """The groups and the present values of their aggregates; None of a select without aggregates. Not of a query
+        whose aggregates restart with each chunk (`_fresh`)."""
+        if not self._agg_nodes:
+            return None
+        keys, instance = [] if self._keys is None else self._keys.columns(), None
+        size = self._keys.size if self._keys is not None else self.services.instances if self.is_partitioned else 1
+        if self.is_partitioned:
+            instance = keys.pop(0).values if keys else np.arange(size, dtype=np.int32)
+        aggs = [make() for make in self._make]
+        share(aggs)
+        for copy, agg in zip(aggs, self._aggs, strict=True):
+            copy.load(agg.state())
+        settle(aggs)
+        # An event without values that comes and goes at once changes nothing, and shows the value of its group.
+        kind = np.tile(np.array([CURRENT, EXPIRED], np.int8), size)
+        group = np.repeat(np.arange(size, dtype=np.int32), 2)
+        feed = AggregateInput(
+            2 * size, kind, group, size, None if instance is None else np.repeat(instance, 2),
+            max(1, self.services.instances), shown_kinds=1 << EXPIRED, size=size,
+        )  # fmt: skip
+        args = [tuple(_without_values(a.type, 2 * size) for a in node.args) for node in self._agg_nodes]
+        return SelectedGroups(instance, keys, self._agg_nodes, over_all(aggs, args, feed))
 
     def forget(self, instances: Array) -> None:
         """Drop the state of these partition instances. A group's id stays, in case an instance of the same number has
