@@ -42,14 +42,7 @@ from .runtime.step_outputs import OutputCollector, StepOutputs, as_read, observa
 from .runtime.table_cycles import two_pass_tables
 from .runtime.triggers import start_rows
 from .scripts import scripts_of
-from .state.node_batch import (
-    PLAIN_OUTPUTS,
-    InputBatch,
-    OutputOptions,
-    Outputs,
-    RetrievalAnswer,
-    UnreadAttribute,
-)
+from .state.node_batch import PLAIN_OUTPUTS, InputBatch, OutputOptions, Outputs, RetrievalAnswer, UnreadAttribute
 from .state.saving import Form, by_change, plain
 from .state.services import Services
 from .state.snapshot import pack, pack_buffers, save_parts, unpack

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
 
+from ..json_documents import json_object
+
 _HEAD = b"crc\0"
 _NUMBER = 4
 """Bytes of a sum, and of the number of bytes that have one."""
@@ -73,11 +75,7 @@ def has_log_head(text: bytes) -> bool:
 
 def is_query_id(text: bytes) -> bool:
     """True for the form of a query's metadata."""
-    try:
-        members = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(members, dict) and isinstance(members.get("id"), str)
+    return isinstance(json_object(text).get("id"), str)
 
 
 def _is_json(line: str) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..engine.expressions.java_texts import text
-from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValueSink, SinkMapping, Template, TextSink, XmlSink
+from ..plan.connectors.mapping import CsvSink, JsonSink, KeyValue, SinkMapping, Template, TextSink, XmlSink
 from ..types import Schema, Type
 from .attribute_values import MessageError, Row, Values
 from .column_texts import joined_texts, rewrite_matches, value_texts
@@ -237,7 +237,7 @@ class KeyValueBodyWriter(BodyWriter):
 
     def __init__(self, mapping: SinkMapping, schema: Schema) -> None:
         super().__init__(mapping, schema)
-        assert isinstance(mapping.format, KeyValueSink)
+        assert isinstance(mapping.format, KeyValue)
         all_attributes = tuple((n, Template((i,), i)) for i, n in enumerate(schema.names))
         self.items = [(key, t.column, filler(t, schema)) for key, t in mapping.payload or all_attributes]
         self.payload = self.filled = None  # it has several

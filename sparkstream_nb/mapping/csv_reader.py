@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from ..errors import shown
 from ..plan.connectors.mapping import CsvSource, SourceMapping
-from ..types import Schema
+from ..types import Attribute, Schema
 from .attribute_values import MessageError, Row, convert_text
 from .rejected_parts import ParsedMessage, RejectedPart
 
@@ -50,18 +51,16 @@ class CsvReader:
         return out
 
     def _row(self, fields: list[str]) -> Row:
-        row: Row = []
-        for a, place in zip(self.schema, self.places, strict=True):
-            if place is None:
-                row.append(None)
-                continue
-            try:
-                row.append(convert_text(a.type, fields[place], a.name))
-            except MessageError:
-                if self.fail:
-                    raise
-                row.append(None)
-        return row
+        places = zip(self.schema, self.places, strict=True)
+        return [None if place is None else self._value(a, fields[place]) for a, place in places]
+
+    def _value(self, a: Attribute, text: str) -> Any:
+        try:
+            return convert_text(a.type, text, a.name)
+        except MessageError:
+            if self.fail:
+                raise
+            return None
 
     def _records(self, text: str) -> Iterator[tuple[list[str], str]]:
         """Fields and text of each line that is not empty."""

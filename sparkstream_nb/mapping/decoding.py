@@ -20,7 +20,7 @@ from ..plan.connectors.mapping import (
     Binary,
     CsvSource,
     JsonSource,
-    KeyValueSource,
+    KeyValue,
     PassThrough,
     SourceMapping,
     TextSource,
@@ -275,7 +275,7 @@ def decoder(mapping: SourceMapping, schema: Schema) -> Decoder:
                 lines = csv_batch_reader(mapping, schema)
             case TextSource():
                 reader = TextReader(mapping, schema)
-            case KeyValueSource():
+            case KeyValue():
                 reader = KeyValueReader(mapping, schema)
             case XmlSource():
                 reader = XmlReader(mapping, schema)

@@ -8,7 +8,6 @@ become null; whole numbers for doubles in messages by default; and numbers that 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ import pyarrow.json
 
 from ..engine.columnar.column_data import ARROW, Array
 from ..engine.expressions.jsonpath import JsonNames, compile_path
+from ..json_documents import json_object
 from ..limits import MOST_NESTED
 from ..plan.connectors.mapping import JsonSource, SourceMapping
 from ..types import Schema, Type
@@ -158,11 +158,7 @@ class _DefaultJsonBatchReader(_JsonBatchReader):
 
 
 def _is_wrapped(message: bytes) -> bool:
-    try:
-        document = json.loads(message)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and isinstance(document.get("event"), dict)
+    return isinstance(json_object(message).get("event"), dict)
 
 
 def _fields(tree: dict[str, Any]) -> list[pa.Field]:

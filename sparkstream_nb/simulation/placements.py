@@ -23,35 +23,43 @@ class StartedUp(NodeHappening):
 
 
 @dataclass(frozen=True)
-class Joined(NodeHappening):
-    """A manager takes a resource node into its pool."""
+class PoolHappening(NodeHappening):
+    """A happening to a resource node in the pool of a manager."""
 
     manager: str
+
+
+class Joined(PoolHappening):
+    """A manager takes a resource node into its pool."""
+
     sentence = "{node} joins the pool of {manager}"
 
 
 @dataclass(frozen=True)
-class GivenUp(NodeHappening):
+class GivenUp(PoolHappening):
     """A manager gives a resource node up, whose last heartbeat is `age` ms old."""
 
-    manager: str
     age: int
     sentence = "{manager} gives {node} up: its last heartbeat is {age:,} ms old"
 
 
 @dataclass(frozen=True)
-class Placed(NodeHappening):
-    """A partial app begins to run on a node, with its last revision."""
+class AppHappening(NodeHappening):
+    """A happening to a partial app on a node."""
 
     app: str
+
+
+class Placed(AppHappening):
+    """A partial app begins to run on a node, with its last revision."""
+
     sentence = "{app} begins on {node}"
 
 
 @dataclass(frozen=True)
-class Dropped(NodeHappening):
+class Dropped(AppHappening):
     """A partial app ends on a node; `why` in a few words."""
 
-    app: str
     why: str
     sentence = "{app} ends on {node}: {why}"
 

@@ -28,6 +28,7 @@ from .position import SinkPosition, read_position, write_position
 from .sink_messages import CHUNK, Made, MessageWriter, UnwrittenEvents
 from .target import OutputPlace, OutputPlaces, Target, TargetUnavailable, Undeliverable
 
+_log = logging.getLogger(__name__)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 """Seconds between two tries of a target that is away: they grow from the first to the longest."""
 _LOGGED = 10
@@ -36,8 +37,6 @@ _BUSY = 0.05
 """Seconds between two tries to send an event to the fault stream of an app that does something else."""
 GRACE = 1.0
 """Seconds in which a running call may end on its own when the app stops."""
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

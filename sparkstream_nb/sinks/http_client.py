@@ -6,13 +6,12 @@ them, or nowhere.
 
 from __future__ import annotations
 
-import contextlib
 import http.client
-import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..connections.sockets import shut_down
 from .target import TargetUnavailable
 
 _LEAST_READ = 1 << 16
@@ -85,10 +84,7 @@ class HttpClient:
     def cancel(self) -> None:
         """Ends a request that is under way, from another thread."""
         connection = self._connection
-        open_socket = None if connection is None else connection.sock
-        if open_socket is not None:
-            with contextlib.suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
+        shut_down(None if connection is None else connection.sock)
 
     def _ask(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> HttpAnswer:
         s = self.server

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import re
 import smtplib
-import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import getaddresses
 
+from ..connections.sockets import shut_down
 from ..errors import has_surrogate, printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
@@ -94,9 +94,7 @@ class MailTarget(Target):
 
     def cancel(self) -> None:
         server = self._server
-        if server is not None and server.sock is not None:
-            with contextlib.suppress(OSError):
-                server.sock.shutdown(socket.SHUT_RDWR)
+        shut_down(None if server is None else server.sock)
 
     # ------------------------------------------------------------------------------------------------------ the rest
 

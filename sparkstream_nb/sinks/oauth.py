@@ -7,12 +7,12 @@ memory until shortly before it ends, and asked for again where a server does not
 from __future__ import annotations
 
 import base64
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+from ..json_documents import json_object
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .target import TargetUnavailable
 
@@ -76,7 +76,7 @@ class TokenSource:
                 answer = self._ask({"grant_type": "client_credentials"})
         if answer.status != 200:
             raise TargetUnavailable(f"the token server {self._place.server} answered {answer}{_error_of(answer)}")
-        members = _object(answer)
+        members = json_object(answer.body)
         token, seconds, refresh = (members.get(k) for k in ("access_token", "expires_in", "refresh_token"))
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable() or " " in token:
             raise TargetUnavailable(f"the token server {self._place.server} gave no access_token")
@@ -99,17 +99,9 @@ class TokenSource:
         return self._client.ask("POST", p.path, urlencode(body).encode(), headers)
 
 
-def _object(answer: HttpAnswer) -> Mapping[str, object]:
-    try:
-        members = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return {}
-    return members if isinstance(members, dict) else {}
-
-
 def _error_of(answer: HttpAnswer) -> str:
     """The error code of RFC 6749; it is one of a few words."""
-    code = _object(answer).get("error")
+    code = json_object(answer.body).get("error")
     return f" ({code})" if isinstance(code, str) and code.replace("_", "").isalpha() and len(code) < 40 else ""
 
 

@@ -37,7 +37,7 @@ _KINDS: Mapping[type[formats.SinkFormat], _MessageKind] = {
     formats.JsonSink: _MessageKind("application/json", "json"),
     formats.CsvSink: _MessageKind("text/csv", "csv", breaks=True),
     formats.TextSink: _MessageKind("text/plain", "txt"),
-    formats.KeyValueSink: _MessageKind("application/x-www-form-urlencoded", "txt"),
+    formats.KeyValue: _MessageKind("application/x-www-form-urlencoded", "txt"),
     formats.XmlSink: _MessageKind("application/xml", "xml"),
     formats.Avro: _MessageKind("application/octet-stream", "avro"),
     formats.Binary: _MessageKind("application/octet-stream", "bin"),

@@ -6,13 +6,13 @@ when it or its connection ended are lost without notice.
 
 from __future__ import annotations
 
-import contextlib
 import select
 import socket
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..connections.sockets import shut_down
 from ..connections.tcp_frames import MOST_BYTES, frame
 from ..mapping import Message
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
@@ -58,10 +58,7 @@ class TcpTarget(Target):
             open_socket.close()
 
     def cancel(self) -> None:
-        open_socket = self._socket
-        if open_socket is not None:
-            with contextlib.suppress(OSError):
-                open_socket.shutdown(socket.SHUT_RDWR)
+        shut_down(self._socket)
 
     def _ensure_connection(self) -> socket.socket:
         """The connection, another one where the server has ended it."""

@@ -23,6 +23,7 @@ from ..mapping.decoding import Decoder
 from ..serving import run_to_end
 from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
 
+_log = logging.getLogger(__name__)
 MOST_WAITING = 1_000
 """Messages that wait for a source."""
 MOST_CONNECTIONS = 64
@@ -32,8 +33,6 @@ _POLL = 0.02
 _MOST_WARNINGS = 20
 """Connections of a port whose end is logged with its reason."""
 _GRACE = 5.0
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

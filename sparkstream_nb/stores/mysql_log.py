@@ -19,15 +19,7 @@ import pymysql
 from ..errors import StoreError, did_you_mean
 from .address import Database
 from .binlog_rows import ADDRESSES, BinlogColumn, ColumnReader, column_reader, read_rows
-from .binlog_stream import (
-    BinlogStream,
-    FileBegins,
-    LogItem,
-    LogPosition,
-    RowBytes,
-    TableColumns,
-    describe_mysql_error,
-)
+from .binlog_stream import BinlogStream, FileBegins, LogItem, LogPosition, RowBytes, TableColumns, describe_mysql_error
 from .change_log import Change, ChangeLog, LogPortion, LogTable, Operation
 from .dialects import DIALECTS
 

@@ -92,10 +92,10 @@ def audit_text(
     has streams for are measured; raises SparkStreamError for one that cannot be read.
     """
     try:
-        plan, open_ = Surroundings(variables or {}, files).compile_text(text)
+        plan, open_names = Surroundings(variables or {}, files).compile_text(text)
     except SiddhiError as e:
         return AppAudit(path, error=e)
-    values = with_placeholders(variables or {}, open_)
+    values = with_placeholders(variables or {}, open_names)
     plan = _as_deployed(plan, text, files, values)
     feed_files = [] if feeds is None else [(s, p) for s, p in feeds.files if not s or s in plan.streams]
     measurement = None
@@ -103,7 +103,7 @@ def audit_text(
         from .audit_feeds import measure  # it loads the engine
 
         measurement = measure(path, plan, replace(feeds, files=feed_files), values)
-    remarks = [*_other_kind(files), *notes(plan, open_)]
+    remarks = [*_other_kind(files), *notes(plan, open_names)]
     fed, parts = [s for s, _ in feed_files], routed_parts(plan)
     return AppAudit(path, audit(plan, text, values), measured=measurement, fed=fed, notes=remarks, parts=parts)
 

@@ -85,8 +85,8 @@ def check(
     """
     surroundings = Surroundings.of(variables, conf, allow_env)
     try:
-        plan, open_ = surroundings.compile_text(text)
-        return Check(plan, None, lines_before, notes(plan, open_, lines_before))
+        plan, open_names = surroundings.compile_text(text)
+        return Check(plan, None, lines_before, notes(plan, open_names, lines_before))
     except SiddhiError as error:
         return Check(None, error.below(lines_before), lines_before)
 
@@ -104,8 +104,8 @@ def explain(
     wrong. `conf` as in `check`; numbers of lines count the `lines_before` the text.
     """
     with lines_below(lines_before):
-        plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
-        remarks = "".join(f"note: {note}\n" for note in notes(plan, open_, lines_before))
+        plan, open_names = Surroundings.of(variables, conf, allow_env).compile_text(text)
+        remarks = "".join(f"note: {note}\n" for note in notes(plan, open_names, lines_before))
         return PlanText(explain_plan(plan, lines_before) + remarks)
 
 
@@ -123,9 +123,9 @@ def repair(
     """
     with lines_below(lines_before):
         surroundings = Surroundings.of(variables, conf, allow_env)
-        plan, open_ = surroundings.compile_text(text)
-        repair_list = repairs(plan, text, with_placeholders(surroundings.variables, open_))
-        return RepairList(repair_list, lines_before, notes(plan, open_, lines_before))
+        plan, open_names = surroundings.compile_text(text)
+        repair_list = repairs(plan, text, with_placeholders(surroundings.variables, open_names))
+        return RepairList(repair_list, lines_before, notes(plan, open_names, lines_before))
 
 
 @explain_arguments
@@ -141,6 +141,6 @@ def graph(
     """The graph of an app's text; with `mode` "distributed" that of its execution groups and topics. Nothing starts.
     Raises `SiddhiError` if the text is wrong, as `explain` does. `conf` as in `check`."""
     with lines_below(lines_before):
-        plan, open_ = Surroundings.of(variables, conf, allow_env).compile_text(text)
+        plan, open_names = Surroundings.of(variables, conf, allow_env).compile_text(text)
         app_graph = split_graph(plan, distribute(plan)) if mode == DISTRIBUTED else graph_of(plan)
-        return AppGraph(app_graph, notes(plan, open_, lines_before))
+        return AppGraph(app_graph, notes(plan, open_names, lines_before))

@@ -8,14 +8,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from ...errors import Misuse, shown
-from ...plan.connectors.change_properties import (
-    PLUGIN,
-    PLUGINS,
-    PUBLICATION,
-    SERVER_ID,
-    SLOT,
-    connector_properties,
-)
+from ...plan.connectors.change_properties import PLUGIN, PLUGINS, PUBLICATION, SERVER_ID, SLOT, connector_properties
 from ...plan.connectors.incoming import PROPERTIES, is_listening, listened_operations
 from ...plan.connectors.mapping import SourceMapping
 from ...sources.listening import ListeningReader

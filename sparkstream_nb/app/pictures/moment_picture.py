@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,8 @@ from ...charts.value_texts import format_count, when
 from ...plan import nodes
 from ...plan.query_parts import enclosing_state, stream_states
 from ...plan.reports.show_input import show_state, show_states, state_names
-from ..results.moment_changes import PartialChange, PartialEnd, WindowChanges, partial_changes, window_changes
-from .trace_labels import BLUE, GREEN, LABEL_SIZE, ORANGE, RED, Place, clock_axis, points, values_text
+from ..results.moment_changes import PartialChange, WindowChanges, partial_changes, window_changes
+from .trace_labels import BLUE, ENDS, GREEN, LABEL_SIZE, ORANGE, RED, Place, clock_axis, points, values_text
 
 if TYPE_CHECKING:
     from ...engine.runtime.descriptions import DescribedEvent
@@ -41,12 +41,6 @@ _ROWS_BELOW = 2
 _WITHIN = Style(INK, opacity=0.08)
 _WAITING = Style(BLUE, is_outline=True, width=1.6)
 _NEW = Style(GREEN, is_outline=True, width=2)
-_COLOURS: Mapping[PartialEnd, str] = {
-    PartialEnd.MATCH: GREEN, PartialEnd.EXPIRED: ORANGE, PartialEnd.DROPPED: RED,
-}  # fmt: skip
-_END_SYMBOLS: Mapping[PartialEnd, Symbol] = {
-    PartialEnd.MATCH: "square", PartialEnd.EXPIRED: "clock", PartialEnd.DROPPED: "cross",
-}  # fmt: skip
 
 
 def moment_picture(now: Moment, before: Moment | None, query: str) -> Picture | None:
@@ -227,10 +221,10 @@ def _draw_partial(drawing: _Drawing, moment: QueryMoment, change: PartialChange,
     names = [state_names(source)[slot] for slot in slots]
     began, y = min(change.times), lane + _LINE
     ends = None if source.within is None else began + source.within
-    colour = BLUE if change.end is None else _COLOURS[change.end]
+    colour = ENDS[change.end or "waiting"].colour
     captures = [(name, event) for name, events in zip(names, partial.events, strict=True) for event in events]
     captures.sort(key=lambda capture: capture[1].timestamp)
-    waits = _waits_text(change, slots, source, clock) if change.end is None else change.end.value
+    waits = _waits_text(change, slots, source, clock) if change.end is None else ENDS[change.end].words
     texts = [f"{name}: {_event_text(event)}" if event.values else f"not {name}" for name, event in captures]
     title = "\n".join([*texts, waits])
     drawing.lanes.append(Lane(partial.key, _ROW))
@@ -245,5 +239,6 @@ def _draw_partial(drawing: _Drawing, moment: QueryMoment, change: PartialChange,
             drawing.add("came in this step", "circle", _NEW, 8.5, place)
     if change.end is not None:
         place = Place(clock, y, title)
-        drawing.add(change.end.value, _END_SYMBOLS[change.end], Style(colour, width=2), 5.5, place)
+        look = ENDS[change.end]
+        drawing.add(waits, look.symbol, Style(colour, width=look.width), look.radius, place)
     drawing.labels.append((max(clock, began + 1), y, waits))

@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...charts.picture import (
-    INK,
-    Bars,
-    Lane,
-    LaneAxis,
-    Mark,
-    Panel,
-    Picture,
-    Rules,
-    Segments,
-    Style,
-    Symbol,
-    Texts,
-    floats,
-)
+from ...charts.picture import INK, Bars, Lane, LaneAxis, Mark, Panel, Picture, Rules, Segments, Style, Texts, floats
 from ...charts.value_texts import format_count
 from .trace_labels import (
     BLUE,
-    GREEN,
+    ENDS,
     LABEL_SIZE,
-    ORANGE,
     OUTPUTS,
-    RED,
     EventLabels,
     Place,
     clock_axis,
@@ -39,7 +23,7 @@ from .trace_labels import (
 )
 
 if TYPE_CHECKING:
-    from ..results.traces import Capture, PartialEnd, PartialTrace, PatternTrace
+    from ..results.traces import Capture, PartialTrace, PatternTrace
 
 MOST_LANES = 40
 """Partial matches that are drawn at most."""
@@ -53,15 +37,6 @@ _ABOVE = 12.0
 _BAND = 5.0
 """Half the height (px) of the span of an absence."""
 _EVENT_RADIUS = 4.2
-_COLOURS: dict[PartialEnd, str] = {"match": GREEN, "expired": ORANGE, "dropped": RED, "waiting": BLUE}
-_WORDS: dict[PartialEnd, str] = {
-    "match": "match", "expired": "expired: within passed", "dropped": "dropped", "waiting": "still waits at the end",
-}  # fmt: skip
-_END_SYMBOLS: dict[PartialEnd, tuple[Symbol, float, float]] = {
-    "match": ("square", 5.5, 0.0), "expired": ("clock", 6, 1.6), "dropped": ("cross", 5, 2.4),
-    "waiting": ("chevron", 5, 2),
-}  # fmt: skip
-"""The symbols of ends, with their radius and the width of their lines (px)."""
 _WAIT = Style(BLUE, is_outline=True, is_tinted=True, width=1, dash="dash")
 _GUIDE = Style(INK, opacity=0.35, width=1, dash="fine")
 
@@ -201,14 +176,14 @@ def _wait_bands(rows: Sequence[_Row], end: int) -> list[Mark]:
 def _lines(rows: Sequence[_Row]) -> list[Mark]:
     """A line for each partial match in the colour of its end; the copied part is dotted."""
     copies, lines = [], []
-    for end, colour in _COLOURS.items():
+    for end, look in ENDS.items():
         spans = [(row, _begin(row.partial)) for row in rows if row.partial.end == end]
         turns = [row.partial.start if row.partial.parent is not None else begin for row, begin in spans]
         parents = [(row, begin, turn) for (row, begin), turn in zip(spans, turns, strict=True) if turn > begin]
-        style = Style(colour, width=2, dash="dot")
+        style = Style(look.colour, width=2, dash="dot")
         copies += _segments(parents, style, "copied by every")
         lines += _segments(
-            [(row, t, row.last) for (row, _), t in zip(spans, turns, strict=True)], Style(colour, width=2)
+            [(row, t, row.last) for (row, _), t in zip(spans, turns, strict=True)], Style(look.colour, width=2)
         )
     return [*copies, *lines]
 
@@ -225,7 +200,7 @@ def _capture_marks(t: PatternTrace, rows: Sequence[_Row]) -> list[Mark]:
     """The events of partial matches, hollow if they are another one's or end an absence; and the moments at which an
     absence was long enough."""
     marks: list[Mark] = []
-    for end, colour in _COLOURS.items():
+    for end, look in ENDS.items():
         full: list[Place] = []
         hollow: list[Place] = []
         absences: list[Place] = []
@@ -234,18 +209,18 @@ def _capture_marks(t: PatternTrace, rows: Sequence[_Row]) -> list[Mark]:
                 is_hollow = i < row.partial.shared or t.states[c.state].absent
                 group = absences if c.event is None else hollow if is_hollow else full
                 group.append(Place(c.time, row.height, row.title))
-        marks += points(full, "circle", 4.5, Style(colour))
-        marks += points(hollow, "circle", 4.5, Style(colour, is_outline=True, width=2))
-        marks += points(absences, "bar", 7, Style(colour, width=2.5))
+        marks += points(full, "circle", 4.5, Style(look.colour))
+        marks += points(hollow, "circle", 4.5, Style(look.colour, is_outline=True, width=2))
+        marks += points(absences, "bar", 7, Style(look.colour, width=2.5))
     return marks
 
 
 def _end_marks(rows: Sequence[_Row]) -> list[Mark]:
     """The ends of partial matches: a filled square, a cross, a clock, an arrow."""
     marks: list[Mark] = []
-    for end, (symbol, radius, width) in _END_SYMBOLS.items():
+    for end, look in ENDS.items():
         places = [Place(row.last, row.height, row.title) for row in rows if row.partial.end == end]
-        marks += points(places, symbol, radius, Style(_COLOURS[end], width=width), name=_WORDS[end])
+        marks += points(places, look.symbol, look.radius, Style(look.colour, width=look.width), name=look.words)
     return marks
 
 

@@ -13,10 +13,29 @@ from ...charts.ticks import DAY_MS, short_duration
 from ...charts.value_texts import format_count, text_of, when
 
 if TYPE_CHECKING:
-    from ..results.traces import TracedFeed, TracedOutput
+    from ..results.traces import PartialEnd, TracedFeed, TracedOutput
 
 BLUE, ORANGE, GREEN, RED = "#1E88D2", "#E69F00", "#009E73", "#D55E00"
 """Okabe and Ito's colours, which the colour-blind tell apart; the blue is lighter, so that it reads on dark too."""
+
+
+class EndLook(NamedTuple):
+    """The look of an end of partial matches: its colour, its words, and its symbol with radius and width of line (px).
+    """
+
+    colour: str
+    words: str
+    symbol: Symbol
+    radius: float
+    width: float
+
+
+ENDS: Mapping[PartialEnd, EndLook] = {
+    "match": EndLook(GREEN, "match", "square", 5.5, 0.0),
+    "expired": EndLook(ORANGE, "expired: within passed", "clock", 6, 1.6),
+    "dropped": EndLook(RED, "dropped", "cross", 5, 2.4),
+    "waiting": EndLook(BLUE, "still waits at the end", "chevron", 5, 2),
+}
 LABEL_SIZE = 11.0
 OUTPUTS = Lane("outputs", 26, is_bold=True)
 

@@ -44,6 +44,9 @@ class FollowedStream(Displayed, Generic[Shape, Snapshot]):
     def still(self) -> Snapshot:
         return self.snapshot()
 
+    def summary(self) -> str:
+        return f"<{type(self).__name__} of {self.app}.{self.stream}>"
+
     @property
     def frame(self) -> pd.DataFrame:
         """The rows that it would show now."""

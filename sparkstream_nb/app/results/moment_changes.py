@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from ...engine.runtime.descriptions import DescribedEvent, DescribedPartial, DescribedQuery, DescribedWindow
 from ...plan import nodes
 from .moment import Moment, begun
+from .traces import PartialEnd
 
 _FIRST_LEAVES = frozenset(["time", "length", "timelength", "externaltime", "delay"])
 """Windows whose first event leaves first."""
-
-
-class PartialEnd(Enum):
-    """Ends of a partial match."""
-
-    MATCH = "match"
-    EXPIRED = "expired: within passed"
-    DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
@@ -92,8 +84,8 @@ def partial_changes(now: Moment, before: Moment | None, query: str) -> list[Part
             if _partial_key(partial) not in keys and not any(_extends(p, partial) for p in new_partials):
                 row = PartialChange(node, partial)
                 is_expired = source.within is not None and (now.clock or 0) - min(row.times) > source.within
-                match = PartialEnd.MATCH if node in output_nodes else PartialEnd.DROPPED
-                changes.append(replace(row, end=PartialEnd.EXPIRED if is_expired else match))
+                end: PartialEnd = "expired" if is_expired else "match" if node in output_nodes else "dropped"
+                changes.append(replace(row, end=end))
     return changes
 
 

@@ -22,16 +22,7 @@ from ...plan.output_labels import stream_of
 from ...plan.query_parts import unrepeatable_attributes, unrepeatable_functions
 from ...plan.reports.lineage import LINEAGE
 from ...plan.upstream import upstream_of
-from ...replay.replay import (
-    ONE,
-    NodeReplay,
-    Nodes,
-    Recording,
-    ReplayedNodes,
-    Way,
-    merged_rows,
-    replay_steps,
-)
+from ...replay.replay import ONE, NodeReplay, Nodes, Recording, ReplayedNodes, Way, merged_rows, replay_steps
 from ...replay.replay_progress import current_progress
 from ...types import Type
 from .compared_attributes import OutputAttributes, Places, input_notes, input_places
@@ -48,14 +39,7 @@ from .output_blocks import (
     split_by_clock,
 )
 from .output_matching import Alert, place_of
-from .rule_comparison import (
-    MOST_DIFFERENCES,
-    MOST_SAME,
-    ComparedStream,
-    OutputPair,
-    RuleComparison,
-    match_outputs,
-)
+from .rule_comparison import MOST_DIFFERENCES, MOST_SAME, ComparedStream, OutputPair, RuleComparison, match_outputs
 from .topology_share import OutputKey, TopologyShare, key_of
 
 MOST_TRIED = 24

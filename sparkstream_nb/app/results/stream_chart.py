@@ -158,9 +158,6 @@ class Chart(FollowedStream[ChartShape, ChartSnapshot]):
         """The current chart as a Plotly figure. Raises SparkStreamError where Plotly is not installed."""
         return self.snapshot().figure
 
-    def summary(self) -> str:
-        return f"<Chart of {self.app}.{self.stream}>"
-
 
 class ChartCursor(StreamCursor):
     """The state of one display of a chart. Thread-safe. `clock` gives the seconds since 1970; `columns`: how many pixel

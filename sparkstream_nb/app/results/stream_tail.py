@@ -77,9 +77,6 @@ class Tail(FollowedStream[TailShape, TailSnapshot]):
         """The current tail."""
         return TailCursor(self).advance()
 
-    def summary(self) -> str:
-        return f"<Tail of {self.app}.{self.stream}>"
-
 
 class TailCursor(StreamCursor):
     """The state of one display of a tail. Thread-safe. `clock` gives the seconds since 1970."""

@@ -86,27 +86,19 @@ class App(Displayed):
     warnings = PartAttribute[list[str]](
         "runtime", "Warnings that the card shows, about stores that other deployments share."
     )
-
-    @property
-    def emptied(self) -> Sequence[str]:
-        """Removals of `fresh` from stores outside the app's folder, a sentence for each."""
-        return self.runtime.emptied
-
-    @property
-    def redeployed(self) -> str | None:
-        """A sentence about the state of an earlier deployment, which the app continues."""
-        return self.runtime.redeployed
+    emptied = PartAttribute[Sequence[str]](
+        "runtime", "Removals of `fresh` from stores outside the app's folder, a sentence for each."
+    )
+    redeployed = PartAttribute[str | None](
+        "runtime", "A sentence about the state of an earlier deployment, which the app continues."
+    )
 
     @property
     def runner_note(self) -> str | None:
         """A note on the Spark that the app runs on; None for a tested version."""
         return self.runtime.session.about
 
-    @property
-    def closed(self) -> bool:
-        """True if it can no longer be used, because it was deployed again or all apps were stopped."""
-        return self.runtime.closed
-
+    closed = PartProperty("runtime", AppRuntime.closed)
     state = PartProperty("runtime", AppRuntime.state)
     away = PartProperty("connections", AppConnections.away)
     feeds = PartProperty("runtime", AppRuntime.feeds)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ...option_values import counts, outcome_bound, positive, stream_and_count, stream_and_file, values_to_try
 from ...options import Options, add, add_compared, add_reading, add_wanted_output
 
@@ -45,16 +48,15 @@ def add_compare(c: Options) -> None:
     c.add_argument("--nodes", type=positive, metavar="N", help="compare on so many nodes (default: 1)")
     c.add_argument("--routing", metavar="HOW", help=f"{_ROUTING} (default: round_robin)")
     add_compared(c)
-    c.add_argument(
-        "--at-most", action="append", default=[], type=outcome_bound, metavar="OUTCOME=N",
-        help="exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%; "
-        "may be given several times",
+    _add_several(
+        c, "--at-most", outcome_bound, "OUTCOME=N",
+        "exit with 1 where more outputs are gone, new, other-values, other-time or different: gone=0, new=5%%",
     )  # fmt: skip
     c.add_argument("--junit", metavar="FILE", help="write JUnit XML into this file, with a test for each --at-most")
     c.add_argument("--sarif", metavar="FILE", help="write SARIF into this file, with a result for each changed clause")
-    c.add_argument(
-        "--vary", action="append", default=[], type=values_to_try, metavar="NAME=VALUES",
-        help="count the outputs for each value of ${NAME} in the new text: LIMIT=100..500:50 or SPAN=1 min,5 min; of "
+    _add_several(
+        c, "--vary", values_to_try, "NAME=VALUES",
+        "count the outputs for each value of ${NAME} in the new text: LIMIT=100..500:50 or SPAN=1 min,5 min; of "
         "several names for each combination",
     )  # fmt: skip
     c.add_argument("--labels", metavar="FILE", help="with --vary: a .csv file of cases, for precision and recall")
@@ -96,15 +98,20 @@ def _add_replay(c: Options) -> None:
     add(c, "--limit", help=f"events to list (default: {_LIMIT})", default=_LIMIT)
 
 
+def _add_several(c: Options, option: str, of_text: Callable[[str], Any], metavar: str, help: str) -> None:
+    """An option that may be given several times."""
+    help += "; may be given several times"
+    c.add_argument(option, action="append", default=[], type=of_text, metavar=metavar, help=help)
+
+
 def _add_common(c: Options) -> None:
     c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
     _add_feed(c)
 
 
 def _add_feed(c: Options) -> None:
-    c.add_argument(
-        "--feed", action="append", default=[], type=stream_and_file, metavar="STREAM=FILE",
-        help="the events, a .csv or .parquet file; may be given several times; a recording needs no STREAM=",
+    _add_several(
+        c, "--feed", stream_and_file, "STREAM=FILE", "the events, a .csv or .parquet file; a recording needs no STREAM="
     )  # fmt: skip
     add_reading(c)
     add(c, "--param", "--conf", "--allow-env", "--allow-scripts")

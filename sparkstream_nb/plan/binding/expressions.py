@@ -8,19 +8,7 @@ from ...errors import SiddhiBindError, Span
 from ...lang import tree
 from ...types import Type, promote
 from ..functions import AGGREGATORS, SCALARS, resolve, unknown
-from ..nodes import (
-    Agg,
-    Arith,
-    Call,
-    Compare,
-    Const,
-    Expr,
-    InTable,
-    IsNull,
-    Logic,
-    Not,
-    ScriptCall,
-)
+from ..nodes import Agg, Arith, Call, Compare, Const, Expr, InTable, IsNull, Logic, Not, ScriptCall
 from .scope import Scope
 
 _INT = range(-(2**31), 2**31)

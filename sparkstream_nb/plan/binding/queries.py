@@ -8,19 +8,7 @@ from typing import Literal
 
 from ...errors import SiddhiBindError
 from ...lang import tree
-from ..nodes import (
-    Input,
-    Insert,
-    Partition,
-    Purge,
-    Query,
-    RangeKey,
-    Rate,
-    Safety,
-    Source,
-    StreamInput,
-    ValueKey,
-)
+from ..nodes import Input, Insert, Partition, Purge, Query, RangeKey, Rate, Safety, Source, StreamInput, ValueKey
 from .annotation_times import parse_time
 from .expressions import bind_condition, bind_expression
 from .query_inputs import PartitionPlace, bind_join, bind_stream

@@ -5,19 +5,7 @@ from __future__ import annotations
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
 from ...types import Schema, promote
-from ..nodes import (
-    OUTPUT,
-    TABLE,
-    Delete,
-    Insert,
-    Output,
-    Select,
-    SetItem,
-    Source,
-    StreamDef,
-    Update,
-    Upsert,
-)
+from ..nodes import OUTPUT, TABLE, Delete, Insert, Output, Select, SetItem, Source, StreamDef, Update, Upsert
 from .expressions import bind_condition, bind_expression
 from .query_inputs import PartitionPlace
 from .scope import Scope, VisibleEvent

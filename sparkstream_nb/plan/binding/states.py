@@ -7,17 +7,7 @@ from dataclasses import dataclass, field
 
 from ...errors import SiddhiBindError
 from ...lang import tree
-from ..nodes import (
-    AbsentState,
-    CountState,
-    EveryState,
-    LogicalState,
-    NextState,
-    Slot,
-    State,
-    StateInput,
-    StreamState,
-)
+from ..nodes import AbsentState, CountState, EveryState, LogicalState, NextState, Slot, State, StateInput, StreamState
 from .query_inputs import PartitionPlace, bind_handlers
 from .scope import Scope, VisibleEvent
 

@@ -7,16 +7,7 @@ from dataclasses import dataclass, field
 
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang import tree
-from ..nodes import (
-    AggregationDef,
-    FunctionDef,
-    PluginUse,
-    Source,
-    StreamDef,
-    TableDef,
-    TriggerDef,
-    WindowDef,
-)
+from ..nodes import AggregationDef, FunctionDef, PluginUse, Source, StreamDef, TableDef, TriggerDef, WindowDef
 
 
 @dataclass

@@ -23,7 +23,7 @@ from ..query_parts import connector_options, connector_type
 from .change_properties import connector_properties, describe_database_gap, list_property_gaps
 from .connector_options import describe_option_gap, describe_value_gap, find_missing_option, list_setting_gaps
 from .kafka_client_settings import CONFIGURATION, CONSUMER
-from .mapping import CsvSource, KeyValueSource, PassThrough, SourceMapping
+from .mapping import CsvSource, KeyValue, PassThrough, SourceMapping
 from .mappings import MAPPED, source_mapping
 from .outside import BINARY, BYTES
 from .source_options import SOURCES
@@ -159,7 +159,7 @@ def listened_operations(options: Mapping[str, str]) -> frozenset[str]:
 
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
     """Further checks of a source of rows, `cdc`."""
-    if not isinstance(mapping.format, KeyValueSource):
+    if not isinstance(mapping.format, KeyValue):
         raise SiddhiBindError(
             "a source of type 'cdc' gives rows, whose columns are keys", a.span, hint="Write @map(type='keyvalue')."
         )

@@ -42,7 +42,7 @@ class TextSource:
 
 
 @dataclass(frozen=True)
-class KeyValueSource:
+class KeyValue:
     """Keys and values, `key=value&key=value`, escaped as forms on the web are."""
 
 
@@ -73,7 +73,7 @@ class Avro:
     record: str = "Event"
 
 
-SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValueSource | XmlSource | Binary | Avro | PassThrough
+SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValue | XmlSource | Binary | Avro | PassThrough
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,6 @@ class TextSink:
 
 
 @dataclass(frozen=True)
-class KeyValueSink:
-    """Sink format that corresponds to `KeyValueSource`."""
-
-
-@dataclass(frozen=True)
 class XmlSink:
     """`opening` and `closing` are the tags around the events of a message. `validate`: a message that is not XML is not
     sent.
@@ -162,7 +157,7 @@ class XmlSink:
     validate: bool = False
 
 
-SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValueSink | XmlSink | Binary | Avro | PassThrough
+SinkFormat: TypeAlias = JsonSink | CsvSink | TextSink | KeyValue | XmlSink | Binary | Avro | PassThrough
 
 
 @dataclass(frozen=True)

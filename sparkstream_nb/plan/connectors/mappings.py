@@ -24,8 +24,7 @@ from .mapping import (
     CsvSource,
     JsonSink,
     JsonSource,
-    KeyValueSink,
-    KeyValueSource,
+    KeyValue,
     PassThrough,
     Place,
     SinkFormat,
@@ -123,7 +122,7 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
             is_grouped = True
             format_ = _xml_sink(o, payload is not None)
         case _:
-            is_grouped, format_ = False, KeyValueSink()
+            is_grouped, format_ = False, KeyValue()
     return SinkMapping(format_, _payload(payload, schema, type_), is_grouped)
 
 
@@ -262,7 +261,7 @@ def _source_format(o: _MapOptions, by_place: bool) -> SourceFormat:
                     o.span("implicit.cast.enable"),
                     hint="Leave it out.",
                 )
-            return KeyValueSource()
+            return KeyValue()
         case "binary":
             return Binary()
         case "avro":

@@ -103,9 +103,7 @@ _FILE = _table_of(
         is_shown=True,
     ),
     OptionSpec(
-        "tailing",
-        "Whether a file may grow: `true` by default in mode `line`, the only one that takes it.",
-        "bool",
+        "tailing", "Whether a file may grow: `true` by default in mode `line`, the only one that takes it.", "bool"
     ),
     OptionSpec(
         "action.after.process",
@@ -287,11 +285,7 @@ _CDC = _table_of(
         "committed then.",
         is_shown=True,
     ),
-    OptionSpec(
-        "polling.column",
-        "The column whose greater values are new rows. Mode polling needs it.",
-        is_shown=True,
-    ),
+    OptionSpec("polling.column", "The column whose greater values are new rows. Mode polling needs it.", is_shown=True),
     OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, is_shown=True),
 )
 

@@ -26,24 +26,9 @@ from ...argument_checks import check_bool, optional_int, optional_str, optional_
 from ...argument_types import explain_arguments
 from ...engine.warm import is_compiled
 from ...errors import Misuse, SparkUnavailable, shown
-from ..operator.operator_spec import (
-    ERRORS,
-    LATE,
-    MAX_AHEAD,
-    InputFrame,
-    OperatorRequest,
-    OperatorSpec,
-    plan_operator,
-)
+from ..operator.operator_spec import ERRORS, LATE, MAX_AHEAD, InputFrame, OperatorRequest, OperatorSpec, plan_operator
 from ..operator.operator_tasks import work_batch, work_stateless
-from ..operator.output_rows import (
-    MESSAGES,
-    columns_of_all,
-    columns_of_output,
-    struct_types,
-    unpack_all,
-    unpack_output,
-)
+from ..operator.output_rows import MESSAGES, columns_of_all, columns_of_output, struct_types, unpack_all, unpack_output
 from ..operator.packing import PACKED, columns_read, pack_rows
 from .column_expressions import translate
 from .operator_processor import OperatorProcessor
