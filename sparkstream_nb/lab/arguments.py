@@ -119,6 +119,12 @@ def literal(text: str) -> Any:
     raise Misuse(f"""the values must be a list or a dict, as '["wso2", 100.0]': {excerpt}""")
 
 
+def with_body(lines: list[str]) -> list[str]:
+    """The lines of a cell; one of `%%siddhi` alone gets an empty line below it, as IPython refuses it without."""
+    alone = len(lines) == 1 and re.match(r"%%siddhi(\s|$)", lines[0])
+    return [lines[0].rstrip("\n") + "\n", "\n"] if alone else lines
+
+
 def deploy_options() -> Options:
     """Options of the cell magic."""
     p = Options(
@@ -165,6 +171,17 @@ def _add_way(p: Options) -> None:
 
 _Command = Callable[[str, str], Options]
 """Adds a command by its name and description."""
+
+
+OTHER_NAMES = {
+    **dict.fromkeys(("delete", "drop", "rm", "undeploy"), "remove"),
+    **dict.fromkeys(("show", "ls", "ps"), "list"),
+    **dict.fromkeys(("kill", "crash", "cut"), "fault"),
+    **dict.fromkeys(("load", "import", "read"), "feed"),
+    **dict.fromkeys(("insert", "publish"), "send"),
+    **dict.fromkeys(("select", "sql"), "query"),
+}
+"""Commands by the names that they have elsewhere."""
 
 
 def line_options() -> dict[str, Options]:
@@ -480,3 +497,8 @@ def _add_sources(p: Options, help_text: str) -> None:
         "--from", action="append", default=[], type=stream_and_source, metavar="STREAM=SOURCE", dest="sources",
         help=help_text,
     )  # fmt: skip
+
+
+def help_text(commands: dict[str, Options], cell: Options) -> str:
+    """The magics' docstring: commands, and options of the cell."""
+    return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import html as markup
 from dataclasses import asdict
 from typing import Any
 
 from ..app import EventHistory, OutputOrigin
 from ..charts.value_texts import row_text, when
 from .display import html, limit_of, text
-from .drawings.text_tables import Grid, paragraph
+from .drawings.result_blocks import Heading, blocks_html
+from .drawings.text_tables import Grid
 
 _MOST_ENTRIES = 100
 
@@ -26,12 +26,12 @@ def _(origin: OutputOrigin) -> str:
 
 @html.register
 def _(history: EventHistory) -> str:
-    return _page(history.title, [history.sentence, *history.notes], _entry_grid(history, None))
+    return blocks_html([Heading(history.title), history.sentence, *history.notes, _entry_grid(history, None)])
 
 
 @html.register
 def _(origin: OutputOrigin) -> str:
-    return _page(origin.title, [origin.sentence], _event_grid(origin, None))
+    return blocks_html([Heading(origin.title), origin.sentence, _event_grid(origin, None)])
 
 
 def history_text(answer: EventHistory | OutputOrigin, limit: int | None) -> str:
@@ -51,11 +51,6 @@ def history_data(answer: EventHistory | OutputOrigin, limit: int) -> dict[str, A
         "app": answer.app, "event": asdict(answer.event), "sentence": answer.sentence, "entries": entries,
         "rest": list(answer.rest), "notes": list(answer.notes),
     }  # fmt: skip
-
-
-def _page(title: str, sentences: list[str], grid: Grid) -> str:
-    head = paragraph(f"<b>{markup.escape(title)}</b>")
-    return head + "".join(paragraph(markup.escape(s)) for s in sentences) + grid.html()
 
 
 def _entry_grid(history: EventHistory, limit: int | None) -> Grid:

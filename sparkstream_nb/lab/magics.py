@@ -25,7 +25,18 @@ from ..lang.format import format_text
 from ..options import HelpAsked, Options, compared_of, deployment_of, play_of, read_text, reading_of, write_text
 from ..wording import speak_of_options
 from . import display
-from .arguments import STUDIED, deploy_options, line_options, literal, overview, split, split_query
+from .arguments import (
+    OTHER_NAMES,
+    STUDIED,
+    deploy_options,
+    help_text,
+    line_options,
+    literal,
+    overview,
+    split,
+    split_query,
+    with_body,
+)
 from .attachable import removed_text
 from .complete import Completer
 from .inspection import install
@@ -134,8 +145,8 @@ class SiddhiMagic(Magics):
                 )
             if name.startswith("-"):
                 raise Misuse(f"the command comes first, as in %siddhi list. Commands: {', '.join(self._line_options)}")
-            if name in _OTHER_NAMES:
-                raise Misuse(f"%siddhi has no command '{name}'. Did you mean '{_OTHER_NAMES[name]}'?")
+            if name in OTHER_NAMES:
+                raise Misuse(f"%siddhi has no command '{name}'. Did you mean '{OTHER_NAMES[name]}'?")
             raise Misuse(nearest(f"%siddhi has no command '{name}'", name, self._line_options))
         rest = line.split(maxsplit=1)[1] if len(line.split(maxsplit=1)) > 1 else ""
         return getattr(self, f"_do_{name}")(self._line_options[name], rest)
@@ -559,23 +570,6 @@ class SiddhiMagic(Magics):
             transforms.insert(0, with_body)
 
 
-def with_body(lines: list[str]) -> list[str]:
-    """The lines of a cell; one of `%%siddhi` alone gets an empty line below it, as IPython refuses it without."""
-    alone = len(lines) == 1 and re.match(r"%%siddhi(\s|$)", lines[0])
-    return [lines[0].rstrip("\n") + "\n", "\n"] if alone else lines
-
-
-_OTHER_NAMES = {
-    **dict.fromkeys(("delete", "drop", "rm", "undeploy"), "remove"),
-    **dict.fromkeys(("show", "ls", "ps"), "list"),
-    **dict.fromkeys(("kill", "crash", "cut"), "fault"),
-    **dict.fromkeys(("load", "import", "read"), "feed"),
-    **dict.fromkeys(("insert", "publish"), "send"),
-    **dict.fromkeys(("select", "sql"), "query"),
-}
-"""Commands by the names that they have elsewhere."""
-
-
 class Interrupted(Misuse):
     """The Stop button was pressed while Spark worked."""
 
@@ -586,11 +580,6 @@ def describe_interrupted(app: App) -> str:
         again = "starts again with its next event or query"
         return f"committed results stay. {app.name} is stopped, and {again}"
     return f"committed results stay. {app.name} is {app.state}"
-
-
-def help_text(commands: dict[str, Options], cell: Options) -> str:
-    """The magics' docstring: commands, and options of the cell."""
-    return f"SiddhiQL in a notebook.\n\n{overview(commands)}\n\n{cell.format_help()}"
 
 
 def _check_text(text: str, lines_before: int = 0, **compile_options: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as markup
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +9,8 @@ from ..app import WhyNot
 from ..app.explaining.why_not import Explanation
 from ..charts.value_texts import row_text, when
 from .display import html, text
-from .drawings.text_tables import Grid, paragraph
+from .drawings.result_blocks import Heading, blocks_html
+from .drawings.text_tables import Grid
 
 
 @text.register
@@ -20,8 +20,8 @@ def _(answer: WhyNot) -> str:
 
 @html.register
 def _(answer: WhyNot) -> str:
-    head, *rest = map(markup.escape, _lines(answer))
-    return paragraph(f"<b>{head}</b>") + "".join(map(paragraph, rest)) + "".join(g.html() for g in _grids(answer))
+    head, *rest = _lines(answer)
+    return blocks_html([Heading(head), *rest, *_grids(answer)])
 
 
 def why_not_data(answer: WhyNot) -> dict[str, Any]:

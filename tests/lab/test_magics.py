@@ -21,9 +21,9 @@ from sparkstream_nb.app.deployment.deployment import Deployment, milliseconds
 from sparkstream_nb.app.deployment.fed import NOTED, FedBefore
 from sparkstream_nb.app.results.answers import FeedReport
 from sparkstream_nb.errors import Misuse, SiddhiBindError, SiddhiSyntaxError
-from sparkstream_nb.lab.arguments import line_options, literal, overview
+from sparkstream_nb.lab.arguments import line_options, literal, overview, with_body
 from sparkstream_nb.lab.card import card_text
-from sparkstream_nb.lab.magics import Interrupted, with_body
+from sparkstream_nb.lab.magics import Interrupted
 from sparkstream_nb.options import WIDTH
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.request import DeployRequest
