@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...charts.picture import (
     INK,
@@ -32,15 +32,31 @@ if TYPE_CHECKING:
     from ...engine.runtime.descriptions import DescribedEvent
     from ..results.moment import Moment, QueryMoment
 
+class _Look(NamedTuple):
+    """The symbol of a mark, with its name in the legend and its radius (px)."""
+
+    name: str
+    symbol: Symbol
+    style: Style
+    radius: float
+
+
 MOST_ROWS = 50
 """Events of a window on a node, and partial matches of all nodes, that are drawn at most."""
 _ROW, _HEADING, _WINDOW_ROW = 30.0, 22.0, 34.0
 _LINE = 0.7
 """The place of a partial match in its lane: its labels are above the line."""
 _ROWS_BELOW = 2
+_ROOM = 0.04
+"""The share of the axis after the last mark: the label of a tick has room there."""
 _WITHIN = Style(INK, opacity=0.08)
-_WAITING = Style(BLUE, is_outline=True, width=1.6)
-_NEW = Style(GREEN, is_outline=True, width=2)
+_IN_WINDOW = _Look("in the window", "circle", Style(BLUE), 4.5)
+_WAITING = _Look("not emitted yet", "circle", Style(BLUE, is_outline=True, width=1.6), 4.5)
+_NEXT = _Look("leaves next", "diamond", Style(ORANGE), 5.5)
+_NEW = _Look("came in this step", "circle", Style(GREEN, is_outline=True, width=2), 8.5)
+_GONE = _Look("left in this step", "cross", Style(RED, width=2), 4.5)
+_ORDER = (_IN_WINDOW, _WAITING, _NEXT, _NEW, _GONE)
+"""The looks of events in windows, from below."""
 
 
 def moment_picture(now: Moment, before: Moment | None, query: str) -> Picture | None:
@@ -65,7 +81,7 @@ class _Drawing:
     on lines, and their labels above these."""
 
     lanes: list[Lane] = field(default_factory=list)
-    places: dict[tuple[str, Symbol, Style, float], list[Place]] = field(default_factory=dict)
+    places: dict[_Look, list[Place]] = field(default_factory=lambda: {look: [] for look in _ORDER})
     labels: list[tuple[float, float, str]] = field(default_factory=list)
     lines: dict[Style, list[tuple[float, float, float]]] = field(default_factory=dict)
     spans: list[tuple[float, float, int]] = field(default_factory=list)
@@ -73,9 +89,9 @@ class _Drawing:
     timers: list[int] = field(default_factory=list)
     is_of_lines: bool = False
 
-    def add(self, name: str, symbol: Symbol, style: Style, radius: float, place: Place) -> None:
-        """Adds a symbol, with its name in the legend."""
-        self.places.setdefault((name, symbol, style, radius), []).append(place)
+    def add(self, look: _Look, place: Place) -> None:
+        """Adds a symbol."""
+        self.places.setdefault(look, []).append(place)
 
     def add_heading(self, text: str) -> None:
         """Adds a lane with a heading."""
@@ -89,8 +105,8 @@ class _Drawing:
         for style, lines in self.lines.items():
             x0, x1, y = (floats(v) for v in zip(*lines, strict=True))
             marks.append(Segments(x0=x0, x1=x1, y0=y, y1=y, style=style))
-        for (name, symbol, style, radius), places in self.places.items():
-            marks += points(places, symbol, radius, style, name=name)
+        for look, places in self.places.items():
+            marks += points(places, look.symbol, look.radius, look.style, name=look.name)
         if self.labels:
             at, lanes, texts = zip(*sorted(self.labels), strict=True)
             rows, shift = (0, -5.0) if self.is_of_lines else (_ROWS_BELOW, 4.0)
@@ -120,42 +136,46 @@ class _Drawing:
         first = min([*past_times, now])
         later = [*self.timers, *(end for _, end, _ in self.spans), now]
         last = min(max(later), now + 3 * max(now - first, 1000))
-        return first - 0.02 * (last - first), max(last, *past_times, now) + 0.02 * (last - first) + 1
+        return first - 0.02 * (last - first), max(last, *past_times, now) + _ROOM * (last - first) + 1
 
 
 def _draw_windows(drawing: _Drawing, changes: Sequence[WindowChanges]) -> list[str]:
     """A lane for each node, of each window."""
     notes = []
-    has_several = len({c.window.stream for c in changes}) > 1
+    is_join = len(changes) > len({c.node for c in changes})
     for change in changes:
-        lane, events = len(drawing.lanes) + 0.5, change.window.events
-        where = f"{change.node} · {change.window.stream}" if has_several else change.node
-        drawing.lanes.append(Lane(where, _WINDOW_ROW, shade=0.05 if len(drawing.lanes) % 2 else 0.0))
-        if change.window.due is not None:
-            drawing.timers.append(change.window.due)
-        for i, event in enumerate(events):
-            if len(events) > MOST_ROWS and MOST_ROWS // 2 <= i < len(events) - MOST_ROWS // 2:
-                continue
-            is_next = i == 0 and change.leaves_next
-            place = Place(event.timestamp, lane, _event_title(event, is_next, change.window.due))
-            if is_next:
-                drawing.add("leaves next", "diamond", Style(ORANGE), 5.5, place)
-            elif event.is_waiting:
-                drawing.add("not emitted yet", "circle", _WAITING, 4.5, place)
-            else:
-                drawing.add("in the window", "circle", Style(BLUE), 4.5, place)
+        window, lane = change.window, len(drawing.lanes) + 0.5
+        name = f"{change.node} · {window.stream}#{window.function}" if is_join else change.node
+        drawing.lanes.append(Lane(name, _WINDOW_ROW, shade=0.05 if len(drawing.lanes) % 2 else 0.0))
+        if window.due is not None:
+            drawing.timers.append(window.due)
+        next_numbers, numbers = change.next_numbers, _drawn_numbers(change)
+        for i in numbers:
+            event, is_next = window.events[i], i in next_numbers
+            place = Place(event.timestamp, lane, _event_title(event, is_next, window.due))
+            drawing.add(_NEXT if is_next else _WAITING if event.is_waiting else _IN_WINDOW, place)
             if i in change.added_numbers:
-                drawing.add("came in this step", "circle", _NEW, 8.5, place)
+                drawing.add(_NEW, place)
             drawing.labels.append((event.timestamp, lane, _event_text(event)))
         for event in change.removed_events[:MOST_ROWS]:
-            place = Place(event.timestamp, lane, f"{_event_text(event)}\nleft in this step")
-            drawing.add("left in this step", "cross", Style(RED, width=2), 4.5, place)
-        if len(events) > MOST_ROWS:
-            notes.append(f"{where}: the first and the last {MOST_ROWS // 2} of {len(events):,} events are drawn.")
+            drawing.add(_GONE, Place(event.timestamp, lane, f"{_event_text(event)}\nleft in this step"))
+        if len(numbers) < len(window.events):
+            notes.append(
+                f"{name}: {len(numbers)} of {len(window.events):,} events are drawn, the first, the last and new ones."
+            )
         if len(change.removed_events) > MOST_ROWS:
             rest = format_count(len(change.removed_events) - MOST_ROWS, "further event")
-            notes.append(f"{where}: {rest} left in this step.")
+            notes.append(f"{name}: {rest} left in this step.")
     return notes
+
+
+def _drawn_numbers(change: WindowChanges) -> list[int]:
+    """The numbers of the events of a window that are drawn, ascending: of many the new, the first and the last."""
+    count = len(change.window.events)
+    if count <= MOST_ROWS:
+        return list(range(count))
+    ends = [number for i in range(MOST_ROWS) for number in (i, count - 1 - i)]
+    return sorted(list(dict.fromkeys([*sorted(change.added_numbers), *ends]))[:MOST_ROWS])
 
 
 def _event_text(event: DescribedEvent) -> str:
@@ -176,8 +196,8 @@ def _waits_text(change: PartialChange, slots: Sequence[int], source: nodes.State
     states = [by_slot[slots[i]] for i in change.partial.waits_for]
     enclosing_states = [enclosing_state(source.state, s) for s in states]
     names = [
-        show_state(whole, source) if isinstance(whole, nodes.AbsentState) else state_names(source)[s.slot]
-        for s, whole in zip(states, enclosing_states, strict=True)
+        show_state(outer, source) if isinstance(outer, nodes.AbsentState) else state_names(source)[s.slot]
+        for s, outer in zip(states, enclosing_states, strict=True)
     ]
     ends = [max(change.times) + s.wait for s in enclosing_states if isinstance(s, nodes.AbsentState) and s.wait]
     if source.within is not None:
@@ -233,12 +253,12 @@ def _draw_partial(drawing: _Drawing, moment: QueryMoment, change: PartialChange,
     drawing.lines.setdefault(Style(colour, width=2), []).append((began, max(clock, began), y))
     for (_, event), text in zip(captures, texts, strict=True):
         place = Place(event.timestamp, y, title)
-        drawing.add("event", "circle" if event.values else "bar", Style(colour, width=2.5), 4.5, place)
+        drawing.add(_Look("event", "circle" if event.values else "bar", Style(colour, width=2.5), 4.5), place)
         drawing.labels.append((event.timestamp, y, text))
         if change.is_new and event is captures[-1][1]:
-            drawing.add("came in this step", "circle", _NEW, 8.5, place)
+            drawing.add(_NEW, place)
     if change.end is not None:
         place = Place(clock, y, title)
         look = ENDS[change.end]
-        drawing.add(waits, look.symbol, Style(colour, width=look.width), look.radius, place)
+        drawing.add(_Look(waits, look.symbol, Style(colour, width=look.width), look.radius), place)
     drawing.labels.append((max(clock, began + 1), y, waits))

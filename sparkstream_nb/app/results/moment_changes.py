@@ -18,7 +18,7 @@ _FIRST_LEAVES = frozenset(["time", "length", "timelength", "externaltime", "dela
 @dataclass(frozen=True)
 class WindowChanges:
     """A window on a node after a step: its `events`, the numbers of the ones among them that the step brought, and the
-    events that it took out. `leaves_next`: the first event leaves next."""
+    events that it took out."""
 
     node: str
     window: DescribedWindow
@@ -26,9 +26,15 @@ class WindowChanges:
     removed_events: Sequence[DescribedEvent]
 
     @property
-    def leaves_next(self) -> bool:
-        """True if the first event leaves before the others."""
-        return self.window.function.lower() in _FIRST_LEAVES and bool(self.window.events)
+    def next_numbers(self) -> frozenset[int]:
+        """The numbers of the events that leave next: the first one, in a partition of each key. Empty for windows
+        whose first event does not leave first, as batches."""
+        if self.window.function.lower() not in _FIRST_LEAVES:
+            return frozenset()
+        first_by_key: dict[str, int] = {}
+        for i, event in enumerate(self.window.events):
+            first_by_key.setdefault(event.key, i)
+        return frozenset(first_by_key.values())
 
 
 @dataclass(frozen=True)
@@ -91,13 +97,20 @@ def partial_changes(now: Moment, before: Moment | None, query: str) -> list[Part
 
 def _surplus(events: Sequence[DescribedEvent], others: Sequence[DescribedEvent]) -> list[int]:
     """The numbers of the events that are not among the others; of equal ones the last."""
-    counts = Counter(map(_key, others))
+    by_time = {e.timestamp: e for e in others}
+    times, other_times = (Counter(e.timestamp for e in some) for some in (events, others))
+    several = {t for some in (times, other_times) for t, count in some.items() if count > 1}
+    counts = Counter(_key(e) for e in others if e.timestamp in several)
     numbers = []
     for i, event in enumerate(events):
-        key = _key(event)
-        if counts[key]:
+        if event.timestamp in several:
+            key = _key(event)
+            is_there = counts[key] > 0
             counts[key] -= 1
         else:
+            other = by_time.get(event.timestamp)
+            is_there = other is not None and (event == other or _key(event) == _key(other))  # NaN is equal by its text
+        if not is_there:
             numbers.append(i)
     return numbers
 

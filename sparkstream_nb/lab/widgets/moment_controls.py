@@ -120,17 +120,17 @@ class MomentControls:
                 self.query = str(message["query"])
             case "ask":
                 self._ask(message)
-            case "proof" if self.answer is not None:
+            case "proof" if self.answer is not None and self.answer.proof is not None:
                 self._show(self.answer.at())
             case "own":
                 self._show(self._own_source.moment(min(position, self._own_source.history().recording.steps)))
 
     def _go(self, position: int) -> None:
         """Goes to a position of the same input."""
-        source, before = self.moment.source, None
-        if position:
-            before = self.moment if self.moment.position == position - 1 else source.moment(position - 1)
-        self.before, self.moment = before, source.moment(position)
+        moments = {m.position: m for m in (self.before, self.moment) if m is not None}
+        source = self.moment.source
+        before = moments.get(position - 1) or source.moment(position - 1) if position else None
+        self.before, self.moment = before, moments.get(position) or source.moment(position)
 
     def _show(self, moment: Moment) -> None:
         """Shows a moment of another input."""
@@ -233,7 +233,7 @@ def _values_of(words: str) -> dict[str, str]:
     """The values of `card='card-07', total=3`. Raises `Misuse`."""
     lexer = shlex.shlex(words, posix=True)
     lexer.whitespace += ","
-    lexer.whitespace_split = True
+    lexer.whitespace_split, lexer.commenters = True, ""
     try:
         return dict(attribute_and_value(word) for word in lexer)
     except (ValueError, argparse.ArgumentTypeError) as e:

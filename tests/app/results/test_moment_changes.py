@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from sparkstream_nb.app import App, Moment
 from sparkstream_nb.app.pictures.moment_picture import MOST_ROWS, moment_picture
 from sparkstream_nb.app.results.moment_changes import partial_changes, window_changes
-from sparkstream_nb.charts.picture import Points, Rules, Texts
+from sparkstream_nb.charts.picture import LaneAxis, Points, Rules, Texts
 from sparkstream_nb.charts.svg_picture import svg
 
 START = 1_717_236_000_000
@@ -39,7 +40,7 @@ def windows_of(moment: Moment) -> list[tuple[list[Any], list[Any], bool]]:
     changes = window_changes(moment, moment.back(), "q")
     return [
         ([c.window.events[i].values["v"] for i in sorted(c.added_numbers)],
-         [e.values["v"] for e in c.removed_events], c.leaves_next)
+         [e.values["v"] for e in c.removed_events], 0 in c.next_numbers)
         for c in changes
     ]  # fmt: skip
 
@@ -60,6 +61,38 @@ def test_windows(app_of: Callable[..., App], window: str, expected: list[Any]) -
     )  # fmt: skip
     found = [windows_of(app.at(event=number)) for number in (1, 2, 3, 4)]
     assert [f[0] for f in found] == expected
+
+
+def test_in_a_partition_the_first_event_of_each_key_leaves_next(app_of: Callable[..., App]) -> None:
+    app = app_of(
+        f"{STREAM} partition with (k of S) begin @info(name='q') from S#window.length(2) select v insert into O; end;",
+        ("a", 1.0, 0), ("b", 2.0, 1), ("a", 3.0, 2), ("a", 4.0, 3),
+    )  # fmt: skip
+    (change,) = window_changes(app.at(), app.at().back(), "q")
+    assert {change.window.events[i].values["v"] for i in change.next_numbers} == {3.0, 2.0}
+    assert [e.values["v"] for e in change.removed_events] == [1.0]
+
+
+def test_a_join_has_a_lane_for_each_side(app_of: Callable[..., App]) -> None:
+    join = "S#window.length(1) as x join S#window.time(9 sec) as y"
+    app = app_of(f"{STREAM} @info(name='q') from {join} select x.v insert into O;", ("a", 1.0, 0), ("a", 2.0, 1))
+    picture = moment_picture(app.at(), app.at().back(), "q")
+    assert picture is not None
+    (panel,) = picture.panels
+    assert isinstance(panel.y, LaneAxis)
+    assert [lane.name for lane in panel.y.lanes] == ["node-1 · S#length", "node-1 · S#time"]
+
+
+def test_events_with_the_same_time_are_told_from_each_other(app_of: Callable[..., App]) -> None:
+    text = f"{STREAM} @info(name='q') from S#window.length(1) select v insert into O;"
+    app = app_of(text, ("a", 1.0, 0), ("a", 2.0, 0))
+    assert windows_of(app.at()) == [([2.0], [1.0], True)]
+
+
+def test_an_event_with_nan_stays(app_of: Callable[..., App]) -> None:
+    text = f"{STREAM} @info(name='q') from S#window.length(2) select v insert into O;"
+    app = app_of(text, ("a", math.nan, 0), ("a", 2.0, 1))
+    assert windows_of(app.at()) == [([2.0], [], True)]
 
 
 def partials_of(moment: Moment) -> list[tuple[float, bool, str | None]]:
@@ -130,7 +163,7 @@ def test_the_picture_of_a_window_is_bounded_and_names_the_rest(app_of: Callable[
     app = app_of(text, *(("a", float(i), i) for i in range(MOST_ROWS + 10)))
     picture = moment_picture(app.at(), app.at().back(), "q")
     assert picture is not None
-    assert list(picture.notes) == ["node-1: the first and the last 25 of 60 events are drawn."]
+    assert list(picture.notes) == ["node-1: 50 of 60 events are drawn, the first, the last and new ones."]
     marks = {m.name: len(m.x) for m in picture.marks() if isinstance(m, Points)}
     assert marks == {"leaves next": 1, "in the window": MOST_ROWS - 1, "came in this step": 1}
     (timer,) = [m.x.tolist() for m in picture.marks() if isinstance(m, Rules) and m.name == "next timer"] or [[]]
