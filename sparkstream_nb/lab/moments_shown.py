@@ -43,10 +43,16 @@ def _(moment: QueryMoment) -> str:
 
 def moment_html(moment: Moment, before: Moment | None, query: str) -> str:
     """A moment with its time line and the picture of a query's state ("": of none). `before`: one step earlier."""
-    pictures = [history_picture(moment)]
     state = moment_picture(moment, before, query) if query else None
-    images = map(image, pictures if state is None else [*pictures, state])
-    return head_html(moment) + "".join(images) + tables_html(moment)
+    parts = [head_html(moment), image(history_picture(moment))]
+    if query:
+        parts.append(state_html(moment, query, "" if state is None else image(state)))
+    return "".join([*parts, tables_html(moment)])
+
+
+def state_html(moment: Moment, query: str, picture: str) -> str:
+    """The `picture` of a query's state (HTML), and below it what no picture has: groups and outputs that wait."""
+    return picture + "".join(g.html() for g in _group_grids(moment[query]))
 
 
 def head_html(moment: Moment) -> str:
@@ -153,6 +159,13 @@ def _query_grids(moment: QueryMoment, limit: int | None = None) -> list[Grid]:
     else:
         windows = moment.windows if any(q.windows for q in states) else []
         grids = [_grid(frame, ("timestamp",), "event", limit) for frame in windows]
+    return [*grids, *_group_grids(moment, limit)]
+
+
+def _group_grids(moment: QueryMoment, limit: int | None = None) -> list[Grid]:
+    """The groups of a select, and the outputs that a rate limit holds back."""
+    states = list(moment.by_node.values())
+    grids = []
     if any(q.groups is not None for q in states):
         grids.append(_grid(moment.groups, (), "group", limit))
     if any(q.pending_outputs is not None for q in states):

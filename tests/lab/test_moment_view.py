@@ -125,6 +125,14 @@ def test_the_state_of_a_query(page: Page) -> None:
     assert "recent: time(30 sec)" not in state["timeline"]
 
 
+def test_groups_are_below_the_picture(page: Page) -> None:
+    state = page.send("query", query="recent")
+    assert state["state"].index("</svg>") < state["state"].index("<table")
+    assert "2 groups" in unescape(state["state"])
+    forms = page.view.controls.forms()
+    assert "2 groups" in forms["text/html"]
+
+
 def test_why_not_and_the_moment_at_which_it_comes(page: Page) -> None:
     state = page.send("ask", stream="Sprees", values="card='a', total=3 =4", at="")
     assert "values are like card='card-07', total=3: '=4' is not ATTRIBUTE=VALUE" in state["unanswered"]

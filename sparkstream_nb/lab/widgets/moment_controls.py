@@ -23,7 +23,7 @@ from ...errors import Misuse, SparkStreamError
 from ...option_values import attribute_and_value
 from ...replay.input_history import StepRows
 from ..display import html, text
-from ..moments_shown import changed_query, head_html, moment_html, tables_html
+from ..moments_shown import changed_query, head_html, moment_html, state_html, tables_html
 
 _NARROWEST = 320
 _PAGE_INK = "currentColor"
@@ -204,7 +204,8 @@ class MomentControls:
     def _state(self) -> dict[str, Any]:
         m, timeline = self.moment, self._drawn_timeline()
         history, scale = m.source.history(), timeline.scale
-        state = moment_picture(m, self.before, self.query) if self.query else None
+        picture = moment_picture(m, self.before, self.query) if self.query else None
+        state = "" if picture is None else svg(picture, self._width, _PAGE_INK)
         return {
             "position": m.position,
             "steps": m.steps,
@@ -217,7 +218,7 @@ class MomentControls:
             "head": head_html(m),
             "queries": [q.name for q in m.queries()],
             "query": self.query,
-            "state": "" if state is None else svg(state, self._width, _PAGE_INK),
+            "state": state_html(m, self.query, state) if self.query else "",
             "tables": tables_html(m),
             "found": "" if self._search is None else self._search.describe(m.position),
             "failed": self._failure,
