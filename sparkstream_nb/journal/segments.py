@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ..checksums import check_sums
 from ..engine.columnar.column_data import Array, nearly_distinct
-from ..engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, taken
+from ..engine.state.node_batch import InputBatch, StreamRows, UnreadAttribute, take_rows
 from ..ingest import ingest
 from ..nodes.batches import concat_coded, concat_columns, rows_in_order
 from ..nodes.partitioning import part, parts
@@ -190,7 +190,8 @@ def merge(
     if len({stream for stream, _ in stream_parts}) == 1 < len(stream_parts) and not equal_ranks_together:
         clock = times[order]
         columns = [concat_coded(cs) for cs in zip(*(rows.columns for _, rows in stream_parts), strict=True)]
-        return InputBatch(clock, {stream_parts[0][0]: StreamRows(number, clock, [taken(c, order) for c in columns])})
+        rows = StreamRows(number, clock, [take_rows(c, order) for c in columns])
+        return InputBatch(clock, {stream_parts[0][0]: rows})
     steps = np.empty(len(order), np.int64)
     steps[order] = number
     by_stream: dict[str, list[StreamRows]] = {}

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..engine.columnar.column_data import Array
 from ..engine.expressions.java_values import RowFailure
-from ..engine.state.node_batch import taken
+from ..engine.state.node_batch import take_rows
 from ..errors import Misuse, shown
 from ..plan.connectors.mapping import (
     Avro,
@@ -217,7 +217,7 @@ class Decoder:
         if len(parts) == 1:
             return events
         order = np.argsort(events.messages, kind="stable")
-        return EventBatch([taken(c, order) for c in events.columns], events.messages[order])
+        return EventBatch([take_rows(c, order) for c in events.columns], events.messages[order])
 
     def _many(self, messages: Sequence[bytes], numbers: list[int]) -> bool:
         """True if there are enough messages for the batch reader, or CSV lines in them."""

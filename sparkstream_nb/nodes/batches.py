@@ -30,7 +30,7 @@ def mask_events(batch: InputBatch, mask: Array) -> InputBatch:
     for stream, r in batch.rows.items():
         index = np.flatnonzero(mask[r.step])
         if len(index):
-            rows[stream] = r.taken(index)
+            rows[stream] = r.take(index)
     return InputBatch(batch.clock, rows)
 
 
@@ -57,7 +57,7 @@ def rows_in_order(parts: Sequence[StreamRows]) -> StreamRows:
     step = np.concatenate([p.step for p in parts])
     ts = np.concatenate([p.ts for p in parts])
     columns = [concat_coded(cs) for cs in zip(*(p.columns for p in parts), strict=True)]
-    return StreamRows(step, ts, columns).taken(np.argsort(step, kind="stable"))
+    return StreamRows(step, ts, columns).take(np.argsort(step, kind="stable"))
 
 
 def concat_coded(columns: Sequence[Any]) -> Any:

@@ -240,7 +240,7 @@ class DistributedLane(LaneClock):
                 requests = np.unique(rows.step, return_inverse=True)[1]
                 first = self.messages.get(_message_key(r.stream), 0)
                 index = self._share(i, r.stream, rows.columns, first + requests)
-                out[r.stream] = rows if index is None else rows.taken(index)
+                out[r.stream] = rows if index is None else rows.take(index)
         for stream in i.direct:
             rows = batch.rows.get(stream)
             if rows is None:
@@ -251,7 +251,7 @@ class DistributedLane(LaneClock):
             else:  # clients, or their load balancer, send to each in turn
                 _, request = np.unique(rows.step, return_inverse=True)
                 mine = (self.turns.get(stream, 0) + request) % len(groups) == groups.index(i)
-                out[stream] = rows.taken(np.flatnonzero(mine))
+                out[stream] = rows.take(np.flatnonzero(mine))
         return {s: r for s, r in out.items() if len(r.ts)}
 
     def _passed_on(self, stream: str) -> bool:

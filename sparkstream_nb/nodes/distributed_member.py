@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.columnar.blocks import Buffer
 from ..engine.columnar.column_data import StringPool
 from ..engine.node import NodeEngine
-from ..engine.state.node_batch import Emitted, InputBatch, Outputs, RetrievalAnswer, taken
+from ..engine.state.node_batch import Emitted, InputBatch, Outputs, RetrievalAnswer, take_rows
 from ..engine.state.snapshot import pack_buffers, unpack
 from ..plan.nodes import Plan, Retrieval
 from ..simulation.faults import Fault
@@ -36,7 +36,7 @@ def _in_order(outputs: Outputs) -> Outputs:
     for stream, events in outputs.streams.items():
         if (np.diff(events.step) < 0).any():
             order = np.argsort(events.step, kind="stable")
-            columns = [taken(c, order) for c in events.columns]
+            columns = [take_rows(c, order) for c in events.columns]
             outputs.streams[stream] = Emitted(events.names, events.step[order], events.ts[order], columns)
     return outputs
 

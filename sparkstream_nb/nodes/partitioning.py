@@ -56,7 +56,7 @@ def parts(batch: InputBatch, places: Mapping[str, Array], count: int) -> list[In
     out = [InputBatch(batch.clock) for _ in range(count)]
     for stream, r in batch.rows.items():
         place = places[stream].astype(np.uint16 if count < 1 << 16 else np.int64)
-        rows_by_node = r.taken(np.argsort(place, kind="stable"))
+        rows_by_node = r.take(np.argsort(place, kind="stable"))
         ends = np.cumsum(np.bincount(place, minlength=count)).tolist()
         for node_batch, first, end in zip(out, [0, *ends], ends, strict=False):
             if end > first:
@@ -73,5 +73,5 @@ def part(batch: InputBatch, places: Mapping[str, Array], node: int) -> InputBatc
         if len(index) == len(r.ts):
             rows[stream] = r
         elif len(index):
-            rows[stream] = r.taken(index)
+            rows[stream] = r.take(index)
     return InputBatch(batch.clock, rows)

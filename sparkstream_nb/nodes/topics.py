@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.columnar.column_data import Array
-from ..engine.state.node_batch import Chunks, Emitted, InputBatch, StreamRows, taken
+from ..engine.state.node_batch import Chunks, Emitted, InputBatch, StreamRows, take_rows
 from .batches import concat_columns, rows_in_order
 
 
@@ -51,7 +51,8 @@ class TopicLog:
     def select(self, index: Array) -> TopicLog:
         """The events at some positions."""
         chunks = Chunks(self.chunks.number[index], self.chunks.timed[index])
-        return TopicLog(self.stream, self.place[index], self.ts[index], chunks, [taken(c, index) for c in self.columns])
+        columns = [take_rows(c, index) for c in self.columns]
+        return TopicLog(self.stream, self.place[index], self.ts[index], chunks, columns)
 
     def begins(self) -> Array:
         """True if an event is the first of its chunk, bool[n]."""

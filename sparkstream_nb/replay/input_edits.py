@@ -147,7 +147,7 @@ class _EditedItem:
                 continue
             numbers[stream] = row_numbers[remaining]
             schema = self._recording.schemas[stream]
-            rows[stream] = self._with_values(r.taken(remaining), numbers[stream].tolist(), schema)
+            rows[stream] = self._with_values(r.take(remaining), numbers[stream].tolist(), schema)
             if part.places is not None:
                 places[stream] = part.places[stream][remaining]
         if not rows:

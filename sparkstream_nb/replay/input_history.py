@@ -140,7 +140,7 @@ def _matches(column: Any, text: str) -> Array:
 
 
 def _list(column: Any) -> Sequence[Any]:
-    return column if isinstance(column, list) else column.taken(np.arange(len(column)))
+    return column if isinstance(column, list) else column.take(np.arange(len(column)))
 
 
 def _mask(matches: Any) -> Array:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..engine.columnar.column_data import Array
-from ..engine.state.node_batch import taken
+from ..engine.state.node_batch import take_rows
 from ..ingest.ingest import event_times
 from ..mapping.attribute_values import Values, join_columns
 from ..mapping.decoding import Decoded
@@ -199,7 +199,7 @@ def _merge_portions(portions: list[PartitionPortion]) -> Aligned:
     columns: list[Values] = [join_columns(c) for c in zip(*(p.events.columns for p in portions), strict=True)]
     if (message[1:] < message[:-1]).any():
         rows = np.argsort(message, kind="stable")
-        columns, message = [taken(c, rows) for c in columns], message[rows]
+        columns, message = [take_rows(c, rows) for c in columns], message[rows]
     rejects = [
         replace(r, message=int(number[r.message + begin]))
         for p, begin in zip(portions, begins, strict=False)

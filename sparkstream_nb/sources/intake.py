@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.state.node_batch import InputBatch, StreamRows
-from ..engine.state.node_batch import taken as rows_of
+from ..engine.state.node_batch import InputBatch, StreamRows, take_rows
 from ..errors import SparkStreamError, log_line, shown
 from ..ingest import ingest
 from ..journal.entries import Entry, Reject, SourceEntry
@@ -329,7 +328,7 @@ def make_entries(setup: IntakeSetup, messages: Decoded, entrance: Entrance) -> E
                 errors.append([setup.stream, None, values, reason])
                 reasons.setdefault(int(message[i]), reason)
             left = np.setdiff1d(np.arange(len(ts)), np.fromiter(bad, np.int64))
-            columns, message, ts = [rows_of(c, left) for c in columns], message[left], ts[left]
+            columns, message, ts = [take_rows(c, left) for c in columns], message[left], ts[left]
     entries: list[Entry] = []
     inbox = entrance.inbox
     if errors and setup.keeps_errors:

@@ -15,7 +15,7 @@ from reference import engine_cases, replay
 from reference.engine_cases import input_batch, run_case
 from sparkstream_nb.engine.columnar.column_data import Column, UnreadColumn, concat
 from sparkstream_nb.engine.node import NodeEngine
-from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows, UnreadAttribute, taken
+from sparkstream_nb.engine.state.node_batch import InputBatch, OutputOptions, StreamRows, UnreadAttribute, take_rows
 from sparkstream_nb.errors import NotInThisBuild
 from sparkstream_nb.nodes.batches import between, concat_columns
 from sparkstream_nb.plan import compile_app
@@ -125,7 +125,7 @@ def test_what_is_left_out_goes_through() -> None:
     assert not rows.whole
     assert InputBatch.from_bytes(batch.to_bytes()).rows["S"].columns[0] == out
     assert between(batch, 1, 3).rows["S"].columns[0] == UnreadAttribute(2)
-    assert taken(out, np.array([1, 1, 4])) == UnreadAttribute(3)
+    assert take_rows(out, np.array([1, 1, 4])) == UnreadAttribute(3)
     assert concat_columns([out, pa.array(["a"])]) == UnreadAttribute(6)
 
 

@@ -52,35 +52,35 @@ def asked(**settings: str) -> tuple[Any, ...]:
 
 def test_what_was_begun_is_taken_once() -> None:
     begun = begin()
-    assert jvm.taken(*asked()) is begun
-    assert jvm.taken(*asked()) is not begun
+    assert jvm.take_jvm(*asked()) is begun
+    assert jvm.take_jvm(*asked()) is not begun
     assert not begun.ended
 
 
 def test_with_other_settings_another_is_begun() -> None:
     begun = begin()
-    assert jvm.taken(*asked(**{"spark.driver.memory": "3g"})) is not begun
+    assert jvm.take_jvm(*asked(**{"spark.driver.memory": "3g"})) is not begun
     assert begun.ended
 
 
 def test_what_a_cell_sets_meanwhile_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     begun = begin()
     monkeypatch.setenv("WORD", "said")
-    assert jvm.taken(*asked()) is not begun
+    assert jvm.take_jvm(*asked()) is not begun
     assert begun.ended
 
 
 def test_in_another_folder_another_is_begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun = begin()
     monkeypatch.chdir(tmp_path)
-    assert jvm.taken(*asked()) is not begun
+    assert jvm.take_jvm(*asked()) is not begun
     assert begun.ended
 
 
 def test_one_that_ended_is_not_taken() -> None:
     begun = begin()
     begun.end()
-    assert jvm.taken(*asked()) is not begun
+    assert jvm.take_jvm(*asked()) is not begun
 
 
 def test_what_nobody_needs_ends_and_no_other_is_begun() -> None:

@@ -124,5 +124,5 @@ def _read_files(plan: Plan, feeds: FeedFiles, shapes: Sequence[Shape]) -> tuple[
             notes.append(f"{stream}: {describe_reasons(stream_rows.rejected, shape)}")
         times = np.arange(len(stream_rows), dtype=np.int64) if stream_rows.ts is None else stream_rows.ts
         rows = StreamRows(np.arange(len(stream_rows)), times, stream_rows.columns)
-        batches.append((stream, rows.taken(np.argsort(times, kind="stable"))))
+        batches.append((stream, rows.take(np.argsort(times, kind="stable"))))
     return merge(batches), rejected_rows, notes

@@ -14,7 +14,7 @@ from ...charts.value_texts import format_count, row_text
 from ...durations import describe_duration, describe_time
 from ...engine.node import NodeEngine
 from ...engine.runtime.holdings import HoldingPlace, PartialPlace, RowPlace, WindowPlace, holding_places
-from ...engine.state.node_batch import Emitted, taken
+from ...engine.state.node_batch import Emitted, take_rows
 from ...plan import nodes as n
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...plan.reports.lineage import HELD, LINEAGE, events_of
@@ -301,10 +301,10 @@ def rows_with_lineage(rows: Emitted) -> Iterator[tuple[int, list[Any], Any]]:
     if LINEAGE not in rows.names:
         return
     at, every = list(rows.names).index(LINEAGE), np.arange(len(rows))
-    columns = [taken(c, every) for i, c in enumerate(rows.columns) if i != at]
+    columns = [take_rows(c, every) for i, c in enumerate(rows.columns) if i != at]
     names = tuple(name for i, name in enumerate(rows.names) if i != at)
     values = Emitted(names, rows.step, rows.ts, columns).rows()
-    for i, ((_, own_values), lineage) in enumerate(zip(values, taken(rows.columns[at], every), strict=True)):
+    for i, ((_, own_values), lineage) in enumerate(zip(values, take_rows(rows.columns[at], every), strict=True)):
         yield i, own_values, lineage
 
 

@@ -122,12 +122,12 @@ class LabelledOutputs:
             mask = np.zeros(len(block), np.bool_)
             if len(places) == len(self._labels.attributes):
                 mask = self._labels.are_in(block, places)
-                for alert in block.taken(np.flatnonzero(mask)).alerts():
+                for alert in block.take(np.flatnonzero(mask)).alerts():
                     key = tuple(alert.values[p] for p in places)
                     self._candidates[key].append(Example("false positive", stream, alert.ts, alert.values))
             if len(others) < MOST_EXAMPLES:
                 first = np.flatnonzero(~mask)[: MOST_EXAMPLES - len(others)]
-                others += [Example("false positive", stream, a.ts, a.values) for a in block.taken(first).alerts()]
+                others += [Example("false positive", stream, a.ts, a.values) for a in block.take(first).alerts()]
 
     def score(self) -> Score:
         """The score. Each case is detected by its first output, and an output may detect one case."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from ...engine.state.node_batch import Emitted, taken
+from ...engine.state.node_batch import Emitted, take_rows
 from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...replay.replay import ONE, NodeReplay, Way
@@ -62,9 +62,9 @@ class OutputBlock:
         """The hashes of the outputs by time and values."""
         return value_hashes([self.ts, *self.columns], len(self))
 
-    def taken(self, index: Numbers) -> OutputBlock:
+    def take(self, index: Numbers) -> OutputBlock:
         """The outputs at some positions."""
-        columns = [taken(c, index) for c in self.columns]
+        columns = [take_rows(c, index) for c in self.columns]
         return replace(
             self, index=self.index[index], clock=self.clock[index], ts=self.ts[index], columns=columns
         )  # fmt: skip
@@ -236,8 +236,8 @@ def split_blocks(blocks: Sequence[OutputBlock], mask: Mask) -> tuple[list[Output
         elif not part.any():
             rest.append(block)
         else:
-            hits.append(block.taken(np.flatnonzero(part)))
-            rest.append(block.taken(np.flatnonzero(~part)))
+            hits.append(block.take(np.flatnonzero(part)))
+            rest.append(block.take(np.flatnonzero(~part)))
     return hits, rest
 
 

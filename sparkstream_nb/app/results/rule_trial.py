@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...engine.runtime.descriptions import DescribedRows, describe_tables
-from ...engine.state.node_batch import taken
+from ...engine.state.node_batch import take_rows
 from ...errors import Misuse, SiddhiError, nearest
 from ...lang.clause_changes import Change, TextComparison
 from ...lang.printer import to_text
@@ -189,13 +189,13 @@ class TextReplay:
                     continue
                 ((rows, clock),) = parts
                 at = rows.names.index(LINEAGE)
-                values = [taken(c, block.index) for c in (*rows.columns[:at], *rows.columns[at + 1 :])]
+                values = [take_rows(c, block.index) for c in (*rows.columns[:at], *rows.columns[at + 1 :])]
                 with_values = replace(
                     block, clock=clock[rows.step][block.index], ts=rows.ts[block.index], columns=values
                 )
                 with_values = with_values.with_columns(self.places.get(stream_of(block.place.label)))
                 if (row_hashes(with_values, clock=True) == row_hashes(block, clock=True)).all():
-                    out[block] = rows.columns[at].taken(block.index)
+                    out[block] = rows.columns[at].take(block.index)
             if not by_item:
                 break
         return out

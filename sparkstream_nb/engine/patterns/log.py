@@ -52,7 +52,7 @@ class GrowingColumn:
         null = index < self.before if self.full else self._null[index]
         return Column(self.type, self._values[index], null if null.any() else None)
 
-    def kept(self, index: Array) -> GrowingColumn:
+    def compact(self, index: Array) -> GrowingColumn:
         """A new column with the first `before` rows and those at `index`."""
         out = GrowingColumn(self.type, self.before)
         out.append(self.take(index))
@@ -189,7 +189,7 @@ class PatternLog:
         new[keep] = np.arange(FIRST, FIRST + len(keep))
         both = np.concatenate([np.arange(FIRST), keep])
         if self.row is None:
-            self.columns = {key: column.kept(keep) for key, column in self.columns.items()}
+            self.columns = {key: column.compact(keep) for key, column in self.columns.items()}
         else:
             row = np.zeros(len(both), np.int64)
             stream = self.stream[both]
@@ -197,7 +197,7 @@ class PatternLog:
                 mine = stream == s
                 index = self.row[both[mine]]
                 for key in [k for k in self.columns if k[0] == s]:  # matches may still look at the old columns
-                    self.columns[key] = self.columns[key].kept(index)
+                    self.columns[key] = self.columns[key].compact(index)
                 self.row_counts[s] = 1 + len(index)
                 row[mine] = np.arange(1, self.row_counts[s])
             self.row, self.stream = row, stream

@@ -64,9 +64,9 @@ class StreamRows:
     ts: Array
     columns: list[Any]
 
-    def taken(self, index: Array) -> StreamRows:
+    def take(self, index: Array) -> StreamRows:
         """The events at some positions, in that order."""
-        return StreamRows(self.step[index], self.ts[index], [taken(c, index) for c in self.columns])
+        return StreamRows(self.step[index], self.ts[index], [take_rows(c, index) for c in self.columns])
 
 
     @property
@@ -84,17 +84,17 @@ class LazyObjects:
     def __len__(self) -> int:
         return len(self._column)
 
-    def taken(self, index: Array) -> list[Any]:
+    def take(self, index: Array) -> list[Any]:
         """The values at some positions."""
         return self._column.take(index).to_list(self._strings)
 
 
-def taken(column: Any, index: Array) -> Any:
+def take_rows(column: Any, index: Array) -> Any:
     """The values of a column of `StreamRows` at the positions `index`, integers."""
     if isinstance(column, UnreadAttribute):
         return UnreadAttribute(len(index))
     if isinstance(column, LazyObjects):
-        return column.taken(index)
+        return column.take(index)
     return [column[i] for i in index.tolist()] if isinstance(column, list) else column.take(pa.array(index))
 
 

@@ -105,7 +105,7 @@ class _Batching:
         self.timeout = int(setup.constant(3, 0))
         self.replaces = bool(setup.constant(4, False))
 
-    def taken(self, rows: Rows, clock: Clock, end: Array) -> tuple[Rows, Array]:
+    def entering_rows(self, rows: Rows, clock: Clock, end: Array) -> tuple[Rows, Array]:
         """(the rows that enter, int64[rows] where batches begin that begin with a row). `end` int64[instances] is when
         the batch of each ends, less than 0 before its first event; those behind its end have none."""
         rows = self.setup.without_nulls(rows, [self.time], _NO_TIME)
@@ -155,7 +155,7 @@ class _ExternalBatchInLine(BatchesInLine):
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
-        rows, start = a.taken(rows, clock, self.batch[END : END + 1])
+        rows, start = a.entering_rows(rows, clock, self.batch[END : END + 1])
         n = len(rows)
         at = self.take(rows)
         out = Batches(2 * n + 4)  # a batch has an event of its own, or the one before it has
@@ -336,7 +336,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
         a = self.args
-        rows, start = a.taken(rows, clock, self.batch[END])
+        rows, start = a.entering_rows(rows, clock, self.batch[END])
         n = len(rows)
         log = self.log
         at = log.add(rows, instances)

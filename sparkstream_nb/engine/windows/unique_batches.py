@@ -421,7 +421,7 @@ class UniqueExternalTimeBatchWindow(ExternalTimeBatchWindow, KeyedWindow):
             self.batch[HELD, p] = 0
 
     def run(self, rows: Rows, clock: Clock, instances: int, hashes: Array | None) -> Rows:
-        rows, start = self.args.taken(rows, clock, self.batch[END])
+        rows, start = self.args.entering_rows(rows, clock, self.batch[END])
         rows, ids = self.key.take(rows, clock)
         n = len(rows)
         at = self._add(rows, ids, instances)

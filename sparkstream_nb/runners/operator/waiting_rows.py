@@ -104,4 +104,4 @@ def _join(parts: Sequence[tuple[Array, StreamRows]]) -> StreamRows:
     ts = np.concatenate([rows.ts for _, rows in parts])
     columns: list[Any] = [concat_coded(c) for c in zip(*(rows.columns for _, rows in parts), strict=True)]
     all_rows = StreamRows(step, ts, columns)
-    return all_rows if bool(np.all(step[1:] > step[:-1])) else all_rows.taken(np.argsort(step, kind="stable"))
+    return all_rows if bool(np.all(step[1:] > step[:-1])) else all_rows.take(np.argsort(step, kind="stable"))

@@ -138,7 +138,7 @@ def begin() -> None:
             _early_jvm = Jvm(master, *of_session(master, defaults()))
 
 
-def taken(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> Jvm:
+def take_jvm(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> Jvm:
     """The JVM that was begun where it was for the same, else a new one. Raises SparkUnavailable as `Jvm` does."""
     early_jvm = _settle()
     if early_jvm is not None:

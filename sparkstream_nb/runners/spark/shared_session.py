@@ -187,7 +187,7 @@ def _warm(session: SparkSession) -> None:
 def _gateway(master: str, settings: Mapping[str, str], environment: Mapping[str, str]) -> JavaGateway:
     if "PYSPARK_GATEWAY_PORT" in os.environ:  # this process was started by Spark, in a JVM that is there
         return launch_gateway()
-    return jvm.taken(master, settings, environment).wait_for_gateway()
+    return jvm.take_jvm(master, settings, environment).wait_for_gateway()
 
 
 def _forget_dead() -> None:
