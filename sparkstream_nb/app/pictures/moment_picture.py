@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...engine.runtime.descriptions import DescribedEvent
     from ..results.moment import Moment, QueryMoment
 
+
 class _Look(NamedTuple):
     """The symbol of a mark, with its name in the legend and its radius (px)."""
 
@@ -55,8 +56,8 @@ _WAITING = _Look("not emitted yet", "circle", Style(BLUE, is_outline=True, width
 _NEXT = _Look("leaves next", "diamond", Style(ORANGE), 5.5)
 _NEW = _Look("came in this step", "circle", Style(GREEN, is_outline=True, width=2), 8.5)
 _GONE = _Look("left in this step", "cross", Style(RED, width=2), 4.5)
-_ORDER = (_IN_WINDOW, _WAITING, _NEXT, _NEW, _GONE)
-"""The looks of events in windows, from below."""
+_LOWEST = (_IN_WINDOW, _WAITING, _NEXT)
+"""The looks that are below all others."""
 
 
 def moment_picture(now: Moment, before: Moment | None, query: str) -> Picture | None:
@@ -81,7 +82,7 @@ class _Drawing:
     on lines, and their labels above these."""
 
     lanes: list[Lane] = field(default_factory=list)
-    places: dict[_Look, list[Place]] = field(default_factory=lambda: {look: [] for look in _ORDER})
+    places: dict[_Look, list[Place]] = field(default_factory=lambda: {look: [] for look in _LOWEST})
     labels: list[tuple[float, float, str]] = field(default_factory=list)
     lines: dict[Style, list[tuple[float, float, float]]] = field(default_factory=dict)
     spans: list[tuple[float, float, int]] = field(default_factory=list)
