@@ -23,6 +23,7 @@ from ..app.results.frontend import Displayed
 from ..errors import Misuse, did_you_mean, lines_below, nearest
 from ..lang.format import format_text
 from ..options import HelpAsked, Options, compared_of, deployment_of, play_of, read_text, reading_of, write_text
+from ..testing import reporting, suite_runner
 from ..wording import speak_of_options
 from . import display
 from .arguments import (
@@ -381,8 +382,6 @@ class SiddhiMagic(Magics):
         print(f"{o.source}: {'was formatted already' if new_text == text else 'formatted'}")
 
     def _do_test(self, options: Options, rest: str) -> Any:
-        from ..testing import reporting, suite_runner
-
         o = options.parse(split(rest))
         run = suite_runner.RunOptions(allow_scripts=o.allow_scripts, only=o.k or "")
         how = reporting.ReportOptions(run, o.update, o.coverage, o.quiet)
