@@ -13,7 +13,8 @@ import numpy as np
 
 from ..engine.columnar.column_data import Array
 from ..engine.node import NodeEngine
-from ..engine.runtime.descriptions import DescribedNode, count_rows, describe
+from ..engine.runtime.descriptions import DescribedNode, DescribedQuery, count_rows, describe, describe_query
+from ..engine.runtime.operators import QueryOperator
 from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between, events_by_step
 from ..plan.nodes import Plan
@@ -177,10 +178,24 @@ class TimeMachine:
                 return self.position
         return None
 
-    def position_of_change(self, read: Callable[[Sequence[NodeEngine]], object]) -> int | None:
+    def state_of(self, query: str) -> list[DescribedQuery]:
+        """The state of a query on each node that has it."""
+        return [
+            describe_query(engine, op) for engine in self._group.engines for op in engine.operators
+            if isinstance(op, QueryOperator) and op.name == query
+        ]  # fmt: skip
+
+    def position_of_change(
+        self, read: Callable[[Sequence[NodeEngine]], object], *, step_by_step: int = 0
+    ) -> int | None:  # fmt: skip
         """The first position after this one at which `read`, a function of the nodes, has another answer, looked for at
-        growing distances; None if it never has. Goes there, or to the end."""
+        growing distances after a number of single steps; None if it never has. Goes there, or to the end."""
         answer, stride, grows = read(self._group.engines), 1, True
+        last = min(self.steps, self.position + step_by_step)
+        while self.position < last:
+            self._advance(self.position + 1)
+            if read(self._group.engines) != answer:
+                return self.position
         base = self._state_here()
         while self.position < self.steps:
             self._advance(min(self.steps, base.position + stride))

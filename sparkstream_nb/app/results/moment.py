@@ -73,6 +73,17 @@ class BranchRequest:
     text: str | None
 
 
+@dataclass(frozen=True)
+class Sought:
+    """A condition on the query or table `name`, an output of a stream, or a
+    change of a query's state."""
+
+    name: str | None
+    condition: str
+    output: str | None
+    change: str | None
+
+
 class MomentSource(Protocol):
     """All moments of an input, and its branches."""
 
@@ -80,11 +91,11 @@ class MomentSource(Protocol):
         """The moment after a number of steps."""
         ...
 
-    def until(self, moment: Moment, name: str | None, condition: str, output: str | None) -> Moment:
+    def until(self, moment: Moment, sought: Sought) -> Moment:
         """The moment of `Moment.until`."""
         ...
 
-    def since(self, moment: Moment, name: str, condition: str) -> Moment:
+    def since(self, moment: Moment, sought: Sought) -> Moment:
         """The moment of `Moment.since`."""
         ...
 
@@ -263,16 +274,20 @@ class Moment(Displayed):
             raise Misuse(f"the input of {self.app} begins with step 1: this is step {self.position:,}")
         return self.source.moment(self.position - steps)
 
-    def until(self, name: str | None = None, condition: str = "", *, output: str | None = None) -> Moment:
+    def until(
+        self, name: str | None = None, condition: str = "", *, output: str | None = None, change: str | None = None
+    ) -> Moment:
         """The first moment after this one at which a condition holds on one of the nodes: `until("spree", "partial
-        matches > 1000")`, `until("recent", "events >= 500")` of a window, `until("Last", "rows > 10")` of a table; or
-        at which a stream has an `output`. Raises `Misuse` if there is none."""
-        return self.source.until(self, name, condition, output)
+        matches > 1000")`, `until("recent", "events >= 500")` of a window, `until("Last", "rows > 10")` of a table; at
+        which a stream has an `output`; or at which the state of a query is another one (`change="spree"`: of the first
+        1,000 steps each is looked at, then some at growing distances). Raises `Misuse` if there is none."""
+        return self.source.until(self, Sought(name, condition, output, change))
 
-    def since(self, name: str, condition: str) -> Moment:
-        """The moment since which a condition of `until` has held, up to this one: at least between moments that are
-        looked at, at growing distances. Raises `Misuse` if it does not hold now."""
-        return self.source.since(self, name, condition)
+    def since(self, name: str | None = None, condition: str = "", *, change: str | None = None) -> Moment:
+        """The moment since which a condition of `until` has held, or (`change`) the state of a query has been as it is
+        now: at least at moments that are looked at, at growing distances. Raises `Misuse` if a condition does not hold
+        now."""
+        return self.source.since(self, Sought(name, condition, None, change))
 
     def branch(
         self,

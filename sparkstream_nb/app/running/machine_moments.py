@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -23,9 +23,12 @@ from ..deployment.deployment import milliseconds
 from ..explaining.branch import Branch, ReplayedInput
 from ..explaining.why_not import WhyNot
 from ..results.compared_attributes import input_places
-from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput
+from ..results.moment import BranchRequest, Moment, MomentEvent, MomentOutput, Sought
 from .replays import Replays
 from .row_condition import RowCondition
+
+STEP_BY_STEP = 1_000
+"""Steps after a moment that are looked at one by one for a change of a query's state."""
 
 
 class AppRecords(Protocol):
@@ -84,46 +87,63 @@ class MachineMoments:
                 for _, ts, values in replay.rows(label):
                     yield MomentOutput(stream_of(label), queries[label], ts, values, self.names[replay.node])
 
-    def until(self, moment: Moment, name: str | None, condition: str, output: str | None) -> Moment:
-        """The first moment after one at which a condition holds. Raises as `Moment.until`."""
+    def until(self, moment: Moment, sought: Sought) -> Moment:
+        """The first moment after one at which something is found. Raises as `Moment.until`."""
         machine = self.machine
-        if (output is None) == (name is None):
-            raise Misuse("a moment is looked for by a query or table and a condition, or by output=STREAM")
-        if output is not None:
-            output_stream(machine.plan, self.app, output)
-            with machine.lock:
-                machine.seek(moment.position)
-                position = machine.position_of_next_output(output)
-            if position is None:
-                raise Misuse(f"{output} has no output after step {moment.position:,} of {machine.steps:,}")
-            return self.moment(position)
-        rows = RowCondition.of(machine.plan, name, condition)
+        if sum(x is not None for x in (sought.name, sought.output, sought.change)) != 1:
+            raise Misuse("a moment is sought by a query or table and a condition, by output=STREAM or change=QUERY")
         with machine.lock:
             machine.seek(moment.position)
-            position = machine.position_of_rows(rows.name, rows.least, rows.most_new)
+            if sought.output is not None:
+                output_stream(machine.plan, self.app, sought.output)
+                position, failure = machine.position_of_next_output(sought.output), f"{sought.output} has no output"
+            elif sought.change is not None:
+                query = _query_with_state(moment, sought.change)
+                # As texts, in which a NaN is equal to another one.
+                position = machine.position_of_change(lambda _: str(machine.state_of(query)), step_by_step=STEP_BY_STEP)
+                failure = f"the state of {query} is the same"
+            else:
+                rows = RowCondition.of(machine.plan, sought.name, sought.condition)
+                position = machine.position_of_rows(rows.name, rows.least, rows.most_new)
+                failure = f"{rows} is not true"
         if position is None:
-            raise Misuse(f"{rows} is not true after step {moment.position:,} of {machine.steps:,}")
+            raise Misuse(f"{failure} after step {moment.position:,} of {machine.steps:,}")
         return self.moment(position)
 
-    def since(self, moment: Moment, name: str, condition: str) -> Moment:
-        """The moment since which a condition has held. Raises as `Moment.since`."""
-        rows = RowCondition.of(self.machine.plan, name, condition)
-
-        def holds(position: int) -> bool:
-            with self.machine.lock:
-                self.machine.seek(position)
-                return self.machine.rows_of(rows.name) >= rows.least
-
-        if not holds(moment.position):
+    def since(self, moment: Moment, sought: Sought) -> Moment:
+        """The moment since which something has been so. Raises as `Moment.since`."""
+        machine = self.machine
+        if (sought.name is None) == (sought.change is None):
+            raise Misuse("since takes a query or table and a condition, or change=QUERY")
+        if sought.change is not None:
+            query = _query_with_state(moment, sought.change)
+            state = str(list(moment[query].by_node.values()))
+            return self.moment(self._first_position(moment.position, lambda: str(machine.state_of(query)) == state))
+        rows = RowCondition.of(machine.plan, sought.name, sought.condition)
+        position = self._first_position(moment.position, lambda: machine.rows_of(rows.name) >= rows.least)
+        if position < 0:
             raise Misuse(f"{rows} is not true at step {moment.position:,}")
-        first, distance = moment.position, 1
+        return self.moment(position)
+
+    def _first_position(self, position: int, holds_here: Callable[[], bool]) -> int:
+        """The first position of the stretch up to one in which something holds, looked for at growing distances; -1 if
+        it does not hold there."""
+
+        def holds(other: int) -> bool:
+            with self.machine.lock:
+                self.machine.seek(other)
+                return holds_here()
+
+        if not holds(position):
+            return -1
+        first, distance = position, 1
         while first > 0 and holds(max(0, first - distance)):
             first, distance = max(0, first - distance), distance * 2
         last_without = max(-1, first - distance)
         while first - last_without > 1:
             middle = (first + last_without) // 2
             first, last_without = (middle, last_without) if holds(middle) else (first, middle)
-        return self.moment(first)
+        return first
 
     def history(self) -> InputHistory:
         """The positions of all events and outputs."""
@@ -236,6 +256,14 @@ class BranchEdits:
             return AddedEvent(stream, milliseconds(times[0], "the time of an event"), typed_values, number)
         clock = self.recording.start if self.moment.clock is None else self.moment.clock
         return AddedEvent(stream, clock, typed_values, number, self.moment.position)
+
+
+def _query_with_state(moment: Moment, name: Any) -> str:
+    """The name of a query that has state. Raises `Misuse`."""
+    names = [query.name for query in moment.queries()]
+    if name not in names:
+        raise Misuse(nearest(f"{moment.app} has no query '{name}' that keeps something", str(name), names))
+    return str(name)
 
 
 def output_stream(plan: Plan, app: str, stream: Any) -> None:

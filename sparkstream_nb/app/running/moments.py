@@ -69,16 +69,18 @@ class Moments:
         condition: str = "",
         *,
         output: str | None = None,
+        change: str | None = None,
         nodes: int | None = None,
         routing: str | None = None,
     ) -> Moment:
         """The first moment at which a condition holds on one of the nodes, as `until("spree", "partial matches > 9")`
-        (`events` of a window, `rows` of a table), or at which a stream has an `output`; `Moment.until` has the next
-        one. `nodes` and `routing` as in `at`. Raises `Misuse` if there is none."""
+        (`events` of a window, `rows` of a table), at which a stream has an `output`, or at which the state of a query
+        is another one than at the beginning (`change="spree"`); `Moment.until` has the next one.
+        `nodes` and `routing` as in `at`. Raises `Misuse` if there is none."""
         machine = self._time_machine(self._replays.way(nodes, routing))
         if not machine.steps:
             raise Misuse(f"{self._app.name} has no input yet: feed it, or send events")
-        return self._moments_of(machine).moment(0).until(name, condition, output=output)
+        return self._moments_of(machine).moment(0).until(name, condition, output=output, change=change)
 
     def follow(
         self,

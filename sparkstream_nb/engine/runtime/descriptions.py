@@ -102,10 +102,7 @@ class DescribedNode:
 def describe(node: NodeEngine) -> DescribedNode:
     """The state of a node."""
     strings = node.services.strings
-    queries = {}
-    for op in node.operators:
-        if isinstance(op, QueryOperator):
-            queries[op.name] = _query(op.query, instance_keys(node, op.name), strings)
+    queries = {op.name: describe_query(node, op) for op in node.operators if isinstance(op, QueryOperator)}
     windows = {
         id: _rows(w.definition.source.schema.names, w.contents(), strings) for id, w in node.parts.windows.items()
     }
@@ -115,6 +112,11 @@ def describe(node: NodeEngine) -> DescribedNode:
         for op in node.operators if isinstance(op, AggregationOperator) and op.aggregation.keep
     }  # fmt: skip
     return DescribedNode(node.now if node.started else None, queries, describe_tables(node), windows, buckets)
+
+
+def describe_query(node: NodeEngine, op: QueryOperator) -> DescribedQuery:
+    """The state of a node's query."""
+    return _query(op.query, instance_keys(node, op.name), node.services.strings)
 
 
 def describe_tables(node: NodeEngine) -> dict[str, DescribedRows]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sparkstream_nb.app import App, Moment
+from sparkstream_nb.app.running import machine_moments
 from sparkstream_nb.errors import Misuse
 from sparkstream_nb.lab.display import html, text
 
@@ -196,6 +197,38 @@ def test_conditions_step_by_step(run: Callable[..., App]) -> None:
                 assert counts[since] >= least > counts[since - 1]
 
 
+def test_changes_of_a_query_step_by_step(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+    app = run(TEXT)
+    rng = random.Random(5)
+    for i in range(40):
+        app.send("S", [rng.choice("abc"), rng.choice([100.0, 400.0, float("nan")])], at=START + i * 5000)
+    for name in ("spree", "recent", "pairs"):
+        states = [str(app.at().source.moment(p)[name].by_node) for p in range(41)]
+        for exact in (1000, 0):
+            monkeypatch.setattr(machine_moments, "STEP_BY_STEP", exact)
+            for start in (0, 7, 20):
+                before = app.at().source.moment(start)
+                position = before.until(change=name).position
+                if exact:
+                    assert position == next(p for p in range(start + 1, 41) if states[p] != states[start])
+                assert states[position] != states[start]
+                assert states[position - 1] != states[position]
+                since = before.since(change=name).position
+                assert states[since] == states[start]
+                assert since == 0 or states[since - 1] != states[since]
+    assert app.until(change="spree").position == next(p for p in range(41) if states_of(app, p) != states_of(app, 0))
+    with pytest.raises(Misuse, match="the state of spree is the same after step 40 of 40"):
+        app.at().until(change="spree")
+    with pytest.raises(Misuse, match="has no query 'big' that keeps something"):
+        app.until(change="big")
+    with pytest.raises(Misuse, match="since takes a query or table and a condition, or change=QUERY"):
+        app.at().since()
+
+
+def states_of(app: App, position: int) -> str:
+    return str(app.at().source.moment(position)["spree"].by_node)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -203,7 +236,7 @@ def test_conditions_step_by_step(run: Callable[..., App]) -> None:
         (("spree", "many"), "a condition is 'partial matches > 1000'"),
         (("spreee", "events > 1"), "no table, 'spreee'. Did you mean 'spree'"),
         (("big", "events > 1"), "no query with a window or pattern, and no table, 'big'"),
-        ((), "by a query or table and a condition, or by output=STREAM"),
+        ((), "by a query or table and a condition, by output=STREAM"),
         (("Last", "rows > 1_000"), "Last: rows >= 1,001 is not true after step 0 of 5"),
     ],
 )
