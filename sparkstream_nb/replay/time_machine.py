@@ -21,6 +21,7 @@ from ..plan.nodes import Plan
 from ..plan.output_labels import stream_of
 from .input_history import InputHistory, read_history
 from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
+from .state_folder import StateFolder
 
 T = TypeVar("T")
 STRIDE = 1_000_000
@@ -74,7 +75,8 @@ class TimeMachine:
     """The nodes of a recording. A position is the number of steps (events, events sent at once, or ticks of the clock)
     that they have taken."""
 
-    def __init__(self, recording: Recording, way: Way, nodes: Nodes) -> None:
+    def __init__(self, recording: Recording, way: Way, nodes: Nodes, folder: StateFolder | None = None) -> None:
+        """`folder` has states of earlier replays of the same input; this one adds some."""
         self.recording, self.way = recording, way
         self.lock = RLock()
         """Held by who goes to a position until its state is read."""
@@ -85,6 +87,8 @@ class TimeMachine:
         self._starts = recording.starts
         self._item_numbers = [i for i, x in enumerate(recording.items) if isinstance(x, Recorded)]
         self._states: dict[int, _KeptState] = {}
+        self._folder = folder
+        self._positions_on_disk = set() if folder is None else {p for p in folder.positions() if p <= self._starts[-1]}
         self._parts: _ItemParts | None = None
         """The last item that was taken."""
         self._group = self._new_nodes()
@@ -271,6 +275,7 @@ class TimeMachine:
                     self._group.change(text)
             if self.position == next_stride:
                 self._keep()
+                self._keep_on_disk()
 
     def _new_nodes(self) -> ReplayedNodes:
         """Nodes at the beginning, after the on-demand queries that came before all events."""
@@ -301,12 +306,26 @@ class TimeMachine:
         while len(self._states) > MOST_STATES:
             del self._states[next(iter(self._states))]
 
+    def _keep_on_disk(self) -> None:
+        """Keeps the state on disk too; not the one at the end, which on-demand queries may still change."""
+        if self._folder is not None and self.position < self.steps and self.position not in self._positions_on_disk:
+            self._folder.write(self.position, self._states[self.position].states)
+            self._positions_on_disk.add(self.position)
+
     def _approach(self, position: int) -> None:
         """Goes to the nearest position up to this one whose state is kept or that it is at, else to the beginning."""
-        best = max((p for p in self._states if p <= position), default=0)
+        best = max((p for p in (*self._states, *self._positions_on_disk) if p <= position), default=0)
         if best <= self.position <= position:
             return
-        if best in self._states:
+        if best in self._positions_on_disk and best not in self._states:
+            assert self._folder is not None
+            states = self._folder.read(best, self.nodes)
+            if states is None:
+                self._positions_on_disk.remove(best)
+                self._approach(position)
+                return
+            self._restore(_KeptState(best, states))
+        elif best in self._states:
             self._restore(self._states[best])
         else:
             self._group = self._new_nodes()

@@ -24,7 +24,7 @@ def disk_of(home: Path, app_run: AppRun, retention: Retention) -> DiskStats:
     return DiskStats(
         recording=_bytes(folder / "inbox"),
         outputs=_bytes(folder / "outputs"),
-        state=_bytes(folder / "checkpoint"),
+        state=_bytes(folder / "checkpoint") + _bytes(folder / "moments"),
         store=sum(_size(file) for file in home.glob("store.duckdb*")),
         retention=retention,
         dropped=dict(dropped_events(folder / "outputs")),

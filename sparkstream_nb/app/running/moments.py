@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ... import argument_checks
+from ... import __version__, argument_checks
 from ...errors import Misuse, nearest
 from ...replay.input_edits import apply_edits
-from ...replay.replay import Recording, Way
+from ...replay.replay import Nodes, Recording, Way
+from ...replay.state_folder import StateFolder
 from ...replay.time_machine import TimeMachine
 from ..deployment.deployment import milliseconds
 from ..explaining.event_conditions import EventConditions
@@ -193,8 +195,16 @@ class Moments:
         source = self._replays.input_so_far()
         key = source, way
         if self._machine is None or self._machine[0] != key:
-            self._machine = key, TimeMachine(source.read(), way, self._replays.replayed_nodes())
+            nodes = self._replays.replayed_nodes()
+            self._machine = key, TimeMachine(source.read(), way, nodes, self._state_folder(way, nodes))
         return self._machine[1]
+
+    def _state_folder(self, way: Way, nodes: Nodes) -> StateFolder:
+        """The states of earlier replays of this text, on these nodes."""
+        request = self._app.deployment.request
+        parts = (__version__, nodes.plan.text, request.variables, way, nodes.start, nodes.led, nodes.limits)
+        key = hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
+        return StateFolder(self._app.app_run.folder(self._app.deployment.home) / "moments", key)
 
     def _tracing_machine(self, machine: TimeMachine) -> TimeMachine:
         """The machine whose nodes have lineage, over the input of another one."""
