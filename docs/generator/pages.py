@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pymdownx.slugs import slugify
+
 from . import api, commands, connectors, generated, language, lists, notebooks, pattern_pages
 from .markdown import for_site, relative, relink
 
@@ -127,11 +129,13 @@ def _inserted(text: str) -> str:
 
 def _link(path: str, target: str, places: Mapping[str, str]) -> str | None:
     """A link of the page `path` of the repository as its page on the site has it; None where it leads to a file that
-    the site does not have, such as a program."""
+    the site does not have, such as a program. Anchors of notebooks are JupyterLab's, which keep case and signs."""
     file, _, anchor = target.partition("#")
     here = places[path]
     found = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
     place = places.get(found) or MOVED.get(found)
+    if found.endswith(".ipynb"):
+        anchor = slugify(case="lower")(anchor, "-")
     if place == "reference/index.md" and anchor in SECTIONS:
         return relative(here, SECTIONS[anchor])
     if place is not None:
