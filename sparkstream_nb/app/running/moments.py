@@ -7,7 +7,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ... import __version__, argument_checks
+from ... import argument_checks
+from ..._version import __version__
 from ...errors import Misuse, nearest
 from ...replay.input_edits import apply_edits
 from ...replay.replay import Nodes, Recording, Way
