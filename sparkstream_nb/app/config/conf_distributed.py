@@ -23,6 +23,7 @@ _MANAGER_FIGURES = {
     ("deployment.config", "heartbeatMaxRetry"): 2,
     ("deployment.config", "minResourceCount"): 1,
 }
+_GROUP = ("cluster.config", "groupId")
 _NATS = ("deployment.config", "natsServerUrl")
 _RECEIVER = ("deployment.config", "isReceiverNode")
 _RETRY = ("deployment.config", "leaderRetryInterval")
@@ -45,6 +46,7 @@ def resources_of(files: Sequence[NodeFile], nodes: int | None = None) -> Resourc
     if not managers:
         raise Misuse(f"a fully distributed deployment has a manager, and {_list_files(files)} of resource nodes")
     _check_addresses(files)
+    _check_group(managers)
     figures = [_require_same(managers, keys, default) for keys, default in _MANAGER_FIGURES.items()]
     messaging = messaging_of(managers)
     names, coordination = tuple(f.shard_id for f in managers), Coordination(*figures[:3])
@@ -95,6 +97,16 @@ def _check_addresses(files: Sequence[NodeFile]) -> None:
             if other is not file:
                 what = f"is {server['port']}, at which the node of {other.path} listens"
                 raise wrong_key(file, (*_SERVER, "port"), what)
+
+
+def _check_group(managers: Sequence[NodeFile]) -> None:
+    """Managers with different group ids would be clusters of their own."""
+    first = at_keys(managers[0].sections, _GROUP)
+    for file in managers[1:]:
+        group = at_keys(file.sections, _GROUP)
+        if group != first:
+            where = managers[0].path
+            raise wrong_key(file, _GROUP, f"is {group} here and {first} in {where}; managers share a group id")
 
 
 def _persist(workers: Sequence[NodeFile]) -> int | None:

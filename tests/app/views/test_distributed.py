@@ -198,6 +198,7 @@ def test_the_files_of_a_distributed_deployment(run: Callable[..., App], tmp_path
     for file, old, new, message in (
         ("manager-1.yaml", "heartbeatMaxRetry: 2", "heartbeatMaxRetry: 3", "heartbeatMaxRetry is 2 here and 3 in"),
         ("manager-1.yaml", "minResourceCount: 1", "minResourceCount: -1", "line 27: deployment.config: minRes"),
+        ("manager-2.yaml", "groupId: group-1", "groupId: group-9", "managers share a group id"),
         ("worker-2.yaml", "port: 9091", "port: 9090", "port is 9090, at which the node of"),
         ("worker-2.yaml", "intervalInMin: 1", "intervalInMin: 2", "the nodes have to agree"),
         ("worker-2.yaml", "id: wso2-sp-worker-2", "id: wso2-sp-worker-1", "have one shard id"),
