@@ -23,6 +23,7 @@ from ..journal.batch_planning import Offset
 from ..journal.checkpoints import CheckpointProgress
 from ..journal.journal import AGAIN_FROM_JOURNAL, BEGIN_ANEW
 from ..journal.private import private_file, private_folder
+from ..system import put_in_place
 
 CHECKPOINT_FILE = "nodes.sqlite"
 """The database, in the folder of a checkpoint."""
@@ -94,7 +95,8 @@ class InlineCheckpoint:
         with self._lock:
             if self._database is not None:
                 return
-            private_file(private_folder(self.folder) / CHECKPOINT_FILE)
+            if not self.file.exists():
+                self._create()
             with self._readable():
                 database = self._connect()
                 database.execute("PRAGMA journal_mode = WAL")
@@ -103,6 +105,14 @@ class InlineCheckpoint:
                 _add_columns(database)
                 self._read(database)
             self._database = database
+
+    def _create(self) -> None:
+        """Make the file with its tables at once, so that a process that ends meanwhile leaves none without tables."""
+        new = private_folder(self.folder) / f"{CHECKPOINT_FILE}.new"
+        new.unlink(missing_ok=True)
+        with contextlib.closing(sqlite3.connect(private_file(new), isolation_level=None)) as database:
+            database.executescript(f"BEGIN;{_TABLES}COMMIT;")
+        put_in_place(new, self.file)
 
     def close(self) -> None:
         """Close it. Progress that was read from it is still available."""

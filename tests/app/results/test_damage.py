@@ -18,6 +18,7 @@ from sparkstream_nb import cli
 from sparkstream_nb.app import App, deploy
 from sparkstream_nb.app.stored.verify_folder import verify_folder
 from sparkstream_nb.errors import SparkStreamError
+from sparkstream_nb.runners import inline_checkpoint
 from sparkstream_nb.runners.inline_checkpoint import BufferedState, InlineCheckpoint
 from tests.apps.waiting import until
 
@@ -244,6 +245,23 @@ def test_a_changed_row_of_the_checkpoint_is_told(folder: tuple[Path, list[Any]],
     assert str(home) in told
     assert re.search(r"[Pp]ut (the checkpoint|it) back from a copy", told)
     assert "Error" not in told
+
+
+def test_a_checkpoint_whose_making_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(new: Path, path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inline_checkpoint, "put_in_place", end)
+        with pytest.raises(KeyboardInterrupt):
+            InlineCheckpoint(tmp_path).open()
+    (tmp_path / "nodes.sqlite.new").write_bytes(b"SQLite format 3\0")
+    checkpoint = InlineCheckpoint(tmp_path)
+    checkpoint.open()
+    assert checkpoint.read_progress().planned == -1
+    checkpoint.close()
+    assert InlineCheckpoint(tmp_path).done() == (-1, -1)
+    assert [p.name for p in tmp_path.iterdir()] == ["nodes.sqlite"]
 
 
 def test_a_checkpoint_of_an_earlier_version_has_no_sums(tmp_path: Path) -> None:

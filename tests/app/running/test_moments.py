@@ -172,10 +172,10 @@ def test_conditions_step_by_step(run: Callable[..., App]) -> None:
     rng = random.Random(5)
     for i in range(40):
         app.send("S", [rng.choice("abc"), rng.choice([100.0, 400.0])], at=START + i * rng.choice([1000, 7000]))
+    moments = [app.at().source.moment(position) for position in range(41)]
     for name, what in (("spree", "partial matches"), ("recent", "events"), ("pairs", "events"), ("Last", "rows")):
         counts = []
-        for position in range(41):
-            moment = app.at().source.moment(position)
+        for moment in moments:
             if name == "Last":
                 counts.append(len(moment.rows("Last")))
             elif name == "spree":
@@ -185,7 +185,7 @@ def test_conditions_step_by_step(run: Callable[..., App]) -> None:
         for least in range(1, max(counts) + 2):
             start = rng.randrange(35)
             expected = next((p for p in range(start + 1, 41) if counts[p] >= least), None)
-            before = app.at().source.moment(start)
+            before = moments[start]
             if expected is None:
                 with pytest.raises(Misuse, match="is not true after step"):
                     before.until(name, f"{what} >= {least}")
@@ -202,12 +202,13 @@ def test_changes_of_a_query_step_by_step(run: Callable[..., App], monkeypatch: p
     rng = random.Random(5)
     for i in range(40):
         app.send("S", [rng.choice("abc"), rng.choice([100.0, 400.0, float("nan")])], at=START + i * 5000)
+    moments = [app.at().source.moment(p) for p in range(41)]
     for name in ("spree", "recent", "pairs"):
-        states = [str(app.at().source.moment(p)[name].by_node) for p in range(41)]
+        states = [str(moment[name].by_node) for moment in moments]
         for exact in (1000, 0):
             monkeypatch.setattr(machine_moments, "STEP_BY_STEP", exact)
-            for start in (0, 7, 20):
-                before = app.at().source.moment(start)
+            for start in (0, 20):
+                before = moments[start]
                 position = before.until(change=name).position
                 if exact:
                     assert position == next(p for p in range(start + 1, 41) if states[p] != states[start])
@@ -216,17 +217,14 @@ def test_changes_of_a_query_step_by_step(run: Callable[..., App], monkeypatch: p
                 since = before.since(change=name).position
                 assert states[since] == states[start]
                 assert since == 0 or states[since - 1] != states[since]
-    assert app.until(change="spree").position == next(p for p in range(41) if states_of(app, p) != states_of(app, 0))
+    spree_states = [str(moment["spree"].by_node) for moment in moments]
+    assert app.until(change="spree").position == next(p for p in range(41) if spree_states[p] != spree_states[0])
     with pytest.raises(Misuse, match="the state of spree is the same after step 40 of 40"):
         app.at().until(change="spree")
     with pytest.raises(Misuse, match="has no query 'big' that keeps something"):
         app.until(change="big")
     with pytest.raises(Misuse, match="since takes a query or table and a condition, or change=QUERY"):
         app.at().since()
-
-
-def states_of(app: App, position: int) -> str:
-    return str(app.at().source.moment(position)["spree"].by_node)
 
 
 @pytest.mark.parametrize(
