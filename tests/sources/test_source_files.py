@@ -337,10 +337,11 @@ def test_a_file_with_an_end_is_not_read_while_it_is_written(tmp_path: Path) -> N
     file = tmp_path / "a.json"
     file.write_text('{"event":{"k":"a","v":1}}')
     reader = reader_of(tmp_path, "text.full", "json")
-    reader._now = time.time
+    written_at = file.stat().st_mtime
+    reader._now = lambda: written_at
     reader.open({})
     assert reader.read(0.0) is None
-    reader._now = lambda: time.time() + 2 * file_source.SETTLED_SECONDS
+    reader._now = lambda: written_at + 2 * file_source.SETTLED_SECONDS
     assert rows(reader.read(0.0)) == [["a", 1]]
 
 

@@ -132,7 +132,7 @@ def test_a_changed_byte_is_told_by_its_place(killed: Path, tmp_path: Path) -> No
     [
         ("store.duckdb.wal", "its store is gone or empty: [23] micro-batches are not in it"),
         ("store.duckdb", "its store is gone or empty: [23] micro-batches are not in it"),
-        ("nodes.sqlite-wal", "checkpoint/nodes[.]sqlite cannot be read: "),
+        ("nodes.sqlite-wal", "its checkpoint is gone, and with it the state of its nodes"),
     ],
 )
 def test_verify_tells_of_a_log_that_is_gone(killed: Path, tmp_path: Path, name: str, message: str) -> None:
