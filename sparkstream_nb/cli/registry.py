@@ -87,7 +87,7 @@ COMMANDS = (
     ),
     Command(
         "follow",
-        "Say what became of an event, or what an output was made of.",
+        "Show the history of an event, or the events of an output.",
         "fraud.siddhi --event 1234 --feed Payments=p.csv --time at",
         comparisons.add_follow,
     ),

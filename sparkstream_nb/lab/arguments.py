@@ -345,7 +345,7 @@ def _add_nodes(command: _Command) -> None:
     _add_way(p)
     _add_out(p, "store the moment in this variable")
 
-    p = command("follow", "Says what became of an event on its node, or what an output was made of.")
+    p = command("follow", "Shows the history of an event on its node, or the events of an output.")
     p.add_argument("app", metavar="NAME")
     p.add_argument("event", metavar="N", nargs="?", type=positive, help="the number of the event, the first is 1")
     p.add_argument("--output", type=stream_and_count, metavar="STREAM=N", help="this output of a stream instead")

@@ -18,9 +18,8 @@ from ..engine.runtime.operators import QueryOperator
 from ..engine.state.node_batch import InputBatch
 from ..nodes.batches import between, events_by_step
 from ..plan.nodes import Plan
-from ..plan.output_labels import stream_of
 from .input_history import InputHistory, read_history
-from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way, replay_steps
+from .replay import NodeReplay, Nodes, Recorded, Recording, ReplayedNodes, Way
 from .state_folder import StateFolder
 
 T = TypeVar("T")
@@ -47,14 +46,6 @@ class _ItemParts:
     item: int
     places: Mapping[str, Array] | None
     batches: Sequence[InputBatch | None]
-
-
-@dataclass(frozen=True)
-class OutputPlace:
-    """The position after the step that brought an output, and its number (from 0) among the step's of its stream."""
-
-    position: int
-    rank: int
 
 
 @dataclass(frozen=True)
@@ -128,41 +119,6 @@ class TimeMachine:
     def describe(self) -> list[DescribedNode]:
         """The state of each node at the position."""
         return [describe(engine) for engine in self._group.engines]
-
-    def position_of_output(self, stream: str, number: int) -> int | None:
-        """The position after the step that brought an output of a stream; the first one of all nodes is number 1. None
-        if there are fewer."""
-        place = self.place_of_output(stream, number)
-        return None if place is None else place.position
-
-    def place_of_output(self, stream: str, number: int) -> OutputPlace | None:
-        """The place of an output as in `position_of_output`."""
-        for place, steps in enumerate(self._output_steps(stream)):
-            if number <= len(steps):
-                step = int(steps[number - 1])
-                rank = number - 1 - int(np.searchsorted(steps, step))
-                return OutputPlace(self._starts[place] + step + 1, rank)
-            number -= len(steps)
-        return None
-
-    def _output_steps(self, stream: str) -> Iterator[Array]:
-        """By item of the recording, the number of the step of each output of a stream, in order."""
-        for replays in replay_steps(self.recording, self.way, replace(self._nodes, describes=False)):
-            steps = [
-                rows.step
-                for replay in replays
-                for label, parts in replay.streams.items() if stream_of(label) == stream
-                for rows, _ in parts
-            ]  # fmt: skip
-            yield np.sort(np.concatenate([np.zeros(0, np.int64), *steps]))
-
-    def position_of_next_output(self, stream: str) -> int | None:
-        """The first position after this one whose step brings an output of a stream; None if there is none."""
-        for place, steps in enumerate(self._output_steps(stream)):
-            positions = self._starts[place] + steps + 1
-            if (later := positions[positions > self.position]).size:
-                return int(later.min())
-        return None
 
     def rows_of(self, name: str) -> int:
         """The events in a query's windows, its partial matches that have an event, or the rows of a table, on the node

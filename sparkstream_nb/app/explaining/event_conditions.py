@@ -96,7 +96,7 @@ class EventConditions:
         mini_queries = {i: p.mini_query(stream, f"Part{i}") for i, p in enumerate(parts) if p.is_of_event}
         try:
             true_parts = self._true_parts(stream, schema, time, values, mini_queries) if mini_queries else set()
-        except (SiddhiError, SparkStreamError):  # it calls what the small app does not have
+        except (SiddhiError, SparkStreamError):  # the small app lacks a function or table
             mini_queries, true_parts = {}, set()
         by_name = dict(zip(schema.names, values, strict=True))
         out = []

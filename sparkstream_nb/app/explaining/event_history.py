@@ -42,8 +42,9 @@ class HistoryEntry:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class EventHistory(Displayed):
-    """The history of an event: its `entries` in order of time. `rest` says what the nodes still hold of it at the end
-    of the input, `notes` what it is in for good or what is not listed. `is_complete`: no change of it is left out.
+    """The history of an event: its `entries` in order of time. `rest` names the windows, patterns and tables that
+    hold it at the end of the input, `notes` its place in running aggregates and outputs that are not listed.
+    `is_complete`: all changes are listed.
     """
 
     app: str

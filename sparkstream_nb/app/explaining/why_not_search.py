@@ -105,7 +105,7 @@ class WhyNotSearch:
                 def works(part: Sequence[int], node: int = node) -> bool:
                     return proof(node, *part) is not None
 
-                part = smallest_part([x for x in candidate if trials.node(x) != node], works)
+                part = smallest_part([x for x in candidate if trials.source.node(x) != node], works)
                 if part is not None:
                     explanation = replace(explanation, changes=self._moves(part, node))
                     return Answer(explanation, InputEdits(nodes=dict.fromkeys(part, node)), proof(node, *part))
@@ -113,7 +113,7 @@ class WhyNotSearch:
 
     def _nodes_of(self, numbers: Sequence[int]) -> list[int]:
         """The nodes of events, ordered by their number of events."""
-        nodes = [self._trials.node(x) for x in numbers]
+        nodes = [self._trials.source.node(x) for x in numbers]
         return sorted(dict.fromkeys(nodes), key=nodes.count, reverse=True)
 
     def _moves(self, numbers: Sequence[int], node: int) -> list[EventChange]:
@@ -139,7 +139,7 @@ class WhyNotSearch:
             additions = [replace(a, node=node) if a.number in numbers else a for a in candidate.edits.additions]
             edits = replace(candidate.edits, additions=additions, nodes=dict.fromkeys(recorded_numbers, node))
             if (output := trials.proof(edits, candidate.time)) is not None:
-                moves = self._moves([x for x in recorded_numbers if trials.node(x) != node], node)
+                moves = self._moves([x for x in recorded_numbers if trials.source.node(x) != node], node)
                 explanation = candidate.explanation
                 if moves:
                     sentence = f"{explanation.sentence}; and its events go to different nodes"

@@ -65,6 +65,18 @@ class AppInput:
     way: Way
     names: Sequence[str]
 
+    def node(self, number: int) -> int:
+        """The node (from 0) of an event, by its number from 0."""
+        if self.way == ONE:
+            return 0
+        place, stream, row = self.recording.locate(number)
+        return int(self.way.places(self.recording, self.recording.recorded_events[place])[stream][row])
+
+    def event(self, number: int) -> MomentEvent:
+        """An event, by its number from 0."""
+        stream, time, values = self.recording.event(number)
+        return MomentEvent(number + 1, stream, time, values, self.names[self.node(number)])
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -83,7 +95,7 @@ class Trials:
 
     def __init__(self, text: AppText, nodes: Nodes, source: AppInput, question: OutputQuestion) -> None:
         self.text, self.question = text, question
-        self.recording, self.way, self.names = source.recording, source.way, source.names
+        self.source, self.recording, self.way, self.names = source, source.recording, source.way, source.names
         self._nodes = nodes
         self.part, self._first = self.recording, 0
         if self.recording.events > WHOLE:
@@ -187,17 +199,9 @@ class Trials:
         """The attributes of an input stream."""
         return self.recording.schemas[stream]
 
-    def node(self, number: int) -> int:
-        """The node (from 0) of an event."""
-        if self.way == ONE:
-            return 0
-        place, stream, row = self.recording.locate(number)
-        return int(self.way.places(self.recording, self.recording.recorded_events[place])[stream][row])
-
     def event(self, number: int) -> MomentEvent:
         """An event, by its number from 0."""
-        stream, time, values = self.recording.event(number)
-        return MomentEvent(number + 1, stream, time, values, self.names[self.node(number)])
+        return self.source.event(number)
 
     @cached_property
     def known_values(self) -> dict[str, Any]:

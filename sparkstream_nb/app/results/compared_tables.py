@@ -52,7 +52,7 @@ class ComparedTable:
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each one that differs: node, outcome, its attributes under the old text (under the new one where it
-        is new), and those that it has in place of them as `new NAME`."""
+        is new), and its new values as `new NAME`."""
         rows = []
         for pair in self.pairs:
             values, new_values = pair.before or pair.after or (), pair.after if pair.outcome == "other values" else None

@@ -207,7 +207,7 @@ class RuleComparison(Displayed):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """A row for each output: query, stream, outcome, timestamp (ms; the old one if there is one), node, values, new
-        values (where they are others), new timestamp, cause (a `RuleCause`; None for `same`), and what it is due to:
+        values (where they are others), new timestamp, cause (a `RuleCause`; None for `same`), and its source:
         the `text` or, where one node has no such difference, the `nodes` (missing for `same`)."""
         return self._rows((s, p) for s, pairs in self.pairs.items() for p in pairs)
 

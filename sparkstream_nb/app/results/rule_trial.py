@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...engine.runtime.descriptions import DescribedRows, describe_tables
 from ...engine.state.node_batch import take_rows
@@ -89,10 +89,14 @@ class RuleTrial:
             inputs = input_places(recording, plan, new_attributes)
             return TextReplay(replace(self.nodes, plan=plan, inputs=inputs), recording, on, attributes.places(plan))
 
-        replay, judged_from = replay_of(own_plan), judging.start(recording)
-        trials = _TextTrials(replay, replay_of(new_plan) if self.texts.changes else replay, judged_from)
+        def replays_on(on: Way) -> _TextReplays:
+            replay = replay_of(own_plan, on)
+            return _TextReplays(replay, replay_of(new_plan, on) if self.texts.changes else replay)
+
+        judged_from = judging.start(recording)
+        trials = _TextTrials(replays_on(way), judged_from)
+        on_one = None if way == ONE else _OnOneNode(replays_on(ONE), judged_from)
         alone = {change: (replay_of(plan), _SurplusCount()) for change, plan in self._plans_alone()}
-        on_one = None if way == ONE else _OnOneNode(replay_of(own_plan, ONE), replay_of(new_plan, ONE), judged_from)
         for _ in recording.recorded_events:
             own_blocks, new_blocks = trials.take_item()
             for replay_alone, surplus in alone.values():
@@ -201,20 +205,29 @@ class TextReplay:
         return out
 
 
-class _TextTrials:
-    """Both texts' replays, whose outputs are compared by stream, an item of the recording at a time. Equal texts have
-    one replay."""
+class _TextReplays(NamedTuple):
+    """The replays of the old and the new text; equal texts have one."""
 
-    def __init__(self, replay: TextReplay, new_replay: TextReplay, judged_from: int | None) -> None:
-        self._replays = (replay, new_replay)
+    before: TextReplay
+    after: TextReplay
+
+    def next_blocks(self) -> tuple[Blocks, Blocks]:
+        """The outputs of both for the next item."""
+        blocks = self.before.next_blocks()
+        return blocks, blocks if self.after is self.before else self.after.next_blocks()
+
+
+class _TextTrials:
+    """Both texts' replays, whose outputs are compared by stream, an item of the recording at a time."""
+
+    def __init__(self, replays: _TextReplays, judged_from: int | None) -> None:
+        self._replays = replays
         self._judged_from = judged_from
         self._streams: dict[str, _StreamTrial] = {}
 
     def take_item(self) -> tuple[Blocks, Blocks]:
         """Replays the next item; returns the outputs of both texts."""
-        replay, new_replay = self._replays
-        blocks = replay.next_blocks()
-        new_blocks = blocks if new_replay is replay else new_replay.next_blocks()
+        blocks, new_blocks = self._replays.next_blocks()
         for stream in dict.fromkeys([*blocks, *new_blocks]):
             if stream not in self._streams:
                 self._streams[stream] = _StreamTrial(self._replays, stream, self._judged_from)
@@ -252,16 +265,16 @@ class _TextTrials:
 class _OnOneNode:
     """Both texts' replays on one node, held against their outputs on several, an item of the recording at a time."""
 
-    def __init__(self, replay: TextReplay, new_replay: TextReplay, judged_from: int | None) -> None:
-        self._replays = (replay, new_replay)
+    def __init__(self, replays: _TextReplays, judged_from: int | None) -> None:
+        self._replays = replays
         self._judged_from = judged_from
         self._text_on_one, self._text_on_nodes = _SurplusCount(), _SurplusCount()
         self._nodes_before, self._nodes_after = _SurplusCount(), _SurplusCount()
 
     def take_item(self, before: Blocks, after: Blocks) -> None:
         """Replays the next item, for which the texts have these outputs on the nodes."""
-        one_before, one_after = (replay.next_blocks() for replay in self._replays)
-        before, after, one_before, one_after = map(self._after_warm_up, (before, after, one_before, one_after))
+        blocks = (before, after, *self._replays.next_blocks())
+        before, after, one_before, one_after = map(self._after_warm_up, blocks)
         self._text_on_one.add(one_after, one_before)
         self._text_on_nodes.add(after, before)
         self._nodes_before.add(before, one_before)

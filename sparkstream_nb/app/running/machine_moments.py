@@ -96,7 +96,8 @@ class MachineMoments:
             machine.seek(moment.position)
             if sought.output is not None:
                 output_stream(machine.plan, self.app, sought.output)
-                position, failure = machine.position_of_next_output(sought.output), f"{sought.output} has no output"
+                position = machine.history.outputs[sought.output].next(moment.position)
+                failure = f"{sought.output} has no output"
             elif sought.change is not None:
                 query = _query_with_state(moment, sought.change)
                 # As texts, in which a NaN is equal to another one.
@@ -267,8 +268,9 @@ def _query_with_state(moment: Moment, name: Any) -> str:
 
 
 def output_stream(plan: Plan, app: str, stream: Any) -> None:
-    """Raises `Misuse` for a stream that no query writes."""
-    derived_streams = [q.output.target.id for q in plan.queries if q.output.target.kind == "stream"]
+    """Raises `Misuse` for a stream that no query writes, or that is inside a partition."""
+    targets = [q.output.target for q in plan.queries]
+    derived_streams = [t.id for t in targets if t.kind == "stream" and not is_inner(t.id)]
     if stream not in derived_streams:
         raise Misuse(nearest(f"{app} has no output stream '{stream}'", str(stream), derived_streams))
 

@@ -23,7 +23,7 @@ from ..explaining.why_not_search import WhyNotSearch
 from ..explaining.why_not_trials import AppInput, OutputQuestion, Trials
 from ..results.moment import Moment, MomentOutput, MomentSource
 from .machine_moments import MachineMoments, attribute_of, event_number, output_stream, value_of
-from .output_origins import event_of, output_origin
+from .output_origins import output_origin
 from .replays import Replays
 from .runtime import AppRuntime
 
@@ -112,7 +112,8 @@ class Moments:
             self._position_of_output(plain, *output)
             with machine.lock:
                 return output_origin(machine, moments, *output)
-        followed_event = event_of(event_number(event, plain.recording), moments)
+        source = AppInput(plain.recording, plain.way, moments.names)
+        followed_event = source.event(event_number(event, plain.recording))
         conditions = EventConditions(self._replays.app_text(), self._replays.replayed_nodes())
         with machine.lock:
             history = EventFollower(machine, self._app.plan, moments.names, conditions, followed_event).follow()
@@ -219,10 +220,10 @@ class Moments:
         """The position after the step that brought an output of a stream, the first of all nodes is 1."""
         argument_checks.require_int("the number of the output", number, 1)
         output_stream(self._app.plan, self._app.name, stream)
-        position = machine.position_of_output(stream, number)
-        if position is None:
+        positions = machine.history.outputs[stream].positions
+        if number > len(positions):
             raise Misuse(f"{stream} has fewer than {number:,} outputs")
-        return position
+        return int(positions[number - 1])
 
     def _moments_of(self, machine: TimeMachine) -> MachineMoments:
         return MachineMoments(self._app.name, self._replays, machine, self._node_names(machine), self)

@@ -1,25 +1,28 @@
-"""The events that an output was made of, from a time machine whose nodes have lineage."""
+"""The events of an output, from a time machine whose nodes have lineage."""
 
 from __future__ import annotations
 
-from ...errors import Misuse
+import numpy as np
+
 from ...plan.output_labels import is_inner, query_of, stream_of
 from ...plan.reports.lineage import events_of, held_of
 from ...replay.time_machine import TimeMachine
 from ..explaining.event_follower import rows_with_lineage
 from ..explaining.event_history import OutputOrigin
-from ..results.moment import MomentEvent, MomentOutput
+from ..explaining.why_not_trials import AppInput
+from ..results.moment import MomentOutput
 from .machine_moments import MachineMoments
 
 
 def output_origin(machine: TimeMachine, moments: MachineMoments, stream: str, number: int) -> OutputOrigin:
     """The events of an output of a stream, the first of all nodes is number 1; outputs of one step have the order of
-    the nodes. Raises `Misuse` if it is not there."""
-    place = machine.place_of_output(stream, number)
-    if place is None:
-        raise Misuse(f"{stream} has fewer than {number:,} outputs")
-    machine.seek(place.position)
-    step, rank = machine.last_step, place.rank
+    the nodes. It must be there."""
+    positions = moments.history().outputs[stream].positions
+    position = int(positions[number - 1])
+    rank = number - 1 - int(np.searchsorted(positions, position))
+    source = AppInput(machine.recording, machine.way, moments.names)
+    machine.seek(position)
+    step = machine.last_step
     assert step is not None
     for replay in step.outputs:
         for label, parts in replay.streams.items():
@@ -28,17 +31,8 @@ def output_origin(machine: TimeMachine, moments: MachineMoments, stream: str, nu
                     if rank == 0:
                         node, query = moments.names[replay.node], query_of(label, machine.plan)
                         output = MomentOutput(stream, query, int(rows.ts[i]), values, node)
-                        events = [event_of(e, moments) for e in events_of(lineage)]
+                        events = [source.event(e) for e in events_of(lineage)]
                         return OutputOrigin(moments.app, output, events, held_of(lineage))
                     rank -= 1
-    raise AssertionError(f"step {place.position} has no output {number} of {stream}")
+    raise AssertionError(f"step {position} has no output {number} of {stream}")
 
-
-def event_of(number: int, moments: MachineMoments) -> MomentEvent:
-    """An event by its number from 0."""
-    machine = moments.machine
-    place, stream, row = machine.recording.locate(number)
-    item = machine.recording.recorded_events[place]
-    node = 0 if len(moments.names) == 1 else int(machine.way.places(machine.recording, item)[stream][row])
-    _, time, values = machine.recording.event(number)
-    return MomentEvent(number + 1, stream, time, values, moments.names[node])

@@ -1,4 +1,4 @@
-"""The places of a node that hold an event, or what was computed from it: windows, partial matches, tables.
+"""The places of a node that hold an event or a row computed from it: windows, partial matches, tables.
 
 The node's plan has lineage (`plan.reports.lineage`), and it was created with `OutputOptions.describes`.
 """

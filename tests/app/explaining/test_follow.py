@@ -1,4 +1,4 @@
-"""What became of an event, and what an output was made of."""
+"""Histories of events, and the events of outputs."""
 
 from __future__ import annotations
 
