@@ -48,13 +48,16 @@ if TYPE_CHECKING:
         plot,
         siddhi,
         split,
+        sql,
+        sql_relations,
         trace,
     )  # fmt: skip
 
 __all__ = [
     "App", "Coordination", "Cut", "Disorder", "Kill", "Limits", "Pair", "Pause", "Reading", "Restart", "Retention",
     "SiddhiFrames", "Slow", "__version__", "apps", "attach", "attachable", "changes", "check", "deploy", "explain",
-    "generate", "get", "overview", "plot", "siddhi", "split", "trace",
+    "generate", "get", "overview", "plot", "siddhi", "split", "sql", "sql_relations",
+    "trace",
 ]  # fmt: skip
 
 

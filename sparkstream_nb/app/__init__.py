@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
     from .results.rule_sweep import RuleSweep
+    from .results.sql_answer import SqlAnswer, SqlRelations
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
     from .results.text_answers import AppGraph, Check, PlanText, RepairList
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from .running.frame_feed import FrameFeed
     from .running.source_reading import Reading
     from .running.study import Study
+    from .sql_queries import sql, sql_relations
     from .tracing.tracing import trace
     from .views.cluster_view import ClusterSnapshot
     from .views.controls import Cluster
@@ -122,6 +124,8 @@ __all__ = [
     "SiddhiFrames",
     "Slow",
     "SplitApp",
+    "SqlAnswer",
+    "SqlRelations",
     "Stats",
     "Study",
     "Tail",
@@ -149,6 +153,8 @@ __all__ = [
     "repair",
     "siddhi",
     "split",
+    "sql",
+    "sql_relations",
     "stop_all",
     "trace",
 ]
@@ -198,6 +204,8 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.source_reading": ["Reading"],
             ".audit.splitting": ["SplitApp", "split"],
             ".running.study": ["Study"],
+            ".results.sql_answer": ["SqlAnswer", "SqlRelations"],
+            ".sql_queries": ["sql", "sql_relations"],
             ".results.stream_chart": ["Chart", "ChartSnapshot"],
             ".results.stream_tail": ["Tail", "TailSnapshot"],
             ".results.text_answers": ["AppGraph", "Check", "PlanText", "RepairList"],

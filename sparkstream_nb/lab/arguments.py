@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+from ..charts.frame_plot import CHART_KINDS
 from ..errors import Misuse
 from ..option_values import counts, error_ids, positive, stream_and_count, stream_and_source, variable
 from ..options import (
@@ -82,12 +83,15 @@ def _word(line: str, at: int) -> tuple[str, int]:
     return "".join(out), at
 
 
-def split_query(line: str) -> tuple[list[str], str]:
+_ON_DEMAND = "from|select|delete|update"
+
+
+def split_query(line: str, beginnings: str = _ON_DEMAND, options: str = "-o|--out|--limit") -> tuple[list[str], str]:
     """The words around a query's text, and the text: `-o df App "from A select *" --limit 5` gives `["-o", "df", "App",
     "--limit", "5"]` and `from A select *`. The text may be in either kind of quotes, and contain both kinds, or be
-    unquoted.
+    unquoted; it begins with one of the words of `beginnings`, and `options` may follow.
     """
-    match = re.search(r"(?:^|\s)(['\"]?)(?=(?:from|select|delete|update)\b)", line, re.IGNORECASE)
+    match = re.search(rf"(?:^|\s)(['\"]?)(?=(?:{beginnings})\b)", line, re.IGNORECASE)
     if not match:
         return split(line), ""
     before, rest = line[: match.start()], line[match.end() :]
@@ -96,7 +100,7 @@ def split_query(line: str) -> tuple[list[str], str]:
         if end < 0:
             raise Misuse(f"the quote {match[1]} before the query is not closed")
         return split(before) + split(rest[end + 1 :]), rest[:end].strip()
-    after = re.search(r"(?:\s+(?:-o|--out|--limit)[ =]\S+)+\s*$", rest)
+    after = re.search(rf"(?:\s+(?:{options})[ =]\S+)+\s*$", rest)
     if after:
         return split(before) + split(rest[after.start() :]), rest[: after.start()].strip()
     return split(before), rest.strip()
@@ -156,12 +160,27 @@ def deploy_options() -> Options:
     add(p, "--as-wso2", help="of a query: answer as WSO2's servers would, without the buckets still open on each node")
     add(p, "--as-node", help="of a query: --as-wso2, of the server of this shard; alive: of servers without playback")
     add(p, "--limit", help="rows to show of a query's answer")
+    p.add_argument("--sql", action="store_true", help="the cell is an SQL query over apps and variables (%%siddhi sql)")
     p.example = "%%siddhi Trades --nodes 3 --routing hash:symbol --fresh"
     return p
 
 
-def _add_out(p: Options, help: str) -> None:
-    p.add_argument("-o", "--out", type=variable, metavar="VAR", help=help)
+def _add_out(p: Options, help: str, *more_names: str) -> None:
+    p.add_argument("-o", "--out", *more_names, type=variable, metavar="VAR", help=help)
+
+
+def _add_sql(p: Options) -> None:
+    """Options of an SQL query."""
+    add(p, "--limit")
+    _add_out(p, "store the answer as a data frame in this variable", "--into")
+    p.add_argument("--chart", choices=CHART_KINDS, help="draw the answer: line, bar or points")
+    p.add_argument("--y", action="append", metavar="COLUMN", help="of a chart: the numbers; several may be given")
+    p.add_argument("--by", metavar="COLUMN", help="of a chart: a line for each value of this column")
+    p.add_argument("--x", metavar="COLUMN", help="of a chart: the horizontal axis (default: the time)")
+
+
+SQL_OPTIONS = "-o|--out|--into|--limit|--chart|--y|--by|--x"
+"""The options that may follow the text of `%siddhi sql`."""
 
 
 def _add_way(p: Options) -> None:
@@ -179,7 +198,7 @@ OTHER_NAMES = {
     **dict.fromkeys(("kill", "crash", "cut"), "fault"),
     **dict.fromkeys(("load", "import", "read"), "feed"),
     **dict.fromkeys(("insert", "publish"), "send"),
-    **dict.fromkeys(("select", "sql"), "query"),
+    "select": "query",
 }
 """Commands by the names that they have elsewhere."""
 
@@ -253,6 +272,10 @@ def _add_outputs(command: _Command) -> None:
     p.add_argument("app", metavar="NAME QUERY", help='the app, and a query such as "from Prices select *"')
     add(p, "--by-shard", "--as-wso2", "--as-node", "--limit")
     _add_out(p, "store the answer as a data frame in this variable")
+
+    p = command("sql", "Answers an SQL query over apps and variables, by DuckDB; without one, lists what it may name.")
+    p.add_argument("text", nargs="?", metavar="QUERY", help='such as "select * from Trades.outputs.Alerts"')
+    _add_sql(p)
 
     p = command("view", "Draws an aggregation, by shard and merged.")
     p.add_argument("aggregation", metavar="NAME.Aggregation")
@@ -443,6 +466,7 @@ EXAMPLES = {
     "feeds": "pause 1",
     "send": """Trades.Prices '["wso2", 100.0, 10]' --at '2024-06-01 10:00:00'""",
     "query": """Trades "from Totals within '2024-**-** **:**:**' per 'days' select *\"""",
+    "sql": '"select symbol, count(*) from Trades.outputs.Alerts group by 1" --into df',
     "view": "Trades.Totals --per hour --measure total",
     "output": "Trades.Alerts --last 100 -o alerts",
     "tail": "Trades.Alerts --latest symbol",

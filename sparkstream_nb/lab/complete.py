@@ -20,6 +20,7 @@ from ..request import MODES
 from ..testing.model import SUFFIX
 from .completion import CompletionQuery, at_cursor
 from .completion.app_names import CompletionNames, of_plan
+from .sql_lines import relation_names
 from .trace_line import traceable
 
 _WORD = re.compile(r"[@#%]?[\w:.\-]*$")
@@ -55,6 +56,8 @@ class Completer:
         text, row = context.full_text, context.cursor_line
         line = context.line_with_cursor[: context.cursor_position]
         if text.lstrip().startswith("%%siddhi") and row > 0:
+            if "--sql" in text.lstrip().partition("\n")[0].split():
+                return _completions(line, relation_names())
             completions = at_cursor(self._body(text, row, context.cursor_position))
             return _result(completions.fragment, completions.words)
         if text.lstrip().startswith("%%siddhi"):
@@ -64,16 +67,15 @@ class Completer:
                 completions = at_cursor(self._query_on_line(line))
                 if completions.words:
                     return _result(completions.fragment, completions.words)
+            if re.match(r"\s*%siddhi\s+sql\s", line):
+                return _completions(line, relation_names())
             column = _COLUMN.search(line) if re.match(r"\s*%siddhi\s+feed\s", line) else None
             if column is not None:
                 return self._columns(line, column["word"])
             words = self._on_command(line)
         else:
             return {"completions": []}
-        prefix = _WORD.search(line)
-        prefix_text = prefix[0] if prefix else ""
-        fits = [c for c in words if c.lower().startswith(prefix_text.lower()) and c != prefix_text]
-        return _result(prefix_text, sorted(fits, key=lambda c: (c.lower(), c)), self._commands)
+        return _completions(line, words, self._commands)
 
     @staticmethod
     def _body(text: str, row: int, column: int) -> CompletionQuery:
@@ -174,6 +176,14 @@ def _files(line: str, suffixes: tuple[str, ...]) -> list[str]:
         return [f"{p.name}/" if p.is_dir() else p.name for p in paths if p.is_dir() or p.suffix in suffixes]
     except OSError:
         return []
+
+
+def _completions(line: str, words: Iterable[str], commands: Collection[str] = ()) -> dict[str, Any]:
+    """The words that begin as the last one of a line does, and are not that one."""
+    prefix = _WORD.search(line)
+    prefix_text = prefix[0] if prefix else ""
+    fits = [c for c in words if c.lower().startswith(prefix_text.lower()) and c != prefix_text]
+    return _result(prefix_text, sorted(fits, key=lambda c: (c.lower(), c)), commands)
 
 
 _KINDS: Sequence[tuple[str, Collection[str]]] = (

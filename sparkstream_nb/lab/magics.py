@@ -28,6 +28,7 @@ from ..wording import speak_of_options
 from . import display
 from .arguments import (
     OTHER_NAMES,
+    SQL_OPTIONS,
     STUDIED,
     deploy_options,
     help_text,
@@ -41,6 +42,7 @@ from .arguments import (
 from .attachable import removed_text
 from .complete import Completer
 from .inspection import install
+from .sql_lines import QUERY_BEGINNINGS, answer_line
 from .trace_line import trace_feed
 
 T = TypeVar("T", Events, Errors)
@@ -87,6 +89,8 @@ class SiddhiMagic(Magics):
     # ---------------------------------------------------------------------------------------------------- the cell
 
     def _cell(self, line: str, cell: str) -> Any:
+        if "--sql" in split(line):  # its other options are those of %siddhi sql
+            return self._ask_sql(line, cell)
         o = self._deploy_options.parse(split(line))
         if not cell.strip():
             raise Misuse("the cell is empty: write the app below the line %%siddhi. %siddhi --help lists the commands")
@@ -250,6 +254,15 @@ class SiddhiMagic(Magics):
         if not text:
             raise Misuse(f'the query is missing: write %siddhi query {o.app} "from ... select ..."')
         return self._query(api.get(o.app), text, o)
+
+    def _do_sql(self, options: Options, rest: str) -> Any:
+        words, text = split_query(rest, QUERY_BEGINNINGS, SQL_OPTIONS)
+        o = options.parse(words)
+        if o.text is not None:
+            raise Misuse(f"an SQL query begins with select or from, and not with '{o.text}'")
+        if not text:
+            return api.sql_relations()
+        return answer_line(text, o, self.shell.user_ns, self._interruptible)
 
     def _do_view(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
@@ -460,6 +473,13 @@ class SiddhiMagic(Magics):
         if o.out:
             self.shell.user_ns[o.out] = answer.frame
         return replace(answer, beside=True) if o.by_shard else answer
+
+    def _ask_sql(self, line: str, cell: str) -> Any:
+        """The answer to the SQL query of a cell."""
+        o = self._line_options["sql"].parse([word for word in split(line) if word != "--sql"])
+        if o.text is not None:
+            raise Misuse(f"the query has the apps' names in it: write %%siddhi --sql without '{o.text}'")
+        return answer_line(cell, o, self.shell.user_ns, self._interruptible)
 
     def _compare(self, cell: str, o: Namespace) -> Any:
         if not o.name:

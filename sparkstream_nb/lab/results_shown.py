@@ -26,6 +26,8 @@ from ..app import (
     Result,
     Sent,
     SplitApp,
+    SqlAnswer,
+    SqlRelations,
     Stats,
     Study,
     TailSnapshot,
@@ -38,6 +40,7 @@ from ..app.results.feed_progress import span
 from ..app.results.followed_stream import FollowedStream
 from ..app.results.frontend import Displayed
 from ..app.results.reasons import group_reasons
+from ..app.results.sql_answer import RelationLine
 from ..app.running.input_recording import AppRecording
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, text_of, when
 from ..ingest.ingest import TEXT_OF_ROW
@@ -225,6 +228,25 @@ def _(result: Result) -> str:
         return blocks_html(rows)
     shards = _shards_grid(result)
     return blocks_html([*rows, *([NO_SHARDS] if shards is None else ["by shard", shards])])
+
+
+@blocks_of(SqlAnswer)
+def _(answer: SqlAnswer) -> list[Block]:
+    return [grid_of_frame(answer.frame, limit=limit_of(answer.limit)), *answer.notes]
+
+
+@blocks_of(SqlRelations)
+def _(relations: SqlRelations) -> list[Block]:
+    if not relations:
+        return [_no_apps()]
+    rows = [(r.name, _describe_columns(r)) for r in relations]
+    return [Grid(["relation", "columns"], rows, what="relation")]
+
+
+def _describe_columns(relation: RelationLine) -> str:
+    if relation.columns is None:
+        return "known when it is read"
+    return ", ".join(f"{name} {type}" for name, type in relation.columns)
 
 
 def _events_grid(events: Events) -> Grid:

@@ -40,6 +40,7 @@ from ..masking import mask_passwords
 from ..plan.nodes import Plan
 from ..stores.several import StoreSet
 from ..stores.store_protocol import BatchKey, ErrorRow, Store
+from .commit_gate import CommitGate
 from .last_reports import LastReports
 from .merging import Merging
 from .output_files import OutputFiles
@@ -60,7 +61,7 @@ class Progress:
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
     micro-batch, `events_by_node` and `ms_by_node`, the events and the time of all micro-batches. `errors` counts events
     that could not be processed, `faulty` the same by stream, aggregation or sink; `dropped_errors` those no longer
-    kept, since the app began.
+    kept, since the app began. Commits pass through `gate`.
     """
 
     changed: threading.Condition = field(default_factory=threading.Condition)
@@ -76,6 +77,7 @@ class Progress:
     ms_by_node: dict[int, float] = field(default_factory=dict)
     answers: dict[int, dict[int, RetrievalAnswer | QueryFailed]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
+    gate: CommitGate = field(default_factory=CommitGate)
 
     def say(self, sentence: str) -> None:
         """Adds a line to the logs, its secrets masked, unless it is the last one already."""
@@ -163,6 +165,23 @@ class Commit:
         """
         taken_up = self.clock()
         gathered_rows, spill_files = self._gather(rows)
+        with self.progress.gate.enter(lambda: self.progress.last):
+            rows_by_stream, is_fresh = self._write(gathered_rows, batch)
+            self._tidy(gathered_rows, spill_files)
+            with self.progress.changed:
+                self._advance(batch, gathered_rows, rows_by_stream if is_fresh else None)
+                if self.after.arrivals is not None:
+                    end, longest_ms = self.clock(), max((r.ms for r in gathered_rows.nodes.values()), default=0.0)
+                    ms = 1000 * (end - taken_up) + longest_ms if began is None else 1000 * (end - began)
+                    events_in, events_done = self.after.arrivals.total, self.after.arrivals.through(self.progress.last)
+                    self.progress.throughput.add(BatchFigures(batch, end, round(ms, 1), events_in, events_done))
+                self.progress.changed.notify_all()
+        if self.after.merging is not None:
+            self.after.merging.note_commit(batch, rows_by_stream)
+
+    def _write(self, gathered_rows: _Gathered, batch: int) -> tuple[dict[str, int], bool]:
+        """Writes outputs, aggregations and errors; the number of outputs by stream, and False if the store had the
+        micro-batch already."""
         self.outputs.write(batch, gathered_rows.streams)
         partials = {key: pa.concat_tables(tables) for key, tables in gathered_rows.partials.items()}
         for key, table in partials.items():
@@ -170,11 +189,15 @@ class Commit:
         # All nodes that take events see the same clock; one that came later began to see it later.
         clocks = [report.clock for report in gathered_rows.nodes.values() if report.clock is not None]
         clock = max(clocks, key=lambda c: (c.after, -c.first), default=None)
-        fresh = self.store.commit(BatchKey(self.app, self.run, batch), partials, gathered_rows.errors, clock)
+        is_fresh = self.store.commit(BatchKey(self.app, self.run, batch), partials, gathered_rows.errors, clock)
         rows_by_stream = {stream: sum(e.rows for e in events) for stream, events in gathered_rows.streams.items()}
         self.outputs.account(batch, rows_by_stream)
         if self.after.limit is not None:
             self.after.limit.count_added(len(gathered_rows.errors))
+        return rows_by_stream, is_fresh
+
+    def _tidy(self, gathered_rows: _Gathered, spill_files: Sequence[str]) -> None:
+        """Removes the files that are committed, and notes the last reports of nodes and which of them rest."""
         for file in gathered_rows.files:
             Path(file).unlink()
         if self.shared is not None and spill_files:
@@ -185,16 +208,6 @@ class Commit:
             self.after.reports.write(nodes)
         if self.after.inbox is not None and len(self.shards) > 1:
             write_resting(self.after.inbox, gathered_rows.last + 1, nodes)
-        with self.progress.changed:
-            self._advance(batch, gathered_rows, rows_by_stream if fresh else None)
-            if self.after.arrivals is not None:
-                end, longest_ms = self.clock(), max((r.ms for r in gathered_rows.nodes.values()), default=0.0)
-                ms = 1000 * (end - taken_up) + longest_ms if began is None else 1000 * (end - began)
-                events_in, events_done = self.after.arrivals.total, self.after.arrivals.through(self.progress.last)
-                self.progress.throughput.add(BatchFigures(batch, end, round(ms, 1), events_in, events_done))
-            self.progress.changed.notify_all()
-        if self.after.merging is not None:
-            self.after.merging.note_commit(batch, rows_by_stream)
 
     def has_begun(self, batch: int) -> bool:
         """True if the results of a micro-batch are in a database: repeated, it has to give the same."""

@@ -5,19 +5,23 @@ The inbox keeps processed input as long as the app's retention says: of a long i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from ..engine.columnar.column_data import Array
+from ..engine.state.node_batch import StreamRows
 from ..journal.inbox import InboxPosition
-from ..journal.journal import entries_of, lines_of, segments
+from ..journal.journal import entries_from, entries_of, lines_of, segments
 from ..journal.routing import Route, assign
 from ..journal.segments import load
 from ..types import Schema
+from .event_tables import event_table
 from .output_files import series_of, stamps
 
 
@@ -47,7 +51,7 @@ class InboxReader:
     def last(self, stream: str, most: int) -> Arrivals:
         """The last `most` events that came in on `stream`, in their order."""
         total: int | None = None
-        parts: list[pd.DataFrame] = []
+        parts: list[tuple[StreamRows, Array]] = []
         rows = 0
         try:
             for first, file in reversed(segments(self.folder)):
@@ -59,34 +63,59 @@ class InboxReader:
                         e.events_by_stream[stream] for e in entries
                     )
                 while entries and rows < most and entries[-1].seq >= first_entry:
-                    parts.append(self._frame(entries.pop(), stream, most - rows))
-                    rows += len(parts[-1])
+                    parts.append(_last_rows(*self._routed_rows(entries.pop(), stream), most - rows))
+                    rows += len(parts[-1][1])
         except FileNotFoundError:
             pass  # earlier events are not kept
         total = total or 0
         unreadable = total - rows if rows < most else 0
-        frame = pd.concat(parts[::-1], ignore_index=True) if parts else pd.DataFrame(columns=self._names(stream))
-        return Arrivals(frame, total, unreadable)
+        return Arrivals(self._frame(stream, parts[::-1]), total, unreadable)
 
-    def _names(self, stream: str) -> list[str]:
+    def tables(self, stream: str, last_entry: int) -> Iterator[pa.Table]:
+        """All events of `stream` that are kept, up to entry `last_entry`, in their order, as `event_table` has them."""
+        for entry, _ in entries_from(self.folder):
+            if entry.seq > last_entry:
+                return
+            if stream in entry.events_by_stream and entry.seq >= self.since.get(stream, 0):
+                try:
+                    rows, nodes = self._routed_rows(entry, stream)
+                except FileNotFoundError:
+                    continue  # no longer kept
+                yield event_table(nodes, [rows.ts, *rows.columns], self.shards, self.schemas[stream])
+
+    def _frame(self, stream: str, parts: Sequence[tuple[StreamRows, Array]]) -> pd.DataFrame:
+        """Events with the numbers of their nodes, as `Arrivals.frame`."""
         names = self.schemas[stream].names
-        return [*stamps(names), *names]
+        columns = [*stamps(names), *names]
+        if not parts:
+            return pd.DataFrame(columns=columns)
+        shards = pa.array(self.shards, pa.string())
+        nodes = shards.take(pa.array(np.concatenate([node_numbers for _, node_numbers in parts])))
+        attributes = [_series(c) for c in zip(*(rows.columns for rows, _ in parts), strict=True)]
+        data = [nodes.to_pandas(), pd.Series(np.concatenate([rows.ts for rows, _ in parts])), *attributes]
+        return pd.DataFrame(dict(zip(columns, data, strict=True)))
 
-    def _frame(self, entry: Any, stream: str, most: int) -> pd.DataFrame:
-        """The last `most` events of an entry. Raises FileNotFoundError if its file was dropped."""
+    def _routed_rows(self, entry: Any, stream: str) -> tuple[StreamRows, Array]:
+        """The events of an entry, and the number of the node (from 0) that each went to. Raises FileNotFoundError if
+        its file was dropped."""
         batch = load(self.folder, entry, self.schemas)
         over = entry.over or range(self.began)
         route = Route.parse(entry.route, len(over))
-        places = assign(batch, route, self.schemas, len(over), entry.request)[stream][-most:]
-        rows = batch.rows[stream]
-        first = len(rows.ts) - len(places)
-        nodes = pd.Series([self.shards[over[i]] for i in places.tolist()], dtype=object)
-        columns = [nodes, pd.Series(rows.ts[first:]), *(_series(c[first:]) for c in rows.columns)]
-        return pd.DataFrame(dict(zip(self._names(stream), columns, strict=True)))
+        places = assign(batch, route, self.schemas, len(over), entry.request)[stream]
+        return batch.rows[stream], np.asarray(over, np.int32)[places]
 
 
-def _series(column: Any) -> pd.Series[Any]:
-    """A column of an input batch."""
-    if isinstance(column, list):
-        return pd.Series(column, dtype=object)
-    return series_of(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+def _last_rows(rows: StreamRows, node_numbers: Array, most: int) -> tuple[StreamRows, Array]:
+    """The last `most` events and their nodes."""
+    first = max(0, len(rows.ts) - most)
+    columns = [column[first:] for column in rows.columns]
+    return StreamRows(rows.step[first:], rows.ts[first:], columns), node_numbers[first:]
+
+
+def _series(parts: Sequence[Any]) -> pd.Series[Any]:
+    """A column of several input batches."""
+    arrays = [p.dictionary_decode() if not isinstance(p, list) and pa.types.is_dictionary(p.type) else p for p in parts]
+    if any(isinstance(a, list) for a in arrays) or len({a.type for a in arrays}) > 1:  # objects
+        values = [v for a in arrays for v in (a if isinstance(a, list) else a.to_pylist())]
+        return pd.Series(values, dtype=object)
+    return series_of(pa.chunked_array(arrays))

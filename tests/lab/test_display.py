@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sparkstream_nb
@@ -69,6 +70,7 @@ from sparkstream_nb.app.results.label_scores import Example
 from sparkstream_nb.app.results.moment import MomentEvent, MomentOutput
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.rule_trial import RuleTrial
+from sparkstream_nb.app.results.sql_answer import RelationLine, SqlAnswer, SqlRelations
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
 from sparkstream_nb.app.results.stream_tail import TailShape
@@ -249,6 +251,9 @@ WHY_NOT = WhyNot(
 CAME = HistoryEntry(EntryKind.CAME, 1, 1000, "node-1", "S", "came in with (<i>)")
 HISTORY = EventHistory("<App>", MOMENT.events[0], [CAME], ["the window of <q>"], [], True, cast(Any, None))
 ORIGIN = OutputOrigin("<App>", MomentOutput("O", "<q>", 1000, ["<i>"], "node-1"), MOMENT.events, 0)
+SQL_ANSWER = SqlAnswer(pa.table({"<c>": ["<i>"]}), True, ["a <note>"])
+SQL_RELATIONS = SqlRelations((RelationLine("<App>.outputs.O", [("<a>", "BIGINT")]), RelationLine("x", None)))
+
 SHOWN: list[tuple[Displayed, str, str]] = [
     (HISTORY, "Event 1 of S (<i>) at 1970-01-01 00:00:01\nAt the end of the input it", "came in with (&lt;i&gt;)"),
     (ORIGIN, "O (<i>) at 1970-01-01 00:00:01 on node-1, by <q>\nIt was made of 1 event.", "by &lt;q&gt;</b>"),
@@ -259,6 +264,9 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),
+    (SQL_ANSWER, "a <note>", "a &lt;note&gt;"),
+    (SQL_RELATIONS, "<App>.outputs.O  <a> BIGINT", "&lt;a&gt; BIGINT"),
+    (SqlRelations(()), "No app yet.", "No app yet."),
     (Apps({}), "No app yet. %%siddhi NAME deploys the text of a cell.", "No app yet."),
     (
         FeedReport("App", "S", 10, 2, 0.5, {"O": 3}, {"<r>": 1, "q": 1}),

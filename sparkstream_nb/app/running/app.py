@@ -18,17 +18,20 @@ from ...plan.reports.repair import repairs
 from ...plan.reports.split_graph import split_graph
 from ...sources.feed_check import check_source
 from ...stores import Store
+from ...stores.sql_session import SqlQuery
 from ...types import Schema
 from ..deployment.deployment import Deployment
 from ..results.answers import Errors, FeedReport, LiveStats, Stats
 from ..results.app_metrics import disk_of, stats_of
 from ..results.frontend import Displayed
+from ..results.sql_answer import SQL_ROWS, SqlAnswer, answer_sql
 from ..results.text_answers import AppGraph, PlanText, RepairList
 from ..results.traces import PatternTrace, WindowTrace
 from ..tracing.tracing import TraceOptions, trace_plan
 from ..views.controls import Cluster
 from .app_connections import AppConnections
 from .app_inputs import FeedArguments, Inputs
+from .app_relations import AppQuestions, AppRelations
 from .app_scaling import scale_app
 from .app_waits import AppWaits
 from .background import Feed
@@ -67,6 +70,8 @@ class App(Displayed):
         self.frames = OutputFrames(runtime, self.queries)
         self.replays = Replays(runtime, lambda way: self.moments.source(way))
         self.moments = Moments(runtime, self.replays)
+        questions = AppQuestions(self.stats, lambda: self.moments.at(), lambda: self.replays.divergence())
+        self.relations = AppRelations(runtime, self.queries, questions)
 
     # --------------------------------------------------------------------------------------------------- properties
 
@@ -194,6 +199,11 @@ class App(Displayed):
     table = PartMethod("frames", OutputFrames.table)
     tail = PartMethod("outputs", StreamReader.tail)
     chart = PartMethod("outputs", StreamReader.chart)
+
+    def sql(self, text: str, *, frames: Mapping[str, Any] | None = None, limit: int = SQL_ROWS) -> SqlAnswer:
+        """Answers an SQL query by DuckDB over this app, as `sparkstream_nb.sql` does over all: names need no app before
+        them, as in `select * from outputs.Alerts`, nor a schema, as in `from Alerts`."""
+        return answer_sql(SqlQuery(text, [self.relations], {} if frames is None else frames, self.name, limit))
 
     def trace(
         self,

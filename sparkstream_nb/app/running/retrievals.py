@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...engine.expressions import Context
 from ...engine.scripts import scripts_of
 from ...engine.state.node_batch import RetrievalAnswer
 from ...errors import Misuse, SiddhiRuntimeError, nearest, shown
-from ...journal.entries import Ask
+from ...journal.entries import Ask, SourceEntry
 from ...journal.result_codec import QueryFailed
 from ...nodes.distributed import Distributed
 from ...outputs.open_buckets import check_node
@@ -66,9 +67,9 @@ class Retrievals:
             app.waits.flush()  # one node answers, and the others may take their turn with the table later
         among = self._holders(retrieval)
         if len(among) == 1 or retrieval.output is not None or retrieval.shared:
-            first = next(iter(self._ask(text, among).values()))
+            first = next(iter(self._among(self._ask_nodes(text), among).values()))
             return Result(first.columns, first.rows, limit=limit)
-        answers = {app.app_run.shards[n]: a for n, a in self._ask(rows_wanted(text), among).items()}
+        answers = self._among(self._ask_nodes(rows_wanted(text)), among)
         context = self._context()
         return _merge_answers(merge_nodes(retrieval, answers, context, app.clock.now()), limit)
 
@@ -86,18 +87,51 @@ class Retrievals:
         leader = app.app_run.leader
         return app.app_run.over if leader is None or element_ids.isdisjoint(app.parts.state) else (leader,)
 
-    def _ask(self, text: str, among: Sequence[int]) -> dict[int, RetrievalAnswer]:
-        """Puts a query to all nodes in its place among the events; the answers of those `among` them, by node."""
-        answers = self._ask_nodes(text)
-        out: dict[int, RetrievalAnswer] = {}
-        for node in among:
+    @contextlib.contextmanager
+    def hold_commit(self, texts: Sequence[str]) -> Iterator[list[dict[str, RetrievalAnswer]]]:
+        """No micro-batch is committed inside. Gives the answers to queries for all rows of a table, a named window or
+        an aggregation in nodes, as of the last commit: for each query by node, of the nodes that have it."""
+        app = self._app
+        if texts:
+            app.start()
+        with app.progress.gate.open_reader() as reader:
+            queries: Sequence[int] = ()
+            if texts:
+                with app.lock:  # what comes after the queries is in another micro-batch
+                    end = app.inbox.append([*(Ask(text=text) for text in texts), SourceEntry(barrier=True)])
+                queries = range(end - len(texts), end)
+                reader.let_through(end - 1)
+                with app.waits.cancel_on_interrupt():
+                    app.stream.wait(end - 1)
+            reader.wait_idle()
+            with app.progress.changed:
+                answers = [app.progress.answers.pop(seq) for seq in queries]
+            yield [self._answers_of(text, by_node) for text, by_node in zip(texts, answers, strict=True)]
+
+    def _answers_of(
+        self, text: str, answers: Mapping[int, RetrievalAnswer | QueryFailed]
+    ) -> dict[str, RetrievalAnswer]:
+        """The answers of the nodes that have the source of a query."""
+        if self._app.deployment.groups is not None:
+            return self._active_among(answers)
+        retrieval = compile_retrieval(text, self._app.plan)
+        nodes = self._holders(retrieval)
+        return self._among(answers, nodes[:1] if retrieval.shared else nodes)
+
+    def _among(
+        self, answers: Mapping[int, RetrievalAnswer | QueryFailed], nodes: Sequence[int]
+    ) -> dict[str, RetrievalAnswer]:
+        """The answers of some of the nodes, by shard. Raises SiddhiRuntimeError if one of them failed."""
+        out: dict[str, RetrievalAnswer] = {}
+        for node in nodes:
             answer = answers[node]
             if isinstance(answer, QueryFailed):
                 raise SiddhiRuntimeError(answer.message)
-            out[node] = answer
+            out[self._app.app_run.shards[node]] = answer
         return out
 
     def _ask_nodes(self, text: str) -> dict[int, RetrievalAnswer | QueryFailed]:
+        """Puts a query to all nodes in its place among the events; their answers."""
         app = self._app
         with app.lock:
             app.start()
@@ -136,18 +170,22 @@ class Retrievals:
         return groups is not None and len(groups.pairs) > 1
 
     def _active(self, text: str) -> dict[str, RetrievalAnswer]:
+        """Puts a query to all nodes; the answers of the active ones."""
+        return self._active_among(self._ask_nodes(text))
+
+    def _active_among(self, node_answers: Mapping[int, RetrievalAnswer | QueryFailed]) -> dict[str, RetrievalAnswer]:
         """The answer of each group's active node, the first one where two take themselves for it, by node. Raises
         SiddhiRuntimeError if a group has none."""
         app = self._app
         groups = app.deployment.groups
         assert groups is not None
         if isinstance(groups, Distributed):
-            answers_by_shard = {app.app_run.shards[n]: a for n, a in self._ask_nodes(text).items()}
+            answers_by_shard = {app.app_run.shards[n]: a for n, a in node_answers.items()}
             failure = next((a.message for a in answers_by_shard.values() if isinstance(a, QueryFailed)), None)
             if failure is not None:
                 raise SiddhiRuntimeError(failure)
             return {n: a for n, a in answers_by_shard.items() if isinstance(a, RetrievalAnswer)}
-        answers = {app.app_run.shards[n]: a for n, a in self._ask_nodes(text).items() if n in app.app_run.over}
+        answers = {app.app_run.shards[n]: a for n, a in node_answers.items() if n in app.app_run.over}
         out: dict[str, RetrievalAnswer] = {}
         for pair in groups.pairs:
             pair_answers = [(n, answers[n]) for n in pair.nodes]

@@ -17,6 +17,7 @@ from ...journal.kept import clear_unnamed
 from ...journal.marks import Marks
 from ...nodes.distributed import Distributed
 from ...outputs.commit import Progress
+from ...outputs.input_events import InboxReader
 from ...plan.arrival_time import ByArrival
 from ...plan.distributed import placement
 from ...plan.nodes import Plan
@@ -272,6 +273,11 @@ class AppRuntime:
         if stream not in self.schemas:
             raise Misuse(nearest(f"{self.name} has no stream '{stream}'", stream, self.schemas))
         return self.schemas[stream]
+
+    def input_reader(self) -> InboxReader:
+        """A reader of the events that came in."""
+        run = self.app_run
+        return InboxReader(self.inbox.folder, self.schemas, run.shards, run.began, run.entries)
 
     def remember(self, *, variable: str | None, lines_before: int) -> None:
         """Keeps which variable of the notebook holds the app, and the lines above its text, for `attach`."""

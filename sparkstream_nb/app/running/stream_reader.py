@@ -9,7 +9,6 @@ from ... import argument_checks
 from ...charts.frame_plot import CHART_KINDS, ChartKind
 from ...errors import Misuse, nearest, shown
 from ...option_values import duration_ms
-from ...outputs.input_events import InboxReader
 from ...outputs.output_files import stamps
 from ...types import Schema, Type
 from ..results.answers import Events, InputCounts
@@ -41,7 +40,7 @@ class StreamReader:
         argument_checks.optional_int("last", last, 0)
         argument_checks.optional_int("limit", limit, 0)
         if self._only_comes_in(stream):
-            last_arrivals = self._arrivals().last(stream, ARRIVALS if last is None else last)
+            last_arrivals = self._app.input_reader().last(stream, ARRIVALS if last is None else last)
             return Events(
                 app.name, stream, last_arrivals.frame, limit, InputCounts(last_arrivals.total, last_arrivals.unreadable)
             )
@@ -130,12 +129,8 @@ class StreamReader:
     def _ends(self, stream: str) -> StreamEnds:
         app = self._app
         if self._only_comes_in(stream):
-            return ArrivalEnds(self._arrivals, stream, lambda: app.inbox.position.events.get(stream, 0))
+            return ArrivalEnds(app.input_reader, stream, lambda: app.inbox.position.events.get(stream, 0))
         return OutputEnds(lambda: app.outputs, app.progress, stream, app.schema_of(stream).names)
-
-    def _arrivals(self) -> InboxReader:
-        app = self._app
-        return InboxReader(app.inbox.folder, app.schemas, app.app_run.shards, app.app_run.began, app.app_run.entries)
 
     def _only_comes_in(self, stream: str) -> bool:
         """True if a stream has only events that are sent to it. Raises `Misuse` for an unknown stream."""
