@@ -424,6 +424,20 @@ def _add_apps(command: _Command) -> None:
     add(p, "--master", help="another Spark than before: local[2], spark://host:7077, sc://host:15002")
     _add_out(p, "store the app in this variable (default: the variable of its cell)")
 
+    p = command("save", "Writes the text of an app to a file.")
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("file", metavar="FILE", help="such as fraud.siddhi; one that exists is written anew")
+
+    p = command("export", "Writes an app as a job for sparkstream run, as a test, or as a notebook.")
+    p.add_argument("app", metavar="NAME")
+    p.add_argument("file", nargs="?", metavar="FILE", help="the file (default: NAME.sh, NAME.siddhitest or NAME.ipynb)")
+    p.add_argument(
+        "--as", dest="kind", required=True, choices=("job", "test", "notebook"),
+        help="job: a script with the same deployment, and the text; test: what was sent, and what came out; notebook: "
+        "the cell, and a recording of the input",
+    )  # fmt: skip
+    add(p, "--limit", help="steps that a test has at most (1,000)")
+
     p = command("stop", "Stops an app and keeps its stored data.")
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
@@ -487,6 +501,8 @@ EXAMPLES = {
     "fmt": "trades.siddhi",
     "list": "",
     "attach": "Trades -o app",
+    "save": "Trades trades.siddhi",
+    "export": "Trades trades.siddhitest --as test",
     "stop": "Trades",
     "remove": "Trades --trash",
     "errors": "Trades --replay 3 4 7-9",

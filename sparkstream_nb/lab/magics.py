@@ -41,6 +41,7 @@ from .arguments import (
 )
 from .attachable import removed_text
 from .complete import Completer
+from .export_lines import export_line, save_line
 from .inspection import install
 from .sql_lines import QUERY_BEGINNINGS, answer_line
 from .trace_line import trace_feed
@@ -434,6 +435,13 @@ class SiddhiMagic(Magics):
             raise Misuse("--home is the folder of one app: remove the others by themselves")
         for name in o.apps:
             print(removed_text((api.empty_trash_of if o.trash else api.remove_app)(name, o.home)))
+
+    def _do_save(self, options: Options, rest: str) -> Any:
+        print(save_line(options.parse(split(rest))))
+
+    def _do_export(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        return self._interruptible(lambda: export_line(o))
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

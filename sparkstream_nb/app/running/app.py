@@ -33,6 +33,7 @@ from .app_connections import AppConnections
 from .app_inputs import FeedArguments, Inputs
 from .app_relations import AppQuestions, AppRelations
 from .app_scaling import scale_app
+from .app_script import AppScript
 from .app_waits import AppWaits
 from .background import Feed
 from .input_recording import AppRecording
@@ -71,6 +72,7 @@ class App(Displayed):
         self.replays = Replays(runtime, lambda way: self.moments.source(way))
         self.moments = Moments(runtime, self.replays)
         questions = AppQuestions(self.stats, lambda: self.moments.at(), lambda: self.replays.divergence())
+        self.script = AppScript(runtime)
         self.relations = AppRelations(runtime, self.queries, questions)
 
     # --------------------------------------------------------------------------------------------------- properties
@@ -249,6 +251,9 @@ class App(Displayed):
     study = PartMethod("replays", Replays.study)
 
     # ------------------------------------------------------------------------------------------------- about the app
+
+    save = PartMethod("script", AppScript.save)
+    export_job = PartMethod("script", AppScript.export_job)
 
     def explain(self) -> PlanText:
         """The plan: where each part runs, and the effect of routing on each query."""
