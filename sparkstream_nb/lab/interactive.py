@@ -9,6 +9,7 @@ from typing import Any
 from IPython.display import display
 
 from ..app import (
+    AppGraph,
     Chart,
     Cluster,
     Displayed,
@@ -55,6 +56,7 @@ def register_interactive(shell: Any) -> None:
     formatter.for_type(Cluster, lambda cluster: _show(cluster, "cluster_widget", "ClusterView"))
     formatter.for_type(Stats, _show_stats)
     formatter.for_type(Overview, _show_overview)
+    formatter.for_type(AppGraph, _show_graph)
     formatter.for_type(Tail, lambda tail: _show(tail, "tail", "TailView"))
     formatter.for_type(Chart, lambda chart: _show(chart, "chart", "ChartView"))
     for kind in _PICTURES:
@@ -82,6 +84,10 @@ def _show_stats(stats: Stats) -> None:
 
 def _show_overview(overview: Overview) -> None:
     _show_live_value(overview, overview.read, "overview_widget", "OverviewView")
+
+
+def _show_graph(graph: AppGraph) -> None:
+    _show_live_value(graph, graph.flow, "graph_widget", "GraphView")
 
 
 def _show_live_value(value: Displayed, source: Any, module: str, name: str) -> None:

@@ -16,6 +16,7 @@ from .display import html, text
 from .drawings.pictures import DARK_PICTURE
 from .drawings.text_tables import Grid, escaped_lines, paragraph
 from .graph import graph_drawing
+from .graph.edge_labels import total_labels
 
 text.register(PlanText, str)
 
@@ -163,12 +164,12 @@ def _(repair_list: RepairList) -> str:
 
 @text.register
 def _(graph: AppGraph) -> str:
-    return "\n".join([graph_drawing.text(graph.graph), *_notes(graph.notes)])
+    return "\n".join([graph_drawing.text(graph.graph, total_labels(graph)), *_notes(graph.notes)])
 
 
 @html.register
 def _(graph: AppGraph) -> str:
-    return graph_drawing.image(graph.graph) + _notes_html(graph.notes)
+    return graph_drawing.image(graph.graph, total_labels(graph)) + _notes_html(graph.notes)
 
 
 @text.register

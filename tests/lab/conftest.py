@@ -106,6 +106,7 @@ class StandInRuntime(AppRuntime):
         self.waits = StandInWaits(self)
         self.connections: Any = SimpleNamespace(sinks=None, intakes=None, away=[])
         self.stream: Any = SimpleNamespace(failure=lambda: None)
+        self.inbox: Any = SimpleNamespace(position=SimpleNamespace(events={}))
 
     @property
     def state(self) -> str:

@@ -29,7 +29,7 @@ CELLS = [
     LOAD, APP, "%siddhi trace Dark.last3 events --time at", "%siddhi trace Dark.rise events --time at",
     "%siddhi study Dark --nodes 1,2,3", "%siddhi graph Dark", "app.divergence()",
 ]  # fmt: skip
-PICTURE = ":is(.jp-OutputArea-output img.sparkstream-picture, .sparkstream-plot:has(.main-svg))"
+PICTURE = ":is(.jp-OutputArea-output .sparkstream-picture, .sparkstream-plot:has(.main-svg))"
 
 
 PIXEL = """async (data) => {

@@ -96,7 +96,7 @@ def test_pictures_have_every_node_and_no_overlap() -> None:
         picture = ElementTree.fromstring(graph_drawing.svg(graph))
         titles = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}title")]
         assert sorted(t or "" for t in titles) == sorted(graph_drawing.about(node) for node in graph.nodes)
-        boxes = graph_drawing._laid_out(graph).boxes
+        boxes = graph_drawing._laid_out(graph, [e.label for e in graph.edges]).boxes
         for a, b in combinations([boxes[node.id] for node in graph.nodes if node.kind != "partition"], 2):
             apart = abs(a.x - b.x) >= (a.width + b.width) / 2 or abs(a.y - b.y) >= (a.height + b.height) / 2
             assert apart, text

@@ -10,8 +10,6 @@ from typing import Any
 from ...journal.inbox import Inbox
 from ...outputs.commit import Progress
 from ...outputs.output_files import dropped_events
-from ...plan.distributed.leader import Parts
-from ...plan.distributed.placement import idle, split
 from ...plan.nodes import Plan
 from ...retention import Retention
 from ..deployment.app_folder import AppRun
@@ -47,12 +45,12 @@ RECENT = 60
 
 
 def stats_of(
-    app: str, plan: Plan, state: str, app_run: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats
-) -> Stats:
-    """The progress of `app`, in `state`, with the nodes that `app_run` has now and its `inbox`. The caller holds
-    `progress.changed`."""
+    app: str, plan: Plan, state: str, app_run: AppRun, inbox: Inbox, progress: Progress, disk: DiskStats,
+    *, passes_on: bool,
+) -> Stats:  # fmt: skip
+    """The progress of `app`, in `state`, with the nodes that `app_run` has now and its `inbox`. `passes_on`: nodes
+    leave all work to Spark's tasks. The caller holds `progress.changed`."""
     p, position = progress, inbox.position
-    passes_on = app_run.groups is None and idle(split(Parts(plan, app_run.led).part_of(plan, leads=False))[1])
     nodes = {}
     latest = max((r.clock.after for r in p.nodes.values() if r.clock is not None), default=None)
     # The first node of a distributed app works for all of them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...errors import NotInThisBuild, SiddhiError
@@ -11,6 +11,7 @@ from ...plan.nodes import Plan
 from ...plan.reports.app_graph import Graph
 from ...plan.reports.repair import Repairs
 from .frontend import Displayed
+from .graph_flow import GraphFlow
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,10 +58,12 @@ class RepairList(Displayed):
 
 @dataclass(frozen=True, repr=False)
 class AppGraph(Displayed):
-    """The graph of an app: a picture in a notebook, a list of edges as text."""
+    """The graph of an app: a picture in a notebook, a list of edges as text. `flow`: the events on the edges of a
+    running app, which its display follows."""
 
     graph: Graph
     notes: tuple[str, ...] = ()
+    flow: GraphFlow | None = field(default=None, compare=False)
 
     def summary(self) -> str:
         return f"<AppGraph: {len(self.graph.nodes)} nodes, {len(self.graph.edges)} edges>"

@@ -22,7 +22,6 @@ from ...stores.sql_session import SqlQuery
 from ...types import Schema
 from ..deployment.deployment import Deployment
 from ..results.answers import Errors, FeedReport, LiveStats, Stats
-from ..results.app_metrics import disk_of, stats_of
 from ..results.frontend import Displayed
 from ..results.sql_answer import SQL_ROWS, SqlAnswer, answer_sql
 from ..results.text_answers import AppGraph, PlanText, RepairList
@@ -34,8 +33,10 @@ from .app_inputs import FeedArguments, Inputs
 from .app_relations import AppQuestions, AppRelations
 from .app_scaling import scale_app
 from .app_script import AppScript
+from .app_stats import read_disk, read_stats
 from .app_waits import AppWaits
 from .background import Feed
+from .graph_flows import flow_of
 from .input_recording import AppRecording
 from .moments import Moments
 from .output_frames import OutputFrames
@@ -267,29 +268,17 @@ class App(Displayed):
 
     def graph(self) -> AppGraph:
         """Streams, queries, tables and the rest as a picture, marked by the effect of routing; in mode distributed the
-        execution groups, their contents, and the topics between them.
+        execution groups, their contents, and the topics between them. In a notebook its edges have the present rates.
         """
         groups = self.deployment.groups
-        if isinstance(groups, Distributed):
-            return AppGraph(split_graph(self.plan, groups.split))
-        return AppGraph(graph_of(self.plan))
+        graph = split_graph(self.plan, groups.split) if isinstance(groups, Distributed) else graph_of(self.plan)
+        return AppGraph(graph, flow=flow_of(self.runtime, graph))
 
     def stats(self) -> Stats:
         """The app's progress and speed, and the figures of its nodes, queries, tables, windows and aggregations. In a
         notebook its display follows the app."""
-        app = self.runtime
-        disk = disk_of(self.home, app.app_run, self.deployment.retention)
-        sinks = app.connections.sinks.figures()
-        with app.progress.changed:
-            stats = stats_of(self.name, self.plan, self.state, app.app_run, app.inbox, app.progress, disk)
-        sources = app.connections.intakes.figures()
-        return replace(
-            stats,
-            sinks=sinks,
-            sources=sources,
-            clock_kind=self.deployment.request.clock,
-            live=LiveStats(self.stats, self.on_commit, app.view_state),
-        )
+        stats = read_stats(self.runtime, read_disk(self.runtime))
+        return replace(stats, live=LiveStats(self.stats, self.on_commit, self.runtime.view_state))
 
     def note(self, line: str) -> None:
         """Adds a line to the logs."""

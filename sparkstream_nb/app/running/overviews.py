@@ -10,7 +10,7 @@ from ...journal.throughput import RECENT
 from ...masking import mask_passwords
 from ...system import memory_of_process
 from ..config.conf import DISTRIBUTED
-from ..results.answers import NodeStats
+from ..results.answers import NodeStats, Stats
 from ..results.overview import AppOverview, NodeOverview, Overview
 from ..views.cluster_view import ClusterNode
 from .app import App
@@ -23,7 +23,12 @@ def overview_of(apps: Iterable[App]) -> Overview:
 
 def app_overview(app: App) -> AppOverview:
     """The figures of an app and of its nodes as of the last committed micro-batch: nothing is waited for."""
-    stats, cluster_nodes, failure = app.stats(), _cluster_nodes(app), app.runtime.stream.failure()
+    return overview_with(app, app.stats())
+
+
+def overview_with(app: App, stats: Stats) -> AppOverview:
+    """The same, of figures that were read before."""
+    cluster_nodes, failure = _cluster_nodes(app), app.runtime.stream.failure()
     names = [*dict.fromkeys([*cluster_nodes, *stats.nodes])]
     nodes = [_node(app, name, cluster_nodes.get(name), stats.nodes.get(name)) for name in names]
     last_commit = stats.recent[-1].ended if stats.recent else None

@@ -29,6 +29,11 @@ def embed_svg(picture: str, alt: str) -> str:
     return image_tag(on_white(picture), alt, f"width:100%;max-width:{1.4 * WIDTH:.0f}px")
 
 
+def dark_where_page_is(picture: str) -> str:
+    """An SVG element on a white ground as HTML, dark where the page is. Untrusted notebooks are stripped of it."""
+    return f'{_IN_THE_DARK}<div class="sparkstream-picture">{picture}</div>'
+
+
 def image_tag(picture: str, alt: str, style: str, attributes: str = "") -> str:
     """An SVG element on a white ground as an HTML image, which is dark where the page is."""
     data = base64.b64encode(picture.encode()).decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import zlib
+from collections.abc import Sequence
 
 from ...plan.reports.app_graph import AROUND, Graph, GraphNode
 from ..drawings.levels import LEVELS, SIGNS, words_of
@@ -18,20 +19,23 @@ _STYLES = {
     "node-dependent": ("#D55E00", "2 2"),
 }
 _INK = "#6b7280"  # reads on light and on dark: a picture is also a file of its own
-_CHARACTER, _LONGEST, _HEIGHT = 6.9, 26, 38
+_CHARACTER, _LABEL_CHARACTER, _LONGEST, _HEIGHT = 6.9, 6.0, 26, 38
+_HALO = "<style>.edge text{paint-order:stroke;stroke:#fff;stroke-width:3px}</style>"
+"""Keeps labels apart from the edges under them, on a white ground."""
 _LEGEND = (("stateless", 12), ("merged", 222), ("keyed", 12), ("node-dependent", 222))
 _LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 480
 
 
-def text(graph: Graph) -> str:
+def text(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
     """An indented list: each node, and below it where its events go."""
     labels = {node.id: node.label for node in graph.nodes}
+    edges = list(zip(graph.edges, _labels_of(graph, edge_labels), strict=True))
     lines: list[str] = []
     for node in graph.nodes:
         safety = f"  {SIGNS[node.safety.level]} {words_of(node.safety)}" if node.safety else ""
         within = f"  (in {labels[node.inside]})" if node.inside else ""
         lines.append(f"{node.kind} {node.label}{within}{safety}")
-        lines += [f"  → {labels[e.end]}{f' ({e.label})' if e.label else ''}" for e in graph.edges if e.start == node.id]
+        lines += [f"  → {labels[e.end]}{f' ({label})' if label else ''}" for e, label in edges if e.start == node.id]
     return "\n".join(lines)
 
 
@@ -43,18 +47,20 @@ def about(node: GraphNode) -> str:
     return "\n".join([*lines, node.text] if node.text else lines)
 
 
-def svg(graph: Graph) -> str:
-    """The picture."""
-    return _markup(graph, _laid_out(graph))
+def svg(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
+    """The picture; with `edge_labels`, a text for each edge."""
+    labels = _labels_of(graph, edge_labels)
+    return _markup(graph, labels, _laid_out(graph, labels))
 
 
-def image(graph: Graph) -> str:
+def image(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
     """The picture as an HTML image, because untrusted notebooks are stripped of SVG elements.
 
     An image shows no titles of its own; a map over it carries them, and is kept in untrusted notebooks.
     """
-    layout = _laid_out(graph)
-    picture = on_white(_markup(graph, layout))
+    labels = _labels_of(graph, edge_labels)
+    layout = _laid_out(graph, labels)
+    picture = on_white(_markup(graph, labels, layout)).replace("</defs>", f"</defs>{_HALO}", 1)
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
     areas = "".join(  # the first area at a point counts, so enclosing areas come last
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
@@ -64,12 +70,16 @@ def image(graph: Graph) -> str:
     return f'<div style="overflow-x:auto">{image_html}<map name="{name}">{areas}</map></div>'
 
 
-def _laid_out(graph: Graph) -> GraphLayout:
+def _labels_of(graph: Graph, edge_labels: Sequence[str] | None) -> Sequence[str]:
+    return [e.label for e in graph.edges] if edge_labels is None else edge_labels
+
+
+def _laid_out(graph: Graph, labels: Sequence[str]) -> GraphLayout:
     sizes = {node.id: (max(74.0, 30 + _CHARACTER * len(_label(node))), float(_HEIGHT)) for node in graph.nodes}
-    return layout_of(graph, sizes, 6.0)
+    return layout_of(graph, sizes, [_LABEL_CHARACTER * len(label) for label in labels])
 
 
-def _markup(graph: Graph, layout: GraphLayout) -> str:
+def _markup(graph: Graph, labels: Sequence[str], layout: GraphLayout) -> str:
     width, height = layout.width, layout.height
     if _has_legend(graph):
         width, height = max(width, _LEGEND_WIDTH), height + _LEGEND_HEIGHT
@@ -80,7 +90,7 @@ def _markup(graph: Graph, layout: GraphLayout) -> str:
         f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{_INK}"/></marker></defs>',
     ]
     out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind in AROUND]
-    out += [_edge(e.label, p) for e, p in zip(graph.edges, layout.paths, strict=True)]
+    out += [_edge(number, label, p) for number, (label, p) in enumerate(zip(labels, layout.paths, strict=True))]
     out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind not in AROUND]
     for i, (level, x) in enumerate(_LEGEND if _has_legend(graph) else ()):
         colour, dash = _STYLES[level]
@@ -122,13 +132,14 @@ def _node(node: GraphNode, box: Box) -> str:
     return f'<g class="{node.kind}">{title}{rect}{words}</g>'
 
 
-def _edge(label: str, path: Path) -> str:
+def _edge(number: int, label: str, path: Path) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path.points)
     out = f'<polyline points="{points}" fill="none" stroke="{_INK}" stroke-width="1.3" marker-end="url(#arrow)"/>'
-    if path.label is None:
-        return out
-    x, y = path.label
-    return f'{out}<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">{label}</text>'
+    if path.label is not None:
+        x, y = path.label
+        words = f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">'
+        out += f"{words}{_clean(label)}</text>"
+    return f'<g class="edge" data-edge="{number}">{out}</g>'
 
 
 def _label(node: GraphNode) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -63,8 +63,10 @@ class GraphLayout:
     height: float
 
 
-def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_width: float) -> GraphLayout:
-    """Lays out `graph`: `sizes` are px of width and height by node id, `label_width` px of a label's character.
+def layout_of(
+    graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widths: Sequence[float]
+) -> GraphLayout:
+    """Lays out `graph`: `sizes` are px of width and height by node id, `label_widths` px of the label of each edge.
 
     A partition without a query in it is a node like others; around queries, its size follows from theirs.
     """
@@ -75,7 +77,7 @@ def layout_of(graph: Graph, sizes: Mapping[str, tuple[float, float]], label_widt
     layout_input = {
         "sizes": [None if node.id in container_ids else sizes[node.id] for node in graph.nodes],
         "parents": [None if node.inside is None else number[node.inside] for node in graph.nodes],
-        "edges": [(number[e.start], number[e.end], label_width * len(e.label)) for e in graph.edges],
+        "edges": [(number[e.start], number[e.end], w) for e, w in zip(graph.edges, label_widths, strict=True)],
     }
     import quickjs  # what graphs are drawn with; a list of their edges needs none
 

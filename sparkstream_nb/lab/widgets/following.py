@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...app.results.listeners import Followed
+from ...app.results.listeners import Followed, OnCommit
 from ...errors import SparkStreamError
 
 if TYPE_CHECKING:
@@ -170,6 +170,11 @@ class FollowingView(Following):
     def act(self, message: Mapping[str, Any]) -> None:
         """Carry out a user's request from the page."""
 
+    @property
+    def output(self) -> LiveOutput:
+        """The output, to be drawn elsewhere than in a cell."""
+        return self._output
+
     def display(self) -> None:
         """Puts the view into the cell that runs."""
         self._output.display()
@@ -194,3 +199,21 @@ class FollowingView(Following):
         except SparkStreamError as e:
             self.failure = " ".join(str(e).split())
         self._output.show({**self.state(), "failed": self.failure, "standing": self.status_note()})
+
+
+def every(seconds: float) -> Callable[[OnCommit], Callable[[], None]]:
+    """A function for `Followed.follow` that calls back from a thread each time `seconds` have passed."""
+
+    def follow(callback: OnCommit) -> Callable[[], None]:
+        end_event = threading.Event()
+
+        def run() -> None:
+            count = 0
+            while not end_event.wait(seconds):
+                count += 1
+                callback(count)
+
+        threading.Thread(target=run, name="sparkstream-view", daemon=True).start()
+        return end_event.set
+
+    return follow

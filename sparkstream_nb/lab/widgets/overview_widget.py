@@ -5,14 +5,13 @@ It does not follow commits: apps that are deployed later belong to it, and rates
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from ...app.results.listeners import Followed, OnCommit
+from ...app.results.listeners import Followed
 from ...app.results.overview import Overview
 from .. import display
-from .following import FollowingView
+from .following import FollowingView, every
 from .view_scripts import read_script
 
 SECONDS = 2.0
@@ -23,7 +22,7 @@ class OverviewView(FollowingView):
     """All apps while the kernel lives; the last figures are saved."""
 
     def __init__(self, overview: Overview, read: Callable[[], Overview]) -> None:
-        super().__init__(Followed("", call_regularly), read_script("overview_widget.js"))
+        super().__init__(Followed("", every(SECONDS)), read_script("renewed_view.js"))
         self.overview = overview
         self._read_overview = read
         self._kept_apps = overview.apps
@@ -32,7 +31,7 @@ class OverviewView(FollowingView):
         self.overview = self._read_overview()
 
     def state(self) -> dict[str, Any]:
-        return {"overview": display.html(self.overview)}
+        return {"html": display.html(self.overview)}
 
     def static(self) -> dict[str, str]:
         return display.bundle(self.overview)
@@ -42,17 +41,3 @@ class OverviewView(FollowingView):
         if self.overview.apps != self._kept_apps:
             self._kept_apps = self.overview.apps
             super()._rest()
-
-
-def call_regularly(callback: OnCommit) -> Callable[[], None]:
-    """Call `callback` every two seconds from a thread; returns a function that ends that."""
-    end_event = threading.Event()
-
-    def run() -> None:
-        count = 0
-        while not end_event.wait(SECONDS):
-            count += 1
-            callback(count)
-
-    threading.Thread(target=run, name="sparkstream-overview", daemon=True).start()
-    return end_event.set

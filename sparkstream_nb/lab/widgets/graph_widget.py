@@ -1,0 +1,59 @@
+"""The view of a running app's graph: each edge with the events that go there now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...app.results.graph_flow import FlowMeter, GraphFlow
+from ...app.results.listeners import Followed
+from ...app.results.text_answers import AppGraph
+from .. import display
+from ..drawings.pictures import dark_where_page_is, on_white
+from ..graph.edge_labels import LONGEST_RATE, rate_labels
+from ..graph.graph_drawing import svg
+from .following import FollowingView, every
+from .view_scripts import read_script
+
+SECONDS = 1.0
+"""Between two readings."""
+_PICTURE = "graph"
+
+
+class GraphView(FollowingView):
+    """A graph whose edges have rates while the kernel lives; the totals are saved."""
+
+    def __init__(self, graph: AppGraph, flow: GraphFlow) -> None:
+        target = Followed(flow.app, every(SECONDS), flow.state)
+        super().__init__(target, read_script("graph_widget.js"), {_PICTURE: self._picture})
+        self.graph, self._flow = graph, flow
+        self._meter = FlowMeter()
+        self._saved_totals = self._totals = flow.totals
+        self._rates = self._meter.add(flow.totals)
+
+    def read(self) -> None:
+        self._totals = self._flow.read()
+        self._rates = self._meter.add(self._totals)
+
+    def state(self) -> dict[str, Any]:
+        """Texts by edge, which the script puts into the picture as texts."""
+        return {"labels": rate_labels(self.graph.graph, self._rates), "flows": [bool(r) for r in self._rates]}
+
+    def static(self) -> dict[str, str]:
+        return display.bundle(replace(self.graph, flow=replace(self._flow, totals=self._totals)))
+
+    def _draw_on(self) -> None:
+        """Draw, and keep the static form when no more events come: a notebook whose apps rest can be saved."""
+        self._draw()
+        if self._totals != self._saved_totals and not any(self._rates):
+            self._saved_totals = self._totals
+            self._output.keep()
+
+    def _rest(self) -> None:
+        """Nothing: commits are not followed."""
+
+    def _picture(self) -> bytes:
+        """The picture as HTML, with room for a rate on each edge that has one; every text is escaped."""
+        widest = [LONGEST_RATE if total is not None else "" for total in self._flow.totals]
+        labels = [" · ".join(filter(None, [e.label, w])) for e, w in zip(self.graph.graph.edges, widest, strict=True)]
+        return dark_where_page_is(on_white(svg(self.graph.graph, labels))).encode()
