@@ -13,6 +13,7 @@ from ..app.results.feed_progress import ProgressLine
 from ..app.results.frontend import Displayed, ProgressDisplay, StatusDisplay, View
 from . import display
 from .ipython_shell import shell
+from .panel.panel_comm import offer_panel
 
 if TYPE_CHECKING:
     from ..app.results.buckets import AggregationReader
@@ -74,3 +75,4 @@ def connect() -> None:
         from .interactive import register_interactive
 
         register_interactive(running)
+        offer_panel(running.kernel)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...app import Feed
@@ -19,6 +20,47 @@ RATES = (1, 10, 100, 1_000, 10_000)
 _MOST_STEPS = 1_000_000
 
 
+@dataclass(frozen=True)
+class PaceChoice:
+    """A pace to choose: its `value` by the menu's kind, 0 for as fast as possible."""
+
+    value: float
+    label: str
+
+
+@dataclass(frozen=True)
+class PaceMenu:
+    """The paces of a feed by `kind`, "speed" or "rate", and the present `value`."""
+
+    kind: str
+    choices: Sequence[PaceChoice]
+    value: float
+
+
+def pace_menu(feed: Feed) -> PaceMenu:
+    """The paces to choose from: speeds of event time, or rates where it has one, or events have no times."""
+    pace = feed.pace
+    kind = "speed" if feed.has_times and pace.rate is None else "rate"
+    value = (pace.speed if kind == "speed" else pace.rate) or 0
+    values: tuple[float, ...] = SPEEDS if kind == "speed" else RATES
+    values = values if not value or value in values else (*values, value)
+    unit = " ×" if kind == "speed" else "/s"
+    choices = [PaceChoice(0, "as fast as possible"), *(PaceChoice(v, f"{v:,}{unit}") for v in values)]
+    return PaceMenu(kind, choices, value)
+
+
+def control_feed(feed: Feed, message: Mapping[str, Any]) -> None:
+    """Carries out a page's request: `do` is "pause", "resume", "restart", "stop", "step" or "pace"."""
+    do = message["do"]
+    if do == "step":
+        feed.step(max(1, min(int(message["events"]), _MOST_STEPS)), wait=False)
+    elif do == "pace":
+        kind, value = str(message["kind"]), float(message["value"])
+        feed.set_pace(**({} if not value else {"speed": value} if kind == "speed" else {"rate": value}))
+    elif do in ("pause", "resume", "restart", "stop"):
+        getattr(feed, do)()
+
+
 class FeedView(FollowingView):
     """A feed that is controlled while the kernel lives; its last state, or its report, is saved."""
 
@@ -31,33 +73,17 @@ class FeedView(FollowingView):
         """The state is read as it is drawn."""
 
     def act(self, message: Mapping[str, Any]) -> None:
-        do, feed = message["do"], self.feed
-        if do == "step":
-            feed.step(max(1, min(int(message["events"]), _MOST_STEPS)), wait=False)
-        elif do == "pace":
-            kind, value = str(message["kind"]), float(message["value"])
-            feed.set_pace(**({} if not value else {"speed": value} if kind == "speed" else {"rate": value}))
-        elif do in ("pause", "resume", "restart", "stop"):
-            getattr(feed, do)()
+        control_feed(self.feed, message)
 
     def state(self) -> dict[str, Any]:
         """`bar` is HTML whose texts are escaped; the script puts all else into the page as texts."""
-        feed, pace = self.feed, self.feed.pace
-        kind = "speed" if feed.has_times else "rate"
-        choices = [{"value": 0, "label": "as fast as possible"}]
-        choices += [{"value": v, "label": f"{v:,} ×" if kind == "speed" else f"{v:,}/s"} for v in
-                    (SPEEDS if kind == "speed" else RATES)]  # fmt: skip
-        value = (pace.speed if kind == "speed" else pace.rate) or 0
-        if value not in [c["value"] for c in choices]:
-            choices.append({"value": value, "label": str(pace)})
+        feed = self.feed
         return {
             "bar": feed_bar(feed),
             "position": position_words(feed),
             "feed_state": feed.state,
             "active": feed.active,
-            "kind": kind,
-            "choices": choices,
-            "value": value,
+            **asdict(pace_menu(feed)),
         }
 
     def static(self) -> dict[str, str]:

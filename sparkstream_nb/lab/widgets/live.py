@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 import anywidget
@@ -21,12 +21,29 @@ from IPython.display import display
 
 from ...errors import escape_controls
 from ..ipython_shell import shell
+from ..plain_data import without_controls
 from .view_scripts import read_script
 
 _SCRIPT = read_script("live.js")
 # A page that has this number of states left to draw gets further ones more slowly; a closed one says so.
 _UNSEEN = 25
 _SLOWLY = 5.0
+
+
+class PageModel(Protocol):
+    """The model of an output in a page, in the part of a widget's that is needed: `state` is what the page draws."""
+
+    @property
+    def state(self) -> dict[str, Any]: ...
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None: ...
+
+    def send(self, content: Any, buffers: Any = None) -> None:
+        """Sends a message to the script in the page."""
+
+    def on_msg(self, callback: Callable[..., None]) -> None:
+        """Calls `callback(model, content, buffers)` for each message of the script."""
 
 
 class _Model(anywidget.AnyWidget):
@@ -58,11 +75,13 @@ class LiveOutput:
         receive: Callable[[Mapping[str, Any]], None],
         files: Mapping[str, Callable[[], bytes]] | None = None,
     ) -> None:
-        self._static, self._script, self._receive = static, script, receive
+        self._static, self._receive = static, receive
         self._files = files or {}
-        self._key = uuid4().hex
+        self.script = _SCRIPT + script
+        self.key = uuid4().hex
         self._lock = threading.RLock()
-        self._model: _Model | None = None
+        self._model: PageModel | None = None
+        self._is_displayed = False
         self._serial = self._seen_serial = 0
         self._shown_at = 0.0
         # ipykernel gives a page's next message to the subshell whose message the last one sent belongs to. A message
@@ -73,14 +92,19 @@ class LiveOutput:
     def display(self) -> None:
         """Puts the output into the cell that runs."""
         if self._model is None and getattr(shell(), "kernel", None) is not None:
-            self._model = _Model(_SCRIPT + self._script, key=self._key)
-            self._model.on_msg(self._dispatch_message)
-        display(self._bundle(), raw=True, display_id=self._key)
+            self.connect(_Model(self.script, key=self.key))
+            self._is_displayed = True
+        display(self.form(), raw=True, display_id=self.key)
+
+    def connect(self, model: PageModel) -> None:
+        """Draws by `model`, in a page that shows the output's `form`, and has its `script`."""
+        self._model = model
+        model.on_msg(self._dispatch_message)
 
     def keep(self) -> None:
         """Updates the static form, in the page and so in the notebook when it is saved."""
-        if self._model is not None:
-            display(self._bundle(), raw=True, display_id=self._key, update=True)
+        if self._is_displayed:
+            display(self.form(), raw=True, display_id=self.key, update=True)
 
     def show(self, state: Mapping[str, Any]) -> None:
         """Draws `state`, plain data, in the page."""
@@ -92,7 +116,7 @@ class LiveOutput:
 
     def _set(self, state: dict[str, Any]) -> None:
         assert self._model is not None
-        self._model.state = _without_controls(state)
+        self._model.state = without_controls(state)
 
     def _within(self, send: Callable[[Any], None], what: Any) -> None:
         (Context() if self._context is None else self._context.copy()).run(send, what)
@@ -123,19 +147,8 @@ class LiveOutput:
         if name in self._files:
             self._model.send({"file": name}, buffers=[self._files[name]()])
 
-    def _bundle(self) -> dict[str, str]:
+    def form(self) -> dict[str, str]:
+        """The static form by MIME type, in the place that the script looks for."""
         forms = {mime: escape_controls(form) for mime, form in self._static().items()}
-        name = f"sparkstream-live sparkstream-live-{self._key}"
+        name = f"sparkstream-live sparkstream-live-{self.key}"
         return {**forms, "text/html": f'<div class="{name}">{forms["text/html"]}</div>'}
-
-
-def _without_controls(data: Any) -> Any:
-    """Plain data whose texts have no control characters."""
-    match data:
-        case str():
-            return escape_controls(data)
-        case dict():
-            return {key: _without_controls(value) for key, value in data.items()}
-        case list() | tuple():
-            return [_without_controls(value) for value in data]
-    return data

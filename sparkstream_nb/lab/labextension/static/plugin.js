@@ -1,8 +1,9 @@
-// The JupyterLab plugin: SiddhiQL as a language of editors, the file type `.siddhi`, the cells of `%%siddhi`, and tables
-// that can be sorted.
+// The JupyterLab plugins: SiddhiQL as a language of editors, the file type `.siddhi`, the cells of `%%siddhi`, and tables
+// that can be sorted; and the side panel.
 
 import { followNotebooks } from './cells.js';
 import { colourLines } from './lines.js';
+import { makePanel } from './panel.js';
 import { siddhi, siddhiLines } from './siddhi.js';
 import { followTables } from './tables.js';
 
@@ -18,8 +19,10 @@ const ICON = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 22
   </g>
 </svg>`;
 
-/** The plugin. `shared(name)` gives a package that JupyterLab shares. */
-export async function makePlugin(shared) {
+/** The plugins. `shared(name)` gives a package that JupyterLab shares. */
+export const makePlugins = (shared) => Promise.all([makeLanguage(shared), makePanel(shared, ICON)]);
+
+async function makeLanguage(shared) {
   const [codemirror, { INotebookTracker }, { LabIcon }, language, view, state, highlight] = await Promise.all(
     [
       '@jupyterlab/codemirror',

@@ -1,5 +1,5 @@
 // The module-federation container that JupyterLab loads: `init` receives the packages that JupyterLab shares, `get`
-// returns the plugin. Written by hand, so there is no build: the browser runs these files as they are.
+// returns the plugins. Written by hand, so there is no build: the browser runs these files as they are.
 (() => {
   const here = document.currentScript.src;
   let packages;
@@ -20,9 +20,9 @@
     },
     async get(module) {
       if (module !== './extension') throw new Error(`sparkstream-nb has no module ${module}`);
-      const { makePlugin } = await import(new URL('plugin.js', here));
-      const plugin = await makePlugin(shared);
-      return () => ({ __esModule: true, default: plugin });
+      const { makePlugins } = await import(new URL('plugin.js', here));
+      const plugins = await makePlugins(shared);
+      return () => ({ __esModule: true, default: plugins });
     },
   };
 })();
