@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from zlib import crc32
 from ..errors import shown
 from ..mapping import Message
 from ..system import PLAINLY, lock, put_in_place, read_at, sync, to_disk, write_at
+from .header_texts import text_fault
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 FILE_NAME = "file.uri"
@@ -279,11 +279,8 @@ class NamedFiles(_FileTarget):
         parts = text.split("/")
         if any(part in ("", ".", "..") or part.startswith(".") for part in parts):
             raise Undeliverable(f"{shown(text)} is not the name of a file: parts of it are empty, or begin with a dot")
-        if re.search("[\x00-\x1f\x7f\\\\\ud800-\udfff]", text):
-            raise Undeliverable(
-                f"{shown(text)} is not the name of a file: it has a backslash, a control character or half of a "
-                "surrogate pair in it"
-            )
+        if (fault := "has a backslash in it" if "\\" in text else text_fault(text)) is not None:
+            raise Undeliverable(f"{shown(text)} is not the name of a file: it {fault}")
         if any(len(os.fsencode(part)) > _LONGEST_NAME for part in parts) or text.count("/") != self._depth:
             raise Undeliverable(f"{shown(text)} is not the name of a file: a value is too long, or has a '/' in it")
         return text

@@ -5,7 +5,6 @@ Every request has an `Idempotency-Key`, the same when it is sent again, by which
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 from ..connections.call_responses import POLL, Desk, Response
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
+from .header_texts import COOKIE_MARKS, header_fault, part_fault, text_fault
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
@@ -26,7 +26,6 @@ OWN = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "idempotency-key", "expect", "te", "upgrade"}
 )
 """Headers that an app does not set, in small letters."""
-_FORBIDDEN = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _LATER = frozenset({408, 425, 429})
 
 
@@ -51,8 +50,9 @@ class HttpPlace:
 
 def forbidden(value: str) -> str | None:
     """Why a header cannot have a value; None if it can."""
-    if _FORBIDDEN.search(value):
-        return "has a line break or another control character in it"
+    fault = text_fault(value.replace("\t", " "))
+    if fault is not None:
+        return fault
     try:
         value.encode("latin-1")
     except UnicodeEncodeError:
@@ -96,11 +96,13 @@ class HttpTarget(Target):
         if method not in METHODS:
             raise Undeliverable(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
         headers = dict(self.place.headers)
-        for name, _ in self.place.templates:
+        for name, template in self.place.templates:
             value = message.properties[f"header {name}"]
-            wrong = forbidden(value)
-            if wrong is not None:
-                raise Undeliverable(f"header {name} {wrong}")
+            fault = forbidden(value) or header_fault(value.replace("\t", " "))
+            if fault is None and name.lower() == "cookie":
+                fault = part_fault(value, template, ";", COOKIE_MARKS)
+            if fault is not None:
+                raise Undeliverable(f"header {name} {fault}")
             headers[name] = value
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
         answer = self._request_with_token(method, message.body, headers)

@@ -18,17 +18,15 @@ from email.policy import SMTP
 from email.utils import getaddresses
 
 from ..connections.sockets import shut_down
-from ..errors import has_surrogate, printable, shown
+from ..errors import printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
+from .header_texts import ADDRESS_MARKS, header_fault, part_fault
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 HEADERS = ("subject", "to", "cc", "bcc")
 """The options of a mail's headers, which may depend on the event."""
 MOST_RECIPIENTS = 100
-_CONTROL = re.compile("[\x00-\x1f\x7f]")
-_ENCODED_WORD = re.compile(r"=\?[^?\s]*\?[^?]*\?")
-"""The beginning of an encoded word of RFC 2047: a mail program would read something else, such as further headers."""
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -149,12 +147,11 @@ class MailTarget(Target):
         """A mail and its recipients. Raises Undeliverable for values that headers do not have."""
         texts = {n: message.properties.get(n, t) for n, t in self.place.texts.items()}
         for name, text in texts.items():
-            if _CONTROL.search(text):
-                raise Undeliverable(f"{name} has a line break or another control character in it")
-            if has_surrogate(text):
-                raise Undeliverable(f"{name} has half of a surrogate pair in it, which is no character")
-            if _ENCODED_WORD.search(text):
-                raise Undeliverable(f"{name} has an encoded word (=?...?=) in it, which mail programs would decode")
+            fault = header_fault(text)
+            if fault is None and name != "subject":
+                fault = part_fault(text, self.place.texts[name], ",", ADDRESS_MARKS)
+            if fault is not None:
+                raise Undeliverable(f"{name} {fault}")
         addresses = {n: addresses_of(n, t) for n, t in texts.items() if n != "subject"}
         recipients = list(
             dict.fromkeys(a.addr_spec for parsed_addresses in addresses.values() for a in parsed_addresses)

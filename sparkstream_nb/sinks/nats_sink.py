@@ -17,7 +17,7 @@ from ..plan.query_parts import template_attributes
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 ID_HEADER = "Nats-Msg-Id"
-SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f]+(\.[^\s.*>\x00-\x1f\x7f]+)*")
+SUBJECT = re.compile(r"[^\s.*>\x00-\x1f\x7f-\x9f\ud800-\udfff]+(\.[^\s.*>\x00-\x1f\x7f-\x9f\ud800-\udfff]+)*")
 """A subject without wildcards: parts with dots between them."""
 _MOST_BYTES = 1 << 20
 """Maximum bytes of a message that servers accept by default."""

@@ -20,7 +20,7 @@ from ..config.secrets import KEPT_ELSEWHERE, References, check_password
 from .typed_options import OptionValues
 
 _URL = re.compile(r"(nats://)?(?P<server>[^/@\s]+?)(?P<port>:\d+)?/?")
-_PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f]+(\.[^\s.\x00-\x1f\x7f]+)*")
+_PATTERN = re.compile(r"[^\s.\x00-\x1f\x7f-\x9f\ud800-\udfff]+(\.[^\s.\x00-\x1f\x7f-\x9f\ud800-\udfff]+)*")
 
 
 @dataclass(frozen=True)
