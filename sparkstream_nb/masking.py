@@ -16,13 +16,16 @@ from .edit_distance import edit_distance
 
 _REFERENCE = r"\$\{(?:sec|env):[^}]*\}"
 _NAMES = (
-    r"(?:password|passwd|pwd|pass[-_.]?(?:phrase|code|word|key)|(?<!by)(?<!com)(?<!sur)pass(?![a-z])|secret|token"
+    r"(?:password|passwd|pwd|pass[-_. ]?(?:phrase|code|word|key)|(?<!by)(?<!com)(?<!sur)pass(?![a-z])|secret|token"
     r"|credentials?|authorization|cookie|signature"
-    r"|(?:api|access|account|private|shared|signing|encryption|master|hmac|auth|storage|subscription)[-_.]?key)"
+    r"|(?:api|access|account|private|shared|signing|encryption|master|hmac|auth|storage|subscription|ssh|keystore)"
+    r"[-_. ]?key)"
 )
 _SECRET_NAME = re.compile(rf"(?i){_NAMES}")
-_SECRET_WORDS = ("password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey")
-_SHORT_SECRETS = frozenset(["pass", "pw", "pwd"])
+_SECRET_WORDS = (
+    "password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey", "authorization",
+)  # fmt: skip
+_SHORT_SECRETS = frozenset(["pass", "pw", "pwd", "pword", "pswd"])
 _SECRET_PARAMETERS = frozenset(
     ["auth", "code", "hash", "hmac", "jwt", "key", "otp", "pin", "sas", "session", "sessionid", "sid", "sig", "sign"]
 )
@@ -36,11 +39,24 @@ _NAMED_USERS = _CONTAINERS | frozenset(
 _INNER_QUOTE = r"""['"](?![\s,;.:)\]}'"]|\Z)"""
 """A quote that does not end a value or an address, as more follows it."""
 _QUOTED_OPTION = re.compile(
-    r"(?m)(?<![\w.-])(?P<name>[\w.-]++)(?P<is>(?:['\"]?\s*=|['\"]\s*:)\s*b?)"
+    r"(?m)(?<![\w.-])(?P<name>(?:(?:pass|api|access|private)[ \t]+)?[\w.-]++)(?P<is>['\"`]?\s*[=:]\s*[bfru]?)"
     rf"(?:(?P<long>\"\"\")(?P<lines>[\s\S]*?)(?:\"\"\"|\Z)|(?P<quote>['\"])(?!{_REFERENCE}(?:(?P=quote)|$))"
-    r"(?P<value>.*?)(?:(?P=quote)|$))"
+    r"(?P<value>.*?)(?:(?P=quote)(?![\w$!#%&*@\\^~])|$))"
 )
-"""An option with its value; a quote that is not closed reaches to the end of the line, three to the end of all."""
+"""An option with its value. A quote that is not closed, or that more follows, as a quote in the value that was meant to
+be escaped, reaches to the end of the line, three to the end of all."""
+_WITHOUT_SIGN = re.compile(
+    r"""(?P<before>[(,]\s*(?P<name>[\w.-]++)[ \t]+)"""
+    r"""(?:(?P<quote>['"])(?P<quoted>[^'"\n]*)|(?P<value>[^\s'",)=:-][^\s'",)=]*))"""
+)
+"""An option whose `=` was forgotten."""
+_SECOND_PART = re.compile(r"""(?P<before>\*['"]\s*\+\s*['"])(?P<value>[^'"\n]*)""")
+"""A further part of a value in stars, added to it as in other languages."""
+_COMMENTED = re.compile(
+    r"(?m)(?P<before>(?:^|\s)(?:--|//|/\*|#)[^\n]{0,200}?\b(?P<name>[\w.-]++)[ \t]*:[ \t]*)(?P<value>[^\s'\",;*]+)"
+)
+"""A pair in a comment."""
+_PRIVATE_KEY = re.compile(r"(?P<before>-----BEGIN [A-Z ]*PRIVATE KEY-----)(?P<value>[^-]+)")
 _MEMBER = re.compile(
     r"""(?P<before>(?P<quote>['"])(?P<name>[\w.-]++)(?P=quote)\s*:\s*b?(?P<open>['"]))"""
     r"(?P<value>(?:\\.|(?!(?P=open))[^\\\n])*+)"
@@ -74,6 +90,10 @@ _PAIR = re.compile(r"(?<![\w.-])(?P<name>[\w.-]++)(?P<is>\s*:\s*)(?!\$\{|\{\{|//
 _WORD = re.compile(rf"(?:[^\s'\"]|{_INNER_QUOTE})+")
 """Text around an address."""
 _ORACLE = re.compile(r"(?i)\boracle:\w+:[^/@:]*/")
+_SLASHES = re.compile(r"\\?/\\?/")
+_BARE_USER = re.compile(r"(?:^|[=,(\['\"])(?!(?:mailto|\d+):)[\w.+%-]+:/?(?:[\w.+%-]+:)?(?!\Z)")
+"""A user before the password of an address whose `//` is missing."""
+_BARE_HOST = re.compile(r"[\w.-]+(?:[:/?,;)\]]|\Z)")
 _USER = re.compile(r"(?P<scheme>[\w+.-]*:|)//(?P<user>[^/?#@:]+)@")
 _TOKEN_USER = re.compile(r"(?P<scheme>(?:nats|tls):)//(?P<user>[^@:]+)@")
 
@@ -86,7 +106,9 @@ def mask_passwords(text: str) -> str:
     """
     for pattern in (_MEMBER, _NUMBER, _TUPLE, _LINE, _ELEMENT):
         text = pattern.sub(_hide_named, text)
-    text = _QUOTED_OPTION.sub(_hide_value, text)
+    text = _PRIVATE_KEY.sub(_hide, text)
+    text = _SECOND_PART.sub(_hide, _QUOTED_OPTION.sub(_hide_value, text))
+    text = _COMMENTED.sub(_hide_unquoted, _WITHOUT_SIGN.sub(_hide_unsigned, text))
     text = _hide_behind(text, _PARAMETER_NAME, _PARAMETER, _is_secret_parameter)
     text = _hide_behind(text, _PROPERTY_NAME, _PROPERTY, is_secret_name)
     text = _PLAIN_SECRET.sub(_hide, text)
@@ -110,6 +132,19 @@ def _stars(value: str) -> str:
 
 def _hide_named(match: re.Match[str]) -> str:
     return _hide(match) if is_secret_name(match["name"]) else match[0]
+
+
+def _hide_unquoted(match: re.Match[str]) -> str:
+    """A match with its value in stars, if the name is a secret's and the value no English word."""
+    return match[0] if _ENGLISH.fullmatch(match["value"]) else _hide_named(match)
+
+
+def _hide_unsigned(match: re.Match[str]) -> str:
+    if not match["quote"]:
+        return _hide_unquoted(match)
+    if not is_secret_name(match["name"]):
+        return match[0]
+    return f"{match['before']}{match['quote']}{_stars(match['quoted'])}"
 
 
 def _hide_behind(text: str, name: re.Pattern[str], value: re.Pattern[str], is_secret: Callable[[str], bool]) -> str:
@@ -164,7 +199,9 @@ def _is_secret_parameter(name: str) -> bool:
 
 def _is_secret_header(name: str) -> bool:
     name = name.lower()
-    return name in ("authorization", "proxy-authorization") or (name.startswith("x-") and is_secret_name(name))
+    return edit_distance(name.removeprefix("proxy-"), "authorization", 2) is not None or (
+        name.startswith("x-") and (is_secret_name(name) or "auth" in name.split("-"))
+    )
 
 
 def _without_password(word: str) -> str:
@@ -179,11 +216,13 @@ def _without_password(word: str) -> str:
         return f"{address[: oracle.end()]}{'*' * (len(address) - oracle.end())}{at}{rest}"
     word = _USER.sub(_hide_user, _TOKEN_USER.sub(_hide_user, word))
     address = word[: len(address)]
-    start = address.find("//")
-    colon = address.find(":", start + 2)
-    if start < 0 or colon < 0:
-        return word
-    return f"{address[: colon + 1]}{'*' * (len(address) - colon - 1)}{at}{rest}"
+    slashes = _SLASHES.search(address)
+    if slashes is not None:
+        start = address.find(":", slashes.end()) + 1
+    else:
+        bare_user = _BARE_USER.search(address) if _BARE_HOST.match(rest) else None
+        start = 0 if bare_user is None else bare_user.end()
+    return f"{address[:start]}{'*' * (len(address) - start)}{at}{rest}" if start else word
 
 
 def mask_server(text: str) -> str:

@@ -125,6 +125,10 @@ def test_a_text_without_end_is_masked_in_time() -> None:
         mask_passwords(text)
     for text in ("//a:" * 100_000, "token" * 100_000, "//:@" * 100_000, "a" * 400_000, "password=" * 50_000):
         mask_passwords(text)
+    for text in ("password '" * 50_000, "-- " * 100_000, "-- a:" * 50_000, "u:" * 100_000 + "@h", "*' + " * 50_000):
+        mask_passwords(text)
+    for text in ("pass " * 100_000, "(token " * 50_000, "# token:" * 50_000, "u:a@" * 50_000, "\\/" * 100_000 + "@h"):
+        mask_passwords(text)
 
 
 def test_the_text_and_the_hint_of_an_error() -> None:
@@ -195,6 +199,26 @@ def test_the_log_of_an_app_does_not_show_passwords() -> None:
         ("password='${sec:db}\n", "password='${sec:db}\n"),
         ("topic='t', basic.auth.enabled='false'", "topic='t', basic.auth.enabled='false'"),
         ("from S[k == 'pass'] select k", "from S[k == 'pass'] select k"),
+        ("@store(type='rdbms', password: 's3cret')", "@store(type='rdbms', password: '******')"),
+        ("@store(type='rdbms', password 's3cret')", "@store(type='rdbms', password '******')"),
+        ("@store(type='rdbms', pasword s3cret)", "@store(type='rdbms', pasword ******)"),
+        ("(the token is here), (token of yours)", "(the token is here), (token of yours)"),
+        ("@store(type='rdbms', `password`='s3cret')", "@store(type='rdbms', `password`='******')"),
+        ("@store(type='rdbms', pass word='s3cret')", "@store(type='rdbms', pass word='******')"),
+        ("@store(password='a\\'s3cret', x='y')", "@store(password='*********', x='y')"),
+        ("@store(password='a' + 's3cret')", "@store(password='*' + '******')"),
+        ("password = u's3cret'", "password = *'******'"),
+        ("headers=\"'Authorisation:s3cret'\"", "headers=\"'Authorisation:******'\""),
+        ("headers=\"'X-Auth: s3cret'\"", "headers=\"'X-Auth: ******'\""),
+        ('  - password: "s3cret"', '  - password: "******"'),
+        ("password: 's3cret", "password: '******"),
+        ("/* token: s3cret */ foo='x'", "/* token: ****** */ foo='x'"),
+        ("-- the token: here is none", "-- the token: here is none"),
+        ("url='u:s3cret@h:9092'", "url='u:******@h:9092'"),
+        ("url='http:/u:s3cret@h/x'", "url='http:/u:******@h/x'"),
+        (r'{"url": "http:\/\/u:s3cret@h\/x"}', r'{"url": "http:\/\/u:******@h\/x"}'),
+        ("to='mailto:ann@b.org', at 10:30@cafe", "to='mailto:ann@b.org', at 10:30@cafe"),
+        ("-----BEGIN PRIVATE KEY-----s3cret", "-----BEGIN PRIVATE KEY-----******"),
     ],
 )
 def test_secrets_whose_option_is_misspelt_or_whose_quote_is_open(text: str, masked: str) -> None:
@@ -247,3 +271,18 @@ def test_a_secret_that_is_no_yaml(tmp_path: Path, value: str) -> None:
     with pytest.raises(Misuse) as caught:
         load_yaml(file)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "password: 's3cret'", "password 's3cret'", "password=s3cret", "pasword s3cret", "password='a\\'s3cret'",
+        "password='s3cret", 'password="""s3cret', "password='x' + 's3cret'", "basic.auth.pass \"s3cret\"",
+    ],
+)  # fmt: skip
+def test_a_syntax_error_at_a_secret_does_not_show_it(option: str) -> None:
+    """Neither the text with the caret nor what was read there."""
+    with pytest.raises(SiddhiError) as caught:
+        parse(f"@store(type='rdbms', {option})\ndefine table T (v int);")
+    assert "s3cret" not in str(caught.value)
+    assert not any("s3cret" in look for look in looks(caught.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import SiddhiSyntaxError, Span, did_you_mean
+from ..masking import mask_passwords
 from .fixits import SyntaxFailure, advice
 from .keywords import FOREIGN_WORDS, TYPES, WORDS_OF
 from .source_text import SourceText
@@ -100,7 +101,7 @@ def _describe_token(source: SourceText, failure: SyntaxFailure) -> str:
     if token is None:
         return "the end of the text"
     span = source.span(token.start_pos or 0, token.end_pos or 0)
-    text = source.original[span.start : span.end]
+    text = mask_passwords(source.original)[span.start : span.end]  # which are as long
     return f"'{text[:30]}...'" if len(text) > 33 else f"'{text}'"
 
 
