@@ -62,6 +62,11 @@ def has_surrogate(text: str) -> bool:
     return not text.isascii() and _SURROGATE.search(text) is not None
 
 
+def without_surrogates(text: str) -> str:
+    """`text` with halves of surrogate pairs spelt out (`\\ud800`), as it can be encoded."""
+    return _SURROGATE.sub(lambda m: f"\\u{ord(m[0]):04x}", text) if has_surrogate(text) else text
+
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

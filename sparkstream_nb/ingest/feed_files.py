@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import dataset
 
+from ..argument_checks import optional_str
 from ..errors import SparkStreamError, did_you_mean
 from .csvfile import CsvFile
 
@@ -104,7 +105,9 @@ def parts_of(path: Path) -> list[FilePart]:
 
 def tables_of(path: Path, column_names: Sequence[str], part: FilePart | None = None) -> Iterator[pa.Table]:
     """The rows of a part, or of all, some at a time: those `column_names` that the file has; of a CSV file with
-    `csvfile.MALFORMED` and `csvfile.ROW` behind. Raises SparkStreamError for a file that is damaged."""
+    `csvfile.MALFORMED` and `csvfile.ROW` behind. Raises SparkStreamError for a file that is damaged, and `Misuse` for
+    half of a surrogate pair in its path."""
+    optional_str("the feed", str(path))
     if path.suffix == ".csv":
         file = CsvFile.of(path, column_names)
         yield from file.tables([n for n in dict.fromkeys(column_names) if n in file.header])

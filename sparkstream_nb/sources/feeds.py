@@ -170,7 +170,7 @@ def read_feed(source: Any, shape: Shape, place: ChunkPlace, limit: int | None, *
             shape = replace(shape, source_columns=tuple(map(str, names)))
         if isinstance(source, pd.DataFrame):
             keep = [c for c in shape.names if c in source.columns]
-            source = _arrow_of(source[keep], shape.limits)
+            source = arrow_of(source[keep], shape.limits)
         if isinstance(source, pa.RecordBatch):
             source = pa.Table.from_batches([source])
         if isinstance(source, pa.Table):
@@ -203,7 +203,7 @@ def whole_feed(folder: Path, feed: str) -> Iterator[None]:
 _SIMPLE = ("string", "empty", "floating", "integer", "boolean", "decimal", "datetime", "date", "bytes")
 
 
-def _arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
+def arrow_of(frame: pd.DataFrame, limits: Limits) -> pa.Table:
     """The frame's columns. If Arrow does not accept a column, each of its values is checked separately: mixed types
     become texts, and a row with a value that Arrow does not know is malformed.
     """

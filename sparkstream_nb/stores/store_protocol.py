@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ..errors import without_surrogates
 from ..plan.nodes import AggDuration, AggregationDef, BatchClock
 
 
@@ -21,6 +22,10 @@ class ErrorRow:
     ts: int | None
     values: list[Any]
     reason: str
+
+    def __post_init__(self) -> None:
+        # An object's value may have halves of surrogate pairs, which no database stores as text.
+        object.__setattr__(self, "reason", without_surrogates(self.reason))
 
 
 @dataclass(frozen=True)

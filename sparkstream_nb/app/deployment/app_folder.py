@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ... import argument_checks
 from ...checksums import NestedTooDeep, from_json, to_json
 from ...errors import Misuse
 from ...journal.mirror import retire
@@ -129,7 +130,8 @@ def apps_folder() -> Path:
 
 
 def default_home(name: str) -> Path:
-    """The default folder of the app `name`."""
+    """The default folder of the app `name`. Raises `Misuse` for half of a surrogate pair in it."""
+    argument_checks.optional_str("name", name)
     return apps_folder() / _file_name(name)
 
 

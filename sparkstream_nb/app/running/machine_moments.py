@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from ... import argument_checks
 from ...durations import describe_time
+from ...engine.columnar.column_data import ARROW
 from ...errors import Misuse, nearest, shown
 from ...plan.nodes import Plan
 from ...plan.output_labels import is_inner, query_of, stream_of
@@ -295,15 +297,13 @@ def value_of(value: Any, attribute: Attribute) -> Any:
     type, name = attribute.type, attribute.name
     if value is None:
         return None
+    if type is Type.OBJECT:
+        return value
     try:
-        if type in (Type.INT, Type.LONG):
-            return int(value)
-        if type in (Type.FLOAT, Type.DOUBLE):
-            return float(value)
-    except (TypeError, ValueError, OverflowError):
+        if type is Type.BOOL:
+            return {"true": True, "false": False}[str(value).lower()]
+        one_value = (int if type in (Type.INT, Type.LONG) else str if type is Type.STRING else float)(value)
+        pa.scalar(one_value, ARROW[type])  # refuses what is too large, and half of a surrogate pair
+    except (KeyError, TypeError, ValueError, OverflowError, pa.ArrowException):
         raise Misuse(f"{name} is {type.value}: {shown(value)} is none") from None
-    if type is Type.BOOL:
-        if str(value).lower() not in ("true", "false"):
-            raise Misuse(f"{name} is {type.value}: {shown(value)} is none")
-        return str(value).lower() == "true"
-    return str(value) if type is Type.STRING else value
+    return one_value

@@ -15,8 +15,10 @@ from ...errors import Misuse, nearest, shown
 from ...ingest.feed_files import tables_of
 from ...ingest.ingest import python_values
 from ...ingest.row_typing import type_rows
+from ...limits import Limits
 from ...plan.nodes import Plan
 from ...sources.feed_check import check_source
+from ...sources.feeds import arrow_of
 from ...types import Schema
 from ..deployment.deployment import milliseconds
 from ..results.traces import TracedFeed
@@ -113,7 +115,7 @@ def _of_source(plan: Plan, stream: str, source: Any, reading: Reading) -> list[F
 
 def _table(source: Any, names: Sequence[str], stream: str) -> pa.Table:
     if isinstance(source, pd.DataFrame):
-        return pa.Table.from_pandas(source[[c for c in names if c in source.columns]], preserve_index=False)
+        return arrow_of(source[[c for c in names if c in source.columns]], Limits())
     if isinstance(source, pa.Table):
         return source
     if isinstance(source, (str, Path)):
