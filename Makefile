@@ -54,7 +54,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "$$found cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
 	@$(PIP) pip setuptools
-	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[avro,connect,databases,docs,generate,kafka,nats,notebooks,test]'
+	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[avro,connect,databases,docs,generate,kafka,mcp,nats,notebooks,test]'
 	@mkdir -p $(dir $(OVERRIDES)) && echo '$(QUIET)' > $(OVERRIDES)
 	@mkdir -p $(dir $(LABEXTENSION)) && ln -sfn "$(CURDIR)/sparkstream_nb/lab/labextension" $(LABEXTENSION)
 	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import shutil
 import subprocess
@@ -36,6 +37,8 @@ __all__ = [
 _VARIABLE = "SOURCE_DATE_EPOCH"
 _NOTED = Path("conf", "source-date-epoch")
 """In an sdist, where there are no commits: the time of the one that it was made of."""
+_INDEX = Path("sparkstream_nb", "cli", "agents", "documentation.json")
+"""The pages of `docs/` in what is built, for `sparkstream mcp`."""
 _EARLIEST = 315_532_800
 """1980, which the times of zip files begin with."""
 
@@ -52,6 +55,21 @@ def _tidy() -> Iterator[None]:
     finally:
         for folder in {*(_left_behind() - before), Path(__file__).parent / "__pycache__"}:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _with_documentation() -> Iterator[None]:
+    """The index is there in the block, made of `docs/`; an sdist has it already."""
+    pages = sorted(Path("docs").rglob("*.md"))
+    if _INDEX.exists() or not pages:
+        yield
+        return
+    texts = {p.as_posix(): p.read_text(encoding="utf-8") for p in pages}
+    _INDEX.write_text(json.dumps(texts, ensure_ascii=False, indent=0), encoding="utf-8")
+    try:
+        yield
+    finally:
+        _INDEX.unlink()
 
 
 def _time() -> int:
@@ -122,7 +140,7 @@ def prepare_metadata_for_build_editable(*given: Any, **more: Any) -> str:
 
 def build_wheel(wheel_directory: str, *given: Any, **more: Any) -> str:
     """As PEP 517 has it."""
-    with _tidy():
+    with _tidy(), _with_documentation():
         name = build_meta.build_wheel(wheel_directory, *given, **more)
     _same_wheel(Path(wheel_directory, name))
     return name
@@ -136,7 +154,7 @@ def build_editable(*given: Any, **more: Any) -> str:
 
 def build_sdist(sdist_directory: str, *given: Any, **more: Any) -> str:
     """As PEP 517 has it."""
-    with _tidy():
+    with _tidy(), _with_documentation():
         name = build_meta.build_sdist(sdist_directory, *given, **more)
     _same_sdist(Path(sdist_directory, name))
     return name

@@ -79,7 +79,7 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
 def source_in(source: Path) -> Path:
     """A copy of this checkout, as far as something is built of it; returns `source`."""
     no_caches = shutil.ignore_patterns("__pycache__")
-    for name in (PACKAGE.name, "conf", "tests/lab"):
+    for name in (PACKAGE.name, "conf", "docs", "tests/lab"):
         shutil.copytree(ROOT / name, source / name, ignore=no_caches)
     for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
@@ -137,11 +137,17 @@ def environment_of(wheel: Path, env: Path, asked_for: Sequence[str]) -> Path:
     return env / "bin"
 
 
+def packed_files() -> set[str]:
+    """The files of the package, with the index of the documentation, which only what is built has."""
+    files = {str(f.relative_to(ROOT)) for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    return files | {f"{PACKAGE.name}/cli/agents/documentation.json"}
+
+
 def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
     assert wheel.name == f"sparkstream_nb-{__version__}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as packed:
         names = set(packed.namelist())
-    package = {str(f.relative_to(ROOT)) for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    package = packed_files()
     assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
     metadata_folder = f"sparkstream_nb-{__version__}.dist-info/"
     assert f"{metadata_folder}licenses/LICENSE" in names
@@ -157,7 +163,7 @@ def test_the_sdist_has_what_a_wheel_is_made_of_and_nothing_else(wheel: Path) -> 
     assert sdist.name == f"sparkstream_nb-{__version__}.tar.gz"
     with tarfile.open(sdist) as packed:
         names = {m.name.partition("/")[2] for m in packed.getmembers() if m.isfile()}
-    package = {str(f.relative_to(ROOT)) for f in PACKAGE.rglob("*") if f.is_file() and "__pycache__" not in f.parts}
+    package = packed_files()
     assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
     assert {n for n in names - package if not n.startswith("sparkstream_nb.egg-info/")} == {
         "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg",
@@ -210,7 +216,13 @@ def test_what_is_built_leaves_nothing_in_the_checkout(wheel: Path) -> None:
     (unpacked,) = (wheel.parent / "unpacked").iterdir()
     assert not [name for name in ("build", "dist", "conf/__pycache__") if (unpacked / name).exists()]
     made = {f.name for f in (wheel.parent / "source").iterdir()}
-    assert made == {PACKAGE.name, "conf", "tests", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"}
+    assert made == {PACKAGE.name, "conf", "docs", "tests", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"}
+
+
+def test_the_documentation_is_searched_in_what_is_installed(environment: Path, tmp_path: Path) -> None:
+    program = "from sparkstream_nb.cli.agents.documentation import search_documentation as s; print(s('late events'))"
+    assert "docs/guides/late-events.md" in run(environment / "python", "-c", program, cwd=tmp_path).stdout
+    assert not (PACKAGE / "cli" / "agents" / "documentation.json").exists()
 
 
 def test_the_command_has_the_version(environment: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from ..options import Options
-from .arguments import checks, comparisons, folders, runs, stored, testing, texts
+from .arguments import agents, checks, comparisons, folders, runs, stored, testing, texts
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,12 @@ COMMANDS = (
         "Run a manager of a distributed deployment: it takes apps over HTTP, and from a directory.",
         "--conf manager-1.yaml --allow-env ADMIN_PASSWORD --watch apps",
         folders.add_manager,
+    ),
+    Command(
+        "mcp",
+        "Give agents the commands as tools, over MCP on standard input and output: check, run, trace, test, compare.",
+        "--allow file=/data",
+        agents.add_mcp,
     ),
 )
 """The commands, in the order of the help."""

@@ -35,6 +35,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_language_models_find_every_page(site: Path) -> None:
+    """`llms.txt` by llmstxt.org: a title, a summary, and the pages of the navigation with a sentence each."""
+    lines = (site / "llms.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("# SparkStream")
+    assert lines[2].startswith("> ")
+    links = re.findall(r"(?m)^- \[[^\]]+\]\(([^)]+)\)(.*)$", "\n".join(lines))
+    assert {"guides/agents.html", "reference/windows.html", "cookbook/sessions.html"} <= {link for link, _ in links}
+    assert all((site / link).is_file() for link, _ in links)
+    assert sum(text.startswith(": ") for _, text in links) > 0.9 * len(links)
+    assert "## Guides" in lines
+
+
 LOADS = {
     "script": "src", "img": "src", "iframe": "src", "source": "src", "video": "src", "audio": "src", "embed": "src",
     "object": "data", "link": "href", "form": "action",

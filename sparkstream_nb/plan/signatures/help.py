@@ -17,9 +17,9 @@ _EXTENSIONS: Mapping[Kind, plugins.Kind] = {"windows": "window", "aggregators": 
 def help_of(kind: Kind, name: str) -> str:
     """The line of help for `name`. Raises KeyError if there is none; a test holds that there always is."""
     extension = plugins.find_extension(_EXTENSIONS[kind], name) if kind in _EXTENSIONS else None
-    return _lines()[kind][name] if extension is None else extension.help
+    return help_lines()[kind][name] if extension is None else extension.help
 
 
 @cache
-def _lines() -> Mapping[str, Mapping[str, str]]:
+def help_lines() -> Mapping[str, Mapping[str, str]]:
     return tomllib.loads(resources.files(__package__).joinpath("help.toml").read_text("utf-8"))
