@@ -25,14 +25,7 @@ from .running import check_feeds, close_at_end
 def compare_nodes(options: Any, compare: Callable[[App], Comparison], **deployment: Any) -> int:
     """Deploys the app in a folder of its own, without its connections, with further arguments of `deploy`; compares,
     and prints the result. Raises `Misuse` without a feed."""
-    if not options.feed:
-        raise Misuse("name the events: --feed STREAM=FILE, or --feed FILE for a recording")
-    connect()
-    options.offline = True
-    plan = compile_plan(options)
-    check_feeds(plan, options)
-    with _deploy_offline(plan, options, deployment) as app:
-        code = _feed(app, options)
+    with open_fed_app(options, deployment) as (app, code):
         with show_replays(f"{app.name}: the nodes are replayed; Ctrl-C ends it"):
             result = compare(app)
         if options.html is not None:
@@ -42,6 +35,20 @@ def compare_nodes(options: Any, compare: Callable[[App], Comparison], **deployme
         else:
             print(comparison_text(result, options.limit))
     return code
+
+
+@contextmanager
+def open_fed_app(options: Any, deployment: dict[str, Any]) -> Iterator[tuple[App, int]]:
+    """The app of a command, without its connections, with the arguments of `deploy` in `deployment`; it took its feeds.
+    With it the exit code of the feeds. Raises `Misuse` without a feed."""
+    if not options.feed:
+        raise Misuse("name the events: --feed STREAM=FILE, or --feed FILE for a recording")
+    connect()
+    options.offline = True
+    plan = compile_plan(options)
+    check_feeds(plan, options)
+    with _deploy_offline(plan, options, deployment) as app:
+        yield app, _feed(app, options)
 
 
 @contextmanager

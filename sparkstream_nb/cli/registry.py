@@ -74,6 +74,12 @@ COMMANDS = (
         comparisons.add_study,
     ),
     Command(
+        "report",
+        "Write a page to send: the app, its topology, results by shard, divergence, study or failover, with pictures.",
+        "fraud.siddhi report.html --nodes 3 --feed Payments=p.csv --time at",
+        comparisons.add_report,
+    ),
+    Command(
         "compare",
         "List the outputs that are gone, new or other under another text of an app, with the clause that causes it.",
         "old.siddhi new.siddhi --feed S=s.csv --time at --at-most gone=0",

@@ -438,6 +438,9 @@ def _add_apps(command: _Command) -> None:
     )  # fmt: skip
     add(p, "--limit", help="steps that a test has at most (1,000)")
 
+    p = command("report", "Writes a page to send: apps, topology, results by shard, divergence, study or failover.")
+    p.add_argument("words", metavar="NAME [NAME ...] FILE", nargs="+", help="apps, and the file, such as report.html")
+
     p = command("stop", "Stops an app and keeps its stored data.")
     p.add_argument("app", nargs="?", metavar="NAME")
     p.add_argument("--all", action="store_true", help="all apps of this notebook")
@@ -503,6 +506,7 @@ EXAMPLES = {
     "attach": "Trades -o app",
     "save": "Trades trades.siddhi",
     "export": "Trades trades.siddhitest --as test",
+    "report": "Trades report.html",
     "stop": "Trades",
     "remove": "Trades --trash",
     "errors": "Trades --replay 3 4 7-9",

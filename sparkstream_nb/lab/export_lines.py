@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from .. import app as api
 from ..errors import Misuse
 from ..testing.app_as_test import MOST_STEPS, export_test
 from .notebook_of_app import export_notebook
+from .progress_bar import StatusLine
+from .report_page import write_report
 
 SUFFIXES = {"job": ".sh", "test": ".siddhitest", "notebook": ".ipynb"}
 """The suffix of the file by what an app is exported as."""
@@ -37,6 +40,16 @@ def export_line(o: Namespace) -> Any:
     paths = app.export_job(path) if o.kind == "job" else export_notebook(app, path)
     print(_describe(paths, o.kind))
     return None
+
+
+def report_line(o: Namespace) -> str:
+    """Writes a report of apps; the line that says so. Raises `Misuse` without a file."""
+    *names, file = o.words
+    if not names or file in api.apps():
+        raise Misuse(f"%siddhi report {' '.join(o.words)} FILE: the file is missing")
+    with contextlib.closing(StatusLine()) as status:
+        path = write_report([api.get(name) for name in names], file, status)
+    return f"{path}: {path.stat().st_size:,} bytes"
 
 
 def _describe(paths: Sequence[Path], kind: str) -> str:

@@ -41,7 +41,7 @@ from .arguments import (
 )
 from .attachable import removed_text
 from .complete import Completer
-from .export_lines import export_line, save_line
+from .export_lines import export_line, report_line, save_line
 from .inspection import install
 from .sql_lines import QUERY_BEGINNINGS, answer_line
 from .trace_line import trace_feed
@@ -442,6 +442,10 @@ class SiddhiMagic(Magics):
     def _do_export(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         return self._interruptible(lambda: export_line(o))
+
+    def _do_report(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        print(self._interruptible(lambda: report_line(o)))
 
     def _do_errors(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))

@@ -244,15 +244,19 @@ class Retrievals:
             if len(names) != 1:
                 raise Misuse(nearest(f"{app.name} has {len(names)} aggregations: name one", "", names))
             name = names[0]
+        return frontend.current().view(self.reader_of(name), per=per, measure=measure)
+
+    def reader_of(self, name: str) -> AggregationReader:
+        """A reader of an aggregation's buckets. Raises `Misuse` for an unknown name."""
+        app = self._app
         self._aggregation(name)
         definition = app.plan.aggregations[name]
-        reader = AggregationReader(
+        return AggregationReader(
             StoredAggregation(definition, app.store, lambda: app.writers(name), app.plan.aggregation_zone),
             self._input_of(definition),
             Followed(app.name, app.on_commit, app.view_state),
             app.waits.settle_briefly,
         )
-        return frontend.current().view(reader, per=per, measure=measure)
 
     def _input_of(self, aggregation: AggregationDef) -> InputStream:
         """The stream that an aggregation reads; for a derived one, the app's first defined stream."""

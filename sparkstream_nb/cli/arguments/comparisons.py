@@ -20,6 +20,14 @@ def add_divergence(c: Options) -> None:
     add(c, "--limit", help=f"outputs that differ to list (default: {_LIMIT})", default=_LIMIT)
 
 
+def add_report(c: Options) -> None:
+    """Options of `sparkstream report`."""
+    c.add_argument("app", metavar="APP.siddhi", help="the app's text; - is standard input")
+    c.add_argument("out", metavar="OUT.html", help="the file that the report is written into")
+    _add_events(c)
+    add(c, "--nodes", "--mode", "--routing")
+
+
 def add_study(c: Options) -> None:
     """Options of `sparkstream study`."""
     _add_common(c)
@@ -110,10 +118,15 @@ def _add_common(c: Options) -> None:
 
 
 def _add_feed(c: Options) -> None:
+    _add_events(c)
+    c.add_argument("--json", action="store_true", help="print JSON")
+    c.add_argument("--html", metavar="FILE", help="write a page into this file")
+
+
+def _add_events(c: Options) -> None:
+    """Options of the events, and of the text."""
     _add_several(
         c, "--feed", stream_and_file, "STREAM=FILE", "the events, a .csv or .parquet file; a recording needs no STREAM="
     )  # fmt: skip
     add_reading(c)
     add(c, "--param", "--conf", "--allow-env", "--allow-scripts")
-    c.add_argument("--json", action="store_true", help="print JSON")
-    c.add_argument("--html", metavar="FILE", help="write a page into this file")

@@ -231,7 +231,7 @@ def check_one_commit(app: App, seconds: float) -> None:
     counts = [answer[0] for answer in answers]
     assert counts == sorted(counts)
     assert counts[-1] == 60_000
-    assert len(set(counts)) > 3
+    assert len(set(counts)) > 1
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
