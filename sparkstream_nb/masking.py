@@ -115,6 +115,11 @@ def mask_passwords(text: str) -> str:
     text = _hide_behind(text, _HEADER_NAME, _COOKIES, lambda name: name.lower().endswith("cookie"))
     text = _hide_behind(text, _HEADER_NAME, _HEADER, _is_secret_header)
     text = _SCHEME_TOKEN.sub(lambda m: m[0] if _ENGLISH.fullmatch(m["value"]) else _hide(m), text)
+    return mask_addresses(text)
+
+
+def mask_addresses(text: str) -> str:
+    """`text` with the passwords of addresses alone (`http://user:...@host`) replaced by as many stars."""
     return _WORD.sub(lambda m: _without_password(m[0]), text) if "@" in text else text
 
 

@@ -20,6 +20,7 @@ from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.connectors.incoming import incoming_sources
 from sparkstream_nb.plan.connectors.outside import outside_sinks
 from sparkstream_nb.plan.reports.app_graph import graph_of
+from sparkstream_nb.plan.reports.explain import explain
 
 KINDS = [SparkStreamError, Misuse, SparkUnavailable, SiddhiError, SiddhiBindError]
 PASSWORD = st.text(
@@ -179,6 +180,16 @@ def test_plans_and_trees_do_not_show_passwords_and_have_them() -> None:
     assert "key='username', value='me'" in repr(store)
     assert plan.text == APP
     assert "value='${sec:DB}'" in repr(parse("@store(password='${sec:DB}') define table T (v int);"))
+
+
+def test_addresses_in_queries_are_masked_in_plans_and_graphs() -> None:
+    """And comparisons are shown as they are."""
+    plan = compile_app("""define stream S (k string);
+        @info(name='q', note='http://me:s3cret@h/x')
+        from S[k != 'http://me:s3cret@h/' and k != 'token'] select k, 'nats://s3cret@h' as url insert into O;""")
+    for text in (explain(plan), *(node.text for node in graph_of(plan).nodes)):
+        assert "s3cret" not in text
+    assert "k != 'http://me:******@h/' and k != 'token'" in explain(plan)
 
 
 def test_the_log_of_an_app_does_not_show_passwords() -> None:

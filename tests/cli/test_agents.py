@@ -55,6 +55,7 @@ def check_answers(calls: Sequence[tuple[str, dict[str, Any], str]]) -> None:
     for (name, arguments, part), (is_error, text) in zip(calls, answers([(n, a) for n, a, _ in calls]), strict=True):
         assert not is_error, (name, text)
         assert part in text, (name, arguments, text)
+        assert "Ctrl-C" not in text
 
 
 def test_an_app_is_written_checked_and_run() -> None:
@@ -163,19 +164,21 @@ def test_what_was_granted_works(tmp_path: Path) -> None:
 def test_time_and_size_of_a_call() -> None:
     """A call that takes longer is ended, with its process."""
     rows = "".join(f"a,{i}\n" for i in range(1_001))
-    slow, many, long, shown = answers(
+    slow, many, long, shown, late = answers(
         [
             ("run", {"app": APP, "feed": FEED, "connected": True, "seconds": 300}),
             ("run", {"app": APP, "feed": {"S": f"k,v\n{rows}"}}),
             ("check", {"app": f"-- {'x' * 1_000_000}"}),
             ("check", {"app": APP + "from S\x1b[2J\x00\u202e select k insert into O;"}),
+            ("follow", {"app": APP, "feed": FEED, "output": "O=99"}),
         ],
-        "--seconds", "4", "--rows", "1000",
+        "--seconds", "20", "--rows", "1000",
     )  # fmt: skip
-    assert slow == (True, "it took longer than 4 s: send fewer events, or a simpler app")
+    assert slow == (True, "it took longer than 20 s: send fewer events, or a simpler app")
     assert many == (True, "the feed of a call has 1,000 rows at most, and this one about 1,002")
     assert long[0]
     assert "1,000,000 characters at most" in long[1]
+    assert late == (True, "O has fewer than 99 outputs")
     assert not set(shown[1]) & {"\x1b", "\x00", "\u202e"}
 
 
@@ -219,6 +222,9 @@ def test_wrong_arguments_are_named() -> None:
         ("run", {"app": APP, "feed": {"S": [1]}}, r"feed of run is of type object of texts, not {'S': \[1\]}"),
         ("run", {"app": APP, "query": "from T"}, "query of run is of type array of texts, not 'from T'"),
         ("run", {"app": APP, "seconds": 3}, "give connected as well"),
+        ("run", {"app": APP, "time": "a\0b"}, r"a command cannot have a NUL .* in a word: '--time=a\\x00b'"),
+        ("run", {"app": APP, "variables": {"A": "\ud800"}}, "half of a surrogate pair"),
+        ("run", {"app": APP, "feed": {"S": "k\r" + "a\r" * 10_002}}, "10,000 rows at most"),
     ):
         with pytest.raises(Misuse, match=message):
             request_of(tool_of(name), arguments, AgentGrants())

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...app.config.grants import Grants
-from ...errors import Misuse, SiddhiError, nearest, shown
+from ...errors import Misuse, SiddhiError, has_surrogate, nearest, shown
 from ...testing.siddhitest_parser import parse_test_file
 
 APP_FILE, TEST_FILE = "app.siddhi", "app.siddhitest"
@@ -249,6 +249,9 @@ def request_of(tool: AgentTool, values: Mapping[str, Any], grants: AgentGrants) 
     if grants.allow_env and tool.has_env:
         options.append(f"--allow-env={','.join(grants.allow_env)}")
     request.words[1:1] = options
+    for word in request.words:
+        if "\0" in word or has_surrogate(word):
+            raise Misuse(f"a command cannot have a NUL or half of a surrogate pair in a word: {shown(word)}")
     return request
 
 
@@ -304,7 +307,7 @@ def _check_sizes(request: ToolRequest, values: Mapping[str, Any], grants: AgentG
     characters = sum(map(len, request.files.values()))
     if characters > MOST_CHARACTERS:
         raise Misuse(f"the texts of a call have {MOST_CHARACTERS:,} characters at most, and these {characters:,}")
-    rows = sum(text.count("\n") for text in values.get("feed", {}).values())
+    rows = sum(max(text.count("\n"), text.count("\r")) for text in values.get("feed", {}).values())
     if rows > grants.rows + len(values.get("feed", {})):
         raise Misuse(f"the feed of a call has {grants.rows:,} rows at most, and this one about {rows:,}")
 

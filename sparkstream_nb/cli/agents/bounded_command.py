@@ -95,4 +95,4 @@ def error_text(output: CommandOutput) -> str:
         return "the command was ended from outside, perhaps as it took too much memory"
     if "Traceback (most recent call last)" in text:
         return printable(f"an error of SparkStream Notebook's own: {text.splitlines()[-1]}")
-    return text.removeprefix("sparkstream: ")
+    return text.removeprefix("sparkstream: ").rpartition("\nsparkstream: ")[2]  # before it are notes

@@ -98,4 +98,5 @@ async def _answer(
         return str(error), True
     if output.code not in tool.verdicts or "Traceback (most recent call last)" in output.err:
         return error_text(output), True
-    return "\n".join(filter(None, [output.out.rstrip(), output.err.rstrip()])), False
+    notes = [line for line in output.err.splitlines() if "Ctrl-C" not in line]  # what is for a terminal
+    return "\n".join([output.out.rstrip(), *notes]).strip("\n"), False

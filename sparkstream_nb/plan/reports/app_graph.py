@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...errors import Span
+from ...masking import mask_passwords
 from .. import nodes as n
 from ..query_parts import connector_type, expressions, sources
 from ..shard_safety.safety import aggregation_safety
@@ -62,6 +63,7 @@ class _Collector:
 
     def __init__(self, plan: n.Plan) -> None:
         self.plan = plan
+        self._masked_text = mask_passwords(plan.text)  # which is as long
         self.nodes: list[GraphNode] = []
         self.edges: list[Edge] = []
 
@@ -116,7 +118,7 @@ class _Collector:
         self.edges.append(Edge(id, _id(q.output.target), _change(q.output)))
 
     def _text(self, span: Span) -> str:
-        return self.plan.text[span.start : span.end]
+        return self._masked_text[span.start : span.end]
 
 
 def _change(output: n.Output) -> str:

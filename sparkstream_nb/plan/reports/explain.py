@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ...errors import SiddhiBindError
 from ...lang import tree
+from ...masking import mask_addresses
 from .. import nodes as n
 from ..connectors.outside import is_outside, promise
 from ..cycles import cycles, shared_tables
@@ -26,7 +27,7 @@ def explain(plan: n.Plan, lines_before: int = 0) -> str:
     faults = _known_faults(plan, lines_before)
     for part in (_definitions(plan, aggregations), elements, _cycles(plan), _explain_distribution(plan), faults, gaps):
         lines.extend(f"  {line}" for line in part)
-    return "\n".join(lines) + "\n"
+    return mask_addresses("\n".join(lines) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------- distributed
