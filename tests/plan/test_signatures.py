@@ -11,7 +11,7 @@ import pytest
 from sparkstream_nb.errors import SiddhiBindError
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.plan.functions import AGGREGATORS, SCALARS, STREAM_FUNCTIONS, WINDOWS
-from sparkstream_nb.plan.signatures.help import _lines
+from sparkstream_nb.plan.signatures.help import help_lines
 from sparkstream_nb.plan.signatures.rules import cron_problem
 
 FACTS = Path(__file__).parent / "function_types.txt"
@@ -84,7 +84,7 @@ def test_window_constants(window: str, message: str) -> None:
 
 
 def test_each_has_a_line_of_help() -> None:
-    lines = _lines()
+    lines = help_lines()
     listed = {
         "windows": set(WINDOWS), "stream_functions": set(STREAM_FUNCTIONS), "aggregators": set(AGGREGATORS),
         "functions": set(SCALARS),
