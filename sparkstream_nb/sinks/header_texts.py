@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
 from ..errors import has_surrogate
-from ..plan.query_parts import template_attributes, template_parts
+from ..plan.query_parts import template_parts
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters, and what some programs read as the end of a line."""
@@ -32,23 +32,26 @@ def header_fault(text: str) -> str | None:
     return text_fault(text)
 
 
-def part_fault(text: str, template: str, separator: str, marks: str) -> str | None:
-    """The reason for which `text`, made by `template`, says more than it: a value has one of `marks` in it. Of the
-    parts between the separators, a value that is all of one may be anything, also several."""
-    if not template_attributes(template) or _pattern(template, separator, marks).fullmatch(text):
-        return None
-    return f"has one of {marks} in a value that is a part of it"
-
-
-@lru_cache(maxsize=1000)
-def _pattern(template: str, separator: str, marks: str) -> re.Pattern[str]:
-    """The texts that `template` makes of values without marks, and of any values that are a whole part."""
-    parts = template_parts(template)
-    pattern = re.escape(parts[0])
+def partial_attributes(template: str, separator: str) -> list[str]:
+    """The attributes in `template` whose values are a part of what is between two separators, and not all of it: such a
+    value must not end that and begin another."""
+    parts, out = template_parts(template), []
     for i in range(1, len(parts), 2):
         before, after = parts[i - 1].rstrip(), parts[i + 1].lstrip()
         begins = before.endswith(separator) or (i == 1 and not before)
         ends = after.startswith(separator) or (i == len(parts) - 2 and not after)
-        is_whole = begins and ends and '"' not in template
-        pattern += (".*" if is_whole else f"[^{re.escape(marks)}]*") + re.escape(parts[i + 1])
-    return re.compile(pattern, re.DOTALL)
+        if not (begins and ends) or '"' in template:
+            out.append(parts[i])
+    return out
+
+
+def value_templates(attributes: Iterable[str]) -> dict[str, str]:
+    """The templates by which a message's properties have these attributes' values."""
+    return {f"value {a}": f"{{{{{a}}}}}" for a in attributes}
+
+
+def value_fault(properties: Mapping[str, str], attributes: Iterable[str], marks: str) -> str | None:
+    """The reason for which the value of one of `attributes` says more than it should: it has one of `marks` in it."""
+    if any(mark in properties[f"value {a}"] for a in attributes for mark in marks):
+        return f"has one of {marks} in a value that is a part of it"
+    return None

@@ -14,7 +14,7 @@ from typing import Any
 from ..connections.call_responses import POLL, Desk, Response
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .header_texts import COOKIE_MARKS, header_fault, part_fault, text_fault
+from .header_texts import COOKIE_MARKS, header_fault, partial_attributes, text_fault, value_fault, value_templates
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
@@ -77,6 +77,9 @@ class HttpTarget(Target):
         self._cancel_event = threading.Event()
         method = {"method": place.method} if template_attributes(place.method) else {}
         self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
+        for name, template in place.templates:
+            if name.lower() == "cookie":
+                self.templates = {**self.templates, **value_templates(partial_attributes(template, ";"))}
         if calls is not None:
             self.templates = {**self.templates, **{f"event {a}": f"{{{{{a}}}}}" for a in calls.attributes}}
         self._client = HttpClient(
@@ -100,7 +103,7 @@ class HttpTarget(Target):
             value = message.properties[f"header {name}"]
             fault = forbidden(value) or header_fault(value.replace("\t", " "))
             if fault is None and name.lower() == "cookie":
-                fault = part_fault(value, template, ";", COOKIE_MARKS)
+                fault = value_fault(message.properties, partial_attributes(template, ";"), COOKIE_MARKS)
             if fault is not None:
                 raise Undeliverable(f"header {name} {fault}")
             headers[name] = value

@@ -16,12 +16,13 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import getaddresses
+from itertools import chain
 
 from ..connections.sockets import shut_down
 from ..errors import printable, shown
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .header_texts import ADDRESS_MARKS, header_fault, part_fault
+from .header_texts import ADDRESS_MARKS, header_fault, partial_attributes, value_fault, value_templates
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
 
 HEADERS = ("subject", "to", "cc", "bcc")
@@ -63,7 +64,9 @@ class MailTarget(Target):
 
     def __init__(self, place: MailPlace) -> None:
         self.place = place
+        self._partial = {n: partial_attributes(t, ",") for n, t in place.texts.items() if n != "subject"}
         self.templates: Mapping[str, str] = {n: t for n, t in place.texts.items() if template_attributes(t)}
+        self.templates |= value_templates(chain.from_iterable(self._partial.values()))
         self._server: smtplib.SMTP | None = None
 
     def send(self, messages: Sequence[Message], places: Sequence[OutputPlace]) -> int:
@@ -149,7 +152,7 @@ class MailTarget(Target):
         for name, text in texts.items():
             fault = header_fault(text)
             if fault is None and name != "subject":
-                fault = part_fault(text, self.place.texts[name], ",", ADDRESS_MARKS)
+                fault = value_fault(message.properties, self._partial[name], ADDRESS_MARKS)
             if fault is not None:
                 raise Undeliverable(f"{name} {fault}")
         addresses = {n: addresses_of(n, t) for n, t in texts.items() if n != "subject"}

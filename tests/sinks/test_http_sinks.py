@@ -187,6 +187,18 @@ def test_line_breaks_in_values_do_not_reach_headers(run: Callable[..., App]) -> 
         assert app.stats().sinks[0].failed == 3
 
 
+def test_a_value_writes_one_cookie(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NONE_OF_IT", "")  # a cookie has to have a reference
+    with receiver() as server:
+        app = run(app_with(http_sink(server.url, """headers="'Cookie:k={{k}}${env:NONE_OF_IT}'",""")),
+                  allow=[f"http={server.url}"], allow_env=["NONE_OF_IT"])  # fmt: skip
+        app.send("S", [["a; admin=1", 1], ["fine", 2]])
+        app.flush()
+        assert app.drain() == 0
+        assert [r.headers["Cookie"] for r in server.requests] == ["k=fine"]
+        assert app.stats().sinks[0].failed == 1
+
+
 def test_numbers_that_json_lacks(run: Callable[..., App]) -> None:
     with receiver() as server:
         text = f"define stream S (v double);\n{http_sink(server.url)}\ndefine stream O (v double);\n"

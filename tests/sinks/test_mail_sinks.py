@@ -177,6 +177,17 @@ def test_recipients_that_are_none(run: Callable[..., App], mails: Mails, to: str
     assert mails.taken[-1][1] == ["boss@example.org"]
 
 
+def test_a_value_that_is_a_part_of_an_address_adds_no_recipient(run: Callable[..., App], mails: Mails) -> None:
+    to = "{{k}} <boss@example.org>, a-{{v}}@example.org"
+    app = deployed(run, mail_sink(mails.port, LOGIN + "on.error='STORE',", to), mails.port)
+    app.send("S", [["evil@example.net>, <b", 1], ["Ann", 2]])
+    app.flush()
+    assert app.drain(60) == 0
+    assert [recipients for _, recipients, _ in mails.taken] == [["boss@example.org", "a-2@example.org"]]
+    (reason,) = app.errors.frame["reason"]
+    assert reason.startswith("sink Alerts-email-1: to has one of ")
+
+
 def test_a_server_that_is_busy_or_away(run: Callable[..., App], mails: Mails) -> None:
     mails.answers += ["451 try later", "554 no", "250 taken"]
     app = deployed(run, mail_sink(mails.port, LOGIN + "on.error='STORE',"), mails.port)
