@@ -24,9 +24,9 @@ n = range(100_000)
 events = pd.DataFrame({"k": "a", "v": n, "at": n})
 app.graph()
 """
-EDGE = ".sparkstream-graph .edge"
+EDGE = ".sparkstream-graph .sparkstream-edge"
 RATE = f"""(least) => {{
-  const label = document.querySelector('{EDGE}[data-edge="0"] text')?.textContent ?? '';
+  const label = document.querySelector('{EDGE} text')?.textContent ?? '';
   return label.endsWith('/s') && parseFloat(label.replaceAll(',', '')) >= least;
 }}"""
 

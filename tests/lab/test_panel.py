@@ -197,7 +197,7 @@ def test_views_have_a_form_and_follow(app: App, pages: Pages, view: str) -> None
         picture = pages.next("view", lambda m: bool(m["buffers"]))
         assert picture["content"] == {"file": "graph"}
         assert b"<svg" in picture["buffers"][0]
-        assert len(drawn["labels"]) == picture["buffers"][0].count(b'class="edge"')
+        assert len(drawn["labels"]) == picture["buffers"][0].count(b'class="sparkstream-edge"')
     app.send("S", ["c", 200], wait=True)
     pages.next("view", lambda m: m["view"] == id and m.get("state", {}).get("serial", 0) > 1)
     pages.ask("close", view=id)

@@ -155,17 +155,17 @@ def test_views_beside_the_notebook(lab: Lab) -> None:
     with panel_of(lab, "seen.ipynb", [APPS]) as (page, panel):
         lab.run(page, FEED)
         rooms = app_in(panel, "Rooms")
-        rooms.get_by_role("button", name="Open the graph of Rooms").click()
+        rooms.get_by_role("button", name="Open the graph of Rooms").dblclick()
         graph = page.locator(f"{BESIDE} .sparkstream-graph")
-        graph.locator(".edge.flows").first.wait_for(timeout=60_000)
+        graph.locator(".sparkstream-edge.flows").first.wait_for(timeout=60_000)
         notebook, view = (page.locator(s).bounding_box() for s in (".jp-NotebookPanel", BESIDE))
         assert notebook["x"] + notebook["width"] <= view["x"] + 1
         assert abs(notebook["y"] - view["y"]) < 60
         assert "<i>even</i>" in graph.text_content()
         page.wait_for_function(
-            f"() => [...document.querySelectorAll('{BESIDE} .edge text')].some((t) => parseFloat(t.textContent) > 300)",
-            timeout=60_000,
-        )
+            "(texts) => [...document.querySelectorAll(texts)].some((t) => parseFloat(t.textContent) > 300)",
+            arg=f"{BESIDE} .sparkstream-edge text", timeout=60_000,
+        )  # fmt: skip
         lab.picture(page, "panel-graph-light")
         with lab.dark(page):
             page.locator("#jupyterlab-splash").wait_for(state="detached")
@@ -187,7 +187,7 @@ def test_views_beside_the_notebook(lab: Lab) -> None:
         assert page.locator(f"{BESIDE}").count() == 4
         # Again: the one that is open comes to the front.
         rooms.get_by_role("button", name="Open the graph of Rooms").click()
-        graph.locator(".edge.flows").first.wait_for(timeout=20_000)
+        graph.locator(".sparkstream-edge.flows").first.wait_for(timeout=20_000)
         assert page.locator(f"{BESIDE}").count() == 4
         assert page.locator(f"{BESIDE} :is(b b, u, s, i)").count() == 0
         # They say so when the kernel restarts.
@@ -215,6 +215,43 @@ def test_stop_and_stop_all(lab: Lab) -> None:
         assert panel.get_by_role("button", name="Stop all").is_hidden()
         lab.run(page, 'app.send("S", ["a", 1], wait=True); print(app.state, "again")')
         panel.get_by_text("1 of 2 apps running").wait_for(timeout=60_000)
+
+
+def test_a_further_page_while_a_cell_runs(lab: Lab) -> None:
+    """A page that has no notebook of the kernel has its apps, and live views; both pages see what one does."""
+    with panel_of(lab, "shared.ipynb", [APPS]) as (page, panel):
+        lab.run(page, FEED)
+        lab.run(page, "import time\nwhile feed.active: time.sleep(0.1)\nprint('it is over')")
+        panel.locator(".kernel-head", has_text="busy").wait_for(timeout=20_000)
+        other = lab.new_page(height=900)
+        try:
+            lab.load(other)
+            further = open_panel(lab, other)
+            rooms = app_in(further, "Rooms")
+            rooms.wait_for(timeout=60_000)
+            further.locator(".kernel-head", has_text="busy").wait_for(timeout=20_000)
+            rooms.get_by_role("button", name="Open the graph of Rooms").click()
+            other.locator(f"{BESIDE} .sparkstream-edge.flows").first.wait_for(timeout=60_000)
+            rooms.get_by_role("button", name="Pause feed 1").click()
+            app_in(panel, "Rooms").get_by_text("feed 1 of S: paused").wait_for(timeout=20_000)
+            other.locator(f"{BESIDE} .sparkstream-edge.flows").first.wait_for(state="detached", timeout=60_000)
+            rooms.get_by_role("button", name="Stop feed 1").click()
+            page.wait_for_selector(".jp-OutputArea-output >> text=it is over", timeout=60_000)
+        finally:
+            other.close()
+        panel.get_by_text("2 of 2 apps running").wait_for(timeout=20_000)
+
+
+def test_a_kernel_that_crashes(lab: Lab) -> None:
+    """Jupyter starts it again: its apps are gone, and those of a further deployment are there."""
+    with panel_of(lab, "crashed.ipynb", [APPS]) as (page, panel):
+        lab.run(page, "import os; os._exit(1)")
+        panel.get_by_text("No app is deployed").wait_for(timeout=60_000)
+        page.locator(".jp-Dialog button").first.click()
+        lab.idle(page)
+        lab.run(page, f"{LOAD}\n{APPS}")
+        app_in(panel, "Rooms").wait_for(timeout=120_000)
+        panel.get_by_text("2 of 2 apps running").wait_for(timeout=20_000)
 
 
 def test_nothing_is_asked_while_no_one_looks(lab: Lab) -> None:

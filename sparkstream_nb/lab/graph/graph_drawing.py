@@ -20,7 +20,7 @@ _STYLES = {
 }
 _INK = "#6b7280"  # reads on light and on dark: a picture is also a file of its own
 _CHARACTER, _LABEL_CHARACTER, _LONGEST, _HEIGHT = 6.9, 6.0, 26, 38
-_HALO = "<style>.edge text{paint-order:stroke;stroke:#fff;stroke-width:3px}</style>"
+_HALO = "<style>.sparkstream-edge text{paint-order:stroke;stroke:#fff;stroke-width:3px}</style>"
 """Keeps labels apart from the edges under them, on a white ground."""
 _LEGEND = (("stateless", 12), ("merged", 222), ("keyed", 12), ("node-dependent", 222))
 _LEGEND_HEIGHT, _LEGEND_WIDTH = 50, 480
@@ -48,9 +48,9 @@ def about(node: GraphNode) -> str:
 
 
 def svg(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
-    """The picture; with `edge_labels`, a text for each edge."""
+    """The picture. With `edge_labels`, a text for each edge, edges are elements of the class `sparkstream-edge`."""
     labels = _labels_of(graph, edge_labels)
-    return _markup(graph, labels, _laid_out(graph, labels))
+    return _markup(graph, edge_labels, _laid_out(graph, labels))
 
 
 def image(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
@@ -60,7 +60,7 @@ def image(graph: Graph, edge_labels: Sequence[str] | None = None) -> str:
     """
     labels = _labels_of(graph, edge_labels)
     layout = _laid_out(graph, labels)
-    picture = on_white(_markup(graph, labels, layout)).replace("</defs>", f"</defs>{_HALO}", 1)
+    picture = on_white(_markup(graph, edge_labels, layout))
     name = f"graph-{zlib.crc32(picture.encode()):08x}"
     areas = "".join(  # the first area at a point counts, so enclosing areas come last
         f'<area shape="rect" coords="{_corners(layout.boxes[node.id])}" title="{_clean(about(node))}">'
@@ -79,7 +79,7 @@ def _laid_out(graph: Graph, labels: Sequence[str]) -> GraphLayout:
     return layout_of(graph, sizes, [_LABEL_CHARACTER * len(label) for label in labels])
 
 
-def _markup(graph: Graph, labels: Sequence[str], layout: GraphLayout) -> str:
+def _markup(graph: Graph, edge_labels: Sequence[str] | None, layout: GraphLayout) -> str:
     width, height = layout.width, layout.height
     if _has_legend(graph):
         width, height = max(width, _LEGEND_WIDTH), height + _LEGEND_HEIGHT
@@ -87,10 +87,11 @@ def _markup(graph: Graph, labels: Sequence[str], layout: GraphLayout) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" role="img" aria-label="the app\'s graph" style="font:12px system-ui,sans-serif">',
         f'<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
-        f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{_INK}"/></marker></defs>',
+        f'orient="auto"><path d="M0 0L8 4L0 8z" fill="{_INK}"/></marker></defs>{_HALO if edge_labels else ""}',
     ]
     out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind in AROUND]
-    out += [_edge(number, label, p) for number, (label, p) in enumerate(zip(labels, layout.paths, strict=True))]
+    edges = [_edge(label, p) for label, p in zip(_labels_of(graph, edge_labels), layout.paths, strict=True)]
+    out += [f'<g class="sparkstream-edge">{edge}</g>' for edge in edges] if edge_labels else edges
     out += [_node(node, layout.boxes[node.id]) for node in graph.nodes if node.kind not in AROUND]
     for i, (level, x) in enumerate(_LEGEND if _has_legend(graph) else ()):
         colour, dash = _STYLES[level]
@@ -132,14 +133,14 @@ def _node(node: GraphNode, box: Box) -> str:
     return f'<g class="{node.kind}">{title}{rect}{words}</g>'
 
 
-def _edge(number: int, label: str, path: Path) -> str:
+def _edge(label: str, path: Path) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in path.points)
     out = f'<polyline points="{points}" fill="none" stroke="{_INK}" stroke-width="1.3" marker-end="url(#arrow)"/>'
-    if path.label is not None:
-        x, y = path.label
-        words = f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">'
-        out += f"{words}{_clean(label)}</text>"
-    return f'<g class="edge" data-edge="{number}">{out}</g>'
+    if path.label is None:
+        return out
+    x, y = path.label
+    words = f'<text x="{x:.1f}" y="{y - 4:.1f}" text-anchor="middle" font-size="10" fill="{_INK}">'
+    return f"{out}{words}{_clean(label)}</text>"
 
 
 def _label(node: GraphNode) -> str:

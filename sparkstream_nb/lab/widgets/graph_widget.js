@@ -4,9 +4,9 @@ const STYLE = `
 .sparkstream-graph { color: var(--jp-ui-font-color1, #444); font: 13px system-ui, sans-serif; }
 .sparkstream-graph .picture { overflow-x: auto; min-height: 60px; }
 .sparkstream-graph .picture svg { max-width: none; }
-.sparkstream-graph .edge text { font-variant-numeric: tabular-nums; paint-order: stroke; stroke: #fff; stroke-width: 3px; }
-.sparkstream-graph .edge.flows text { fill: #0b5394; font-weight: 600; }
-.sparkstream-graph .edge.flows polyline { stroke: #0072b2; stroke-width: 1.6; }
+.sparkstream-graph .sparkstream-edge text { font-variant-numeric: tabular-nums; }
+.sparkstream-graph .sparkstream-edge.flows text { fill: #0b5394; font-weight: 600; }
+.sparkstream-graph .sparkstream-edge.flows polyline { stroke: #0072b2; stroke-width: 1.6; }
 .sparkstream-graph .failed { color: var(--jp-error-color1, #b00); }
 .sparkstream-graph .failed:empty { display: none; }
 `;
@@ -33,7 +33,7 @@ function create(root, send, width, file) {
     edges = [];
     file("graph").then((bytes) => {
       picture.innerHTML = new TextDecoder().decode(bytes);
-      edges = [...picture.querySelectorAll(".edge")];
+      edges = [...picture.querySelectorAll(".sparkstream-edge")];
       draw();
     });
   };

@@ -56,4 +56,8 @@ class GraphView(FollowingView):
         """The picture as HTML, with room for a rate on each edge that has one; every text is escaped."""
         widest = [LONGEST_RATE if total is not None else "" for total in self._flow.totals]
         labels = [" · ".join(filter(None, [e.label, w])) for e, w in zip(self.graph.graph.edges, widest, strict=True)]
-        return dark_where_page_is(on_white(svg(self.graph.graph, labels))).encode()
+        # A page may have the picture twice, and one of them hidden, whose arrows the other could not show.
+        arrow = f"arrow-{self.output.key}"
+        picture = svg(self.graph.graph, labels).replace('"arrow"', f'"{arrow}"', 1)
+        picture = picture.replace("url(#arrow)", f"url(#{arrow})")
+        return dark_where_page_is(on_white(picture)).encode()

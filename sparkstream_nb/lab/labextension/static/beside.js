@@ -1,11 +1,14 @@
 // Views of an app beside the notebook: the same forms as in a notebook's output, drawn by the same scripts, which get
 // their messages by the side panel's comm in place of a widget's.
 
+const TWICE = 1_000; // ms within which a second click opens nothing
+
 /** Opens views. `packages` are JupyterLab's; `kernels` stay connected while a view is open. */
 export class Beside {
   constructor(packages, shell, rendermime, notebooks, kernels) {
     Object.assign(this, { packages, shell, rendermime, notebooks, kernels });
     this.opened = new Map(); // by kernel, app, view and stream
+    this.asked = new Map(); // by the same, when it was asked for
     this.last = undefined;
   }
 
@@ -14,6 +17,8 @@ export class Beside {
     const key = JSON.stringify([link.id, app, view, stream]);
     const former = this.opened.get(key);
     if (former && !former.model.ended) return this.shell.activateById(former.widget.id);
+    if (Date.now() - (this.asked.get(key) ?? 0) < TWICE) return;
+    this.asked.set(key, Date.now());
     link.request({ app, view, stream }, async (answer) => {
       const opened = await this.show(link, answer);
       former?.widget.dispose();

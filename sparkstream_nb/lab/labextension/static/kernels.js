@@ -6,7 +6,7 @@ const TARGET = 'sparkstream.panel';
 const SUBSHELLS = ':subshells'; // the end of the comm's id in a kernel that handles messages while a cell runs
 const RENEWAL = 30_000; // ms until a page says again that it is there; the kernel's lease is longer
 const SILENCE = 5_000; // ms without a state until the kernel is asked whether it still has the comm
-const PATIENCE = 60_000; // ms for an answer
+const PATIENCE = 10_000; // ms for an answer, before the question is asked again
 const TRIES = 3; // of a kernel that never answers: it may be none of Python's
 const SETTLING = 3_000; // ms within which kernels have answered, as a rule
 const AGAIN = 1_000; // ms until a kernel that restarts is looked at again
@@ -32,17 +32,17 @@ class KernelLink {
     return this.createMessage({ msgType, channel, session: clientId, username, content });
   }
 
-  // The content of the answer on the control channel.
+  // The content of the answer on the control channel, whenever it comes.
   async ask(msgType, content) {
-    const sent = this.connection.sendControlMessage(this.message(msgType, 'control', content), true, true);
-    const late = new Promise((_, fail) => setTimeout(() => fail(new Error(`no answer to ${msgType}`)), PATIENCE));
-    return (await Promise.race([sent.done, late])).content;
+    const message = this.message(msgType, 'control', content);
+    return (await this.connection.sendControlMessage(message, true, true).done).content;
   }
 
+  // A kernel that starts loses the question, and one that is busy with what Python cannot interrupt answers late.
   async find() {
     if (this.asking) return;
-    this.asking = true;
     this.tries -= 1;
+    this.asking = setTimeout(() => (this.asking = undefined), PATIENCE);
     try {
       const { comms } = await this.ask('comm_info_request', { target_name: TARGET });
       this.tries = 0;
@@ -50,15 +50,17 @@ class KernelLink {
       if (id) await this.greet(id);
       else this.forget();
     } catch {
-      // It is busy with what Python cannot interrupt, or has ended: its last state stays, with its age.
-    } finally {
-      this.asking = false;
-      this.changed();
+      // The connection has ended.
     }
+    clearTimeout(this.asking);
+    this.asking = undefined;
   }
 
   async greet(comm) {
-    if (comm.endsWith(SUBSHELLS)) this.subshell ??= (await this.ask('create_subshell_request', {})).subshell_id;
+    if (comm.endsWith(SUBSHELLS)) {
+      this.making ??= this.ask('create_subshell_request', {});
+      this.subshell = (await this.making).subshell_id;
+    }
     this.comm = comm;
     this.greeted = Date.now();
     this.tell({ do: 'here' });
@@ -93,7 +95,7 @@ class KernelLink {
   }
 
   hear(comm, data, buffers) {
-    if (data.type === 'hello') this.find();
+    if (data.type === 'hello') this.greet(comm).catch(() => {});
     else if (data.type === 'view') this.views.get(data.view)?.take(data, buffers);
     else if (data.type === 'state' && comm === this.comm) {
       this.state = data;
@@ -121,7 +123,7 @@ class KernelLink {
 
   // The kernel does not have the package: nothing of it is shown.
   forget() {
-    this.comm = this.subshell = undefined;
+    this.comm = this.making = this.subshell = undefined;
     this.state = null;
     for (const view of this.views.values()) view.end();
     this.views.clear();
