@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .plotting import plot
     from .removal import AppFolders, Removed, app_folders, empty_trash_of, remove_app
     from .results.answers import Errors, Events, FeedReport, Result, Sent, Stats
+    from .results.app_profile import Profile
     from .results.divergence import Divergence
     from .results.failover import Failover
     from .results.failover_study import FailoverStudy
@@ -108,6 +109,7 @@ __all__ = [
     "PatternTrace",
     "Pause",
     "PlanText",
+    "Profile",
     "ProgressLine",
     "QueryMoment",
     "Reading",
@@ -173,6 +175,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             "..sources.disorder": ["Disorder"],
             ".results.answers": ["Errors", "Events", "FeedReport", "Result", "Sent", "Stats"],
             ".results.overview": ["Overview"],
+            ".results.app_profile": ["Profile"],
             ".running.app": ["App", "check_feed"],
             ".running.apps": ["Apps"],
             ".attaching": ["Attachable", "FoundApp", "attach", "attachable"],

@@ -321,6 +321,11 @@ def _add_comparisons(command: _Command) -> None:
     _add_way(p)
     _add_out(p, "store the outputs, each with its verdict and cause, as a data frame in this variable")
 
+    p = command("profile", "Measures the nodes: time by query and step, skew, frequent keys, state, with advice.")
+    p.add_argument("app", metavar="NAME")
+    _add_way(p)
+    _add_out(p, "store the profile in this variable")
+
     p = command(
         "study", "Counts the outputs that differ from those of one node, for many numbers of nodes and routings."
     )
@@ -490,6 +495,7 @@ EXAMPLES = {
     "chart": "Trades.Averages --y average --by symbol --last 10min",
     "explain": "Trades --repair",
     "divergence": "Trades --nodes 4 --routing hash:symbol -o alerts",
+    "profile": "Trades --nodes 4 --routing hash:symbol",
     "study": "Trades --nodes 1-8 --routing round_robin --routing hash:symbol",
     "failover": "Trades --seeds 1000 --heartbeat 1000,5000",
     "cluster": "Trades",

@@ -29,6 +29,7 @@ _FORMS = (
     "moments_shown",
     "why_not_shown",
     "overview_shown",
+    "profile_shown",
     "rescheduled_shown",
     "rules_shown",
     "tests_shown",

@@ -294,6 +294,13 @@ class SiddhiMagic(Magics):
     def _do_divergence(self, options: Options, rest: str) -> Any:
         return self._recorded_answer(options, rest, lambda app, o: app.divergence(o.nodes, o.routing))
 
+    def _do_profile(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        app = api.get(o.app)
+        profile = self._interruptible(lambda: app.profile(o.nodes, o.routing), app)
+        self._keep(o, profile)
+        return profile
+
     def _do_at(self, options: Options, rest: str) -> Any:
         o = options.parse(split(rest))
         app = api.get(o.app)

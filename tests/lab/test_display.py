@@ -64,6 +64,7 @@ from sparkstream_nb.app.explaining.why_not import Explanation, Reason
 from sparkstream_nb.app.pictures import moves_picture
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
+from sparkstream_nb.app.results.app_profile import KeyProfile, LastBatch, NodeProfile, PartProfile, Profile, StateGrowth
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.label_scores import Example
@@ -251,6 +252,11 @@ WHY_NOT = WhyNot(
 CAME = HistoryEntry(EntryKind.CAME, 1, 1000, "node-1", "S", "came in with (<i>)")
 HISTORY = EventHistory("<App>", MOMENT.events[0], [CAME], ["the window of <q>"], [], True, cast(Any, None))
 ORIGIN = OutputOrigin("<App>", MomentOutput("O", "<q>", 1000, ["<i>"], "node-1"), MOMENT.events, 0)
+PROFILE = Profile(
+    "<App>", 9, [NodeProfile("node-1", 9, 2.0, 100, "by operator")],
+    [PartProfile("node-1", "<q>", "select", 1.0, 9, 3)], [KeyProfile("S", "k", "<i>", 9, 1.0)],
+    [StateGrowth("<q>", 50, 100, None, 7)], LastBatch(3.0, 1.0), ["<q> is slow."],
+)  # fmt: skip
 SQL_ANSWER = SqlAnswer(pa.table({"<c>": ["<i>"]}), True, ["a <note>"])
 SQL_RELATIONS = SqlRelations((RelationLine("<App>.outputs.O", [("<a>", "BIGINT")]), RelationLine("x", None)))
 
@@ -264,6 +270,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (MOVED, "<App> on 2 resource nodes, against one node that never fails: 1 partial app begun again", "&lt;q&gt;"),
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),
+    (PROFILE, "<App>: 2.0 ms of 1 node for 9 events\n\n<q> is slow.", "&lt;q&gt; is slow."),
     (SQL_ANSWER, "a <note>", "a &lt;note&gt;"),
     (SQL_RELATIONS, "<App>.outputs.O  <a> BIGINT", "&lt;a&gt; BIGINT"),
     (SqlRelations(()), "No app yet.", "No app yet."),

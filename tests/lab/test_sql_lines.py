@@ -19,6 +19,7 @@ from .test_magics import completions
 
 @pytest.fixture
 def trades(tmp_path: Path) -> Iterator[api.App]:
+    api.stop_all()  # the only app needs no name
     text = "define stream Prices (symbol string, price double); from Prices[price > 9.0] select * insert into Alerts;"
     app = api.deploy(text, name="Trades", home=tmp_path / "home", master="inline")
     for i in range(20):

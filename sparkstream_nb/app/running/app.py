@@ -70,7 +70,7 @@ class App(Displayed):
         self.queries, self.outputs = Retrievals(runtime), StreamReader(runtime)
         self.waits = runtime.waits
         self.frames = OutputFrames(runtime, self.queries)
-        self.replays = Replays(runtime, lambda way: self.moments.source(way))
+        self.replays = Replays(runtime, lambda way: self.moments.source(way), self.stats)
         self.moments = Moments(runtime, self.replays)
         questions = AppQuestions(self.stats, lambda: self.moments.at(), lambda: self.replays.divergence())
         self.script = AppScript(runtime)
@@ -235,6 +235,7 @@ class App(Displayed):
     why_not = PartMethod("moments", Moments.why_not)
     compare = PartMethod("replays", Replays.compare)
     sweep = PartMethod("replays", Replays.sweep)
+    profile = PartMethod("replays", Replays.profile)
 
     @property
     def cluster(self) -> Cluster:

@@ -36,6 +36,8 @@ from ...wording import choose_words
 from ..deployment.deployment import HA, MOST_NODES
 from ..explaining.why_not_trials import AppText
 from ..planning import plan_deployment
+from ..results.answers import Stats
+from ..results.app_profile import Profile
 from ..results.compared_attributes import require_new_names
 from ..results.divergence import Divergence, Truth
 from ..results.failover import Failover
@@ -50,6 +52,7 @@ from ..views.cluster_view import ClusterAdapter, ClusterReader
 from ..views.controls import Cluster, FaultJournal, FaultStatus
 from ..views.pair_view import PairAdapter
 from ..views.resource_view import ResourceAdapter
+from .profiler import Profiler
 from .runtime import AppRuntime
 from .sent import recording_path
 from .source_reading import Reading
@@ -59,9 +62,11 @@ from .study import Material, Study, material, recorded_material, study, ways_of
 class Replays:
     """Questions about the past of an app, answered from its recorded input."""
 
-    def __init__(self, app: AppRuntime, moments: Callable[[Way], MomentSource]) -> None:
-        """`moments` gives the moments of the input, as nodes take it in a way."""
-        self._app, self._moments = app, moments
+    def __init__(
+        self, app: AppRuntime, moments: Callable[[Way], MomentSource], stats: Callable[[], Stats]
+    ) -> None:
+        """`moments` gives the moments of the input, as nodes take it in a way; `stats` the app's figures."""
+        self._app, self._moments, self._stats = app, moments, stats
         self._known_truth: Truth | None = None
 
     def divergence(
@@ -163,6 +168,24 @@ class Replays:
         came_in = self._material(feed, time, reading)
         judging = Judging(argument_checks.duration_of("warm_up", warm_up))
         return trial.over(came_in.source.read(), self._way_of_texts(nodes, routing), settings, labels, judging)
+
+    def profile(self, nodes: int | None = None, routing: str | None = None) -> Profile:
+        """The time of the nodes by query and step, their skew, frequent keys, and how state grows, with advice.
+
+        Private nodes take the app's input once more in this process and are measured: as it came, or as `nodes` under a
+        `routing` would take it. The app itself is not slowed down. Raises `Misuse` in modes with groups and for an app
+        without input, SparkStreamError as `divergence` does.
+        """
+        app = self._app
+        if app.deployment.groups is not None:
+            raise Misuse(f"{app.name} has mode {app.mode}: a profile is of nodes that share the events")
+        app.waits.flush()
+        recording = self._material(None).source.read()
+        if not recording.events:
+            raise Misuse(f"{app.name} has no input yet: feed it, or send events")
+        way = self.way(nodes, routing)
+        names = app.app_run.shards if nodes is None and routing is None else [f"node-{i + 1}" for i in range(way.nodes)]
+        return Profiler(app.name, recording, way, self.replayed_nodes(), names).measure(self._stats())
 
     def _compilers(self, freeze: bool) -> tuple[Callable[[str, Setting], Plan], Callable[[str, Setting], Tree]]:
         """Functions that compile and parse texts as the app's own, with values for names in them; `freeze`: without

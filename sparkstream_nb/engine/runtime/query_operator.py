@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -137,6 +137,17 @@ class QueryOp(DeclaredByInstance):
     def pattern(self) -> StateOp | None:
         """The pattern or sequence that it reads."""
         return self._pattern
+
+    @property
+    def join(self) -> JoinOp | None:
+        """The join that it reads."""
+        return self._join
+
+    @property
+    def run_parts(self) -> list[Any]:
+        """The parts whose `run` does its work, in their order."""
+        parts = (self._steps, self._join, self._pattern, self.selector, self._limiter)
+        return [p for p in parts if p is not None]
 
     @property
     def input_steps(self) -> list[InputSteps]:
