@@ -169,9 +169,9 @@ def test_stop_and_stop_all(app: App, pages: Pages, tmp_path: Path) -> None:
     other = deploy("define stream S (v int);", name="Other", fresh=True, master="inline", home=tmp_path / "other")
     pages.ask("stop", app="Other")
     assert (app.state, other.state) == ("running", "stopped")
-    pages.ask("stop", app="Othr")
+    pages.ask("stop", app="<i>Room</i>")
     failed = pages.next("failed")
-    assert (failed["app"], failed["page"]) == ("Othr", "p")
+    assert (failed["app"], failed["page"]) == ("<i>Room</i>", "p")
     assert "Did you mean" in failed["text"]
     pages.ask("stop all")
     assert (app.state, other.state) == ("stopped", "stopped")

@@ -254,6 +254,20 @@ def test_a_kernel_that_crashes(lab: Lab) -> None:
         panel.get_by_text("2 of 2 apps running").wait_for(timeout=20_000)
 
 
+def test_a_kernel_that_does_not_answer_has_its_last_figures(lab: Lab) -> None:
+    """Nothing else runs in Python while `sum` does: the figures have their age, and come again."""
+    with panel_of(lab, "silent.ipynb", [APPS]) as (page, panel):
+        panel.get_by_text("2 of 2 apps running").wait_for(timeout=20_000)
+        lab.run(page, "sum(range(1_000_000_000))")
+        head = panel.locator(".kernel-head")
+        head.get_by_text(re.compile(r"(busy|does not answer), as of \d+ s ago")).wait_for(timeout=60_000)
+        assert panel.locator(".app .app-head b").all_text_contents() == [MARKUP, "Rooms"]
+        lab.idle(page)
+        head.get_by_text("as of").wait_for(state="detached", timeout=20_000)
+        app_in(panel, "Rooms").get_by_role("button", name="Stop Rooms").click()
+        panel.get_by_text("1 of 2 apps running").wait_for(timeout=20_000)
+
+
 def test_nothing_is_asked_while_no_one_looks(lab: Lab) -> None:
     """A hidden panel has no connection, and the kernel's thread ends."""
     threads = "[t for t in threading.enumerate() if t.name == 'sparkstream-panel']"

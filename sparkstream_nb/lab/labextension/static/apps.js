@@ -90,8 +90,8 @@ function createKernel(first, act) {
     name.title = link.path ? `Go to ${link.path}` : link.name;
     name.setAttribute('aria-label', name.title);
     const age = Date.now() - link.at;
-    const old = age > OLD ? `as of ${Math.round(age / 1000)} s ago` : '';
-    put(about, [link.busy ? 'busy' : '', old].filter(Boolean).join(', '));
+    const old = `${link.busy ? 'busy' : 'does not answer'}, as of ${Math.round(age / 1000)} s ago`;
+    put(about, age > OLD ? old : link.busy ? 'busy' : '');
     section.classList.toggle('old', age > OLD);
     arrange(apps, link.state.apps, (app) => app.name, () => createApp(() => link, act));
     const bound = link.state.variables;
