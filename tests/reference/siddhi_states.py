@@ -52,21 +52,22 @@ def _patterns(
     query: nodes.Query, state: DescribedQuery, elements: Sequence[Element]
 ) -> Iterator[tuple[str, Any, Any]]:  # fmt: skip
     """The partial matches of both that have no event of the last state, each as its key and the times of its events:
-    the others are matches, which both hold for a while. Siddhi numbers the sides of `and` and `or` in another order."""
+    the others are matches, which both hold for a while. So is one with an event whose absence was awaited: it is over,
+    and Siddhi drops it with a later event. Siddhi numbers the sides of `and` and `or` in another order."""
     if state.partial_matches is None:
         return
     assert isinstance(query.input, nodes.StateInput)
-    last = set(_last_slots(query.input.state))
+    over = {*_last_slots(query.input.state), *_absent_slots(query.input.state)}
     theirs = {
         (e["key"] or "", tuple(sorted(event[0] for slot in partial for event in slot if event[0] >= 0)))
         for e in elements if "PreStateProcessor" in e["element"]
         for name in ("PendingStateEventList", "NewAndEveryStateEventList") for partial in e["state"].get(name, ())
-        if not any(slot for i, slot in enumerate(partial) if i in last)
+        if not any(slot for i, slot in enumerate(partial) if i in over)
     }  # fmt: skip
     ours = {
         (p.key, tuple(sorted(e.timestamp for of_state in p.events for e in of_state if e.values)))
         for p in state.partial_matches
-        if not any(of_state for slot, of_state in zip(state.slots, p.events, strict=True) if slot in last)
+        if not any(of_state for slot, of_state in zip(state.slots, p.events, strict=True) if slot in over)
     }
     yield "partial matches", sorted(x for x in ours if x[1]), sorted(x for x in theirs if x[1])
 
@@ -82,6 +83,18 @@ def _last_slots(state: nodes.State) -> Iterator[int]:
             yield from _last_slots(state.right)
         case nodes.StreamState():
             yield state.slot
+
+
+def _absent_slots(state: nodes.State) -> Iterator[int]:
+    """The slots of absent states that are no side of `and` or `or`."""
+    match state:
+        case nodes.NextState():
+            yield from _absent_slots(state.first)
+            yield from _absent_slots(state.then)
+        case nodes.EveryState() | nodes.CountState():
+            yield from _absent_slots(state.state)
+        case nodes.AbsentState():
+            yield state.state.slot
 
 
 def _windows(
