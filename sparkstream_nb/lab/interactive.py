@@ -121,6 +121,7 @@ def _show(value: Displayed, module: str, name: str) -> None:
 def _widget(module: str, name: str) -> Any:
     """A class of `widgets`; None if anywidget or Plotly cannot be loaded."""
     try:
+        import_module(".widgets.live", __package__)  # views load it when the first one is made
         return getattr(import_module(f".widgets.{module}", __package__), name)
     except ImportError:
         return None

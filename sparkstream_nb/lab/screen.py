@@ -30,6 +30,10 @@ class Screen:
         """A result, or an app, as plain text."""
         return display.text(value)
 
+    def html(self, value: Displayed) -> str:
+        """A result, or an app, as HTML."""
+        return display.html(value)
+
     def document(self) -> Path | None:
         """The notebook that runs here: VS Code names its file in a variable, Jupyter's server in the environment."""
         running = shell()

@@ -217,7 +217,8 @@ class DuckDBStore(AggregationStore[_DuckDBTransaction]):
                 f"a DuckDB file has one writer. DuckDB says: {e}"
             ) from e
         # In a notebook DuckDB would put a bar of its own into whatever cell runs.
-        self._db.execute("SET enable_progress_bar = false")
+        with contextlib.suppress(duckdb.InvalidInputException):  # without ipywidgets there is no bar either
+            self._db.execute("SET enable_progress_bar = false")
         # Writes are planned as written. There is nothing to improve in a merge, and looking for it is a quarter of the
         # cost of a small one; a merge of 200,000 rows takes as long.
         self._db.execute("PRAGMA disable_optimizer")

@@ -6,6 +6,7 @@ others DuckDB knows the columns alone.
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -105,7 +106,8 @@ class SqlSession:
         interrupt ends the query."""
         _check_reads(self._query.text)
         with duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": tempfile.gettempdir()}) as connection:
-            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+            with contextlib.suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets
+                connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
             self._add_catalogs(connection)
             self._add_frames(connection)
             try:

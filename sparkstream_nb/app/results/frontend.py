@@ -32,6 +32,10 @@ class Displayed:
     def __repr__(self) -> str:
         return current().text(self)
 
+    def _repr_html_(self) -> str | None:
+        """The front end's HTML of it, for notebooks without IPython, such as marimo; None: it has none."""
+        return current().html(self.still())
+
 
 class ProgressDisplay(Protocol):
     """Shows how far a feed is. Called several times a second, and closed when the feed has ended."""
@@ -81,6 +85,10 @@ class FrontEnd(Protocol):
         """A result, or an app, as plain text."""
         ...
 
+    def html(self, value: Displayed) -> str | None:
+        """A result, or an app, as HTML; None if only text is there."""
+        ...
+
     def document(self) -> Path | None:
         """The notebook that runs here, where its file is known; an app without a name is called after it."""
         ...
@@ -106,6 +114,9 @@ class _NoScreen:
 
     def text(self, value: Displayed) -> str:
         return value.summary()
+
+    def html(self, value: Displayed) -> str | None:
+        return None
 
     def document(self) -> Path | None:
         return None

@@ -233,6 +233,10 @@ class AggregationView(Following):
     def __repr__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        """The static form, for notebooks without IPython, such as marimo."""
+        return self._forms()["text/html"]
+
     def _forms(self) -> dict[str, str]:
         with self.lock:
             return {"text/plain": self.text(), "text/html": self.html()}
