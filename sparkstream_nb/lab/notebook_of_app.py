@@ -11,6 +11,7 @@ from ..app import App
 from ..app.config.record_options import options_of
 from ..app.running.app_script import record_of, write_file
 from ..errors import Misuse
+from ..plan.output_labels import output_streams
 
 
 def export_notebook(app: App, path: Path) -> list[Path]:
@@ -45,7 +46,7 @@ def _cells(app: App, recording: str | None) -> Iterator[nbformat.NotebookNode]:
     yield nbformat.v4.new_code_cell(f"{line}\n\n{record.text.strip(chr(10))}")
     if recording is not None:
         yield nbformat.v4.new_code_cell(f"ss.get({app.name!r}).feed({recording!r})")
-    for stream in (s for s in app.schemas if s not in app.plan.input_streams and not s.startswith(("#", "!"))):
+    for stream in output_streams(app.plan):
         yield nbformat.v4.new_code_cell(f"%siddhi output {_word(f'{app.name}.{stream}')}")
     if app.deployment.groups is None:
         for aggregation in app.plan.aggregations:

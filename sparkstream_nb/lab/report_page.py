@@ -22,6 +22,7 @@ from ..app.running.app_script import record_of, write_file
 from ..charts.picture import Picture
 from ..errors import Misuse, SparkStreamError
 from ..masking import mask_passwords
+from ..plan.output_labels import output_streams
 from . import display as looks
 from .drawings.text_tables import Grid, paragraph
 from .plans_shown import page_of
@@ -73,9 +74,8 @@ def _sections(app: App, tell: Callable[[str], None]) -> Iterator[ReportSection]:
     if app.deployment.groups is None:
         for name in app.plan.aggregations:
             yield _attempt(f"{name}, by shard and merged", partial(_aggregation, app, name))
-    for stream in app.schemas:
-        if stream not in app.plan.input_streams and not stream.startswith(("#", "!")):
-            yield ReportSection(f"Outputs: {stream}", looks.html(app.output(stream)))
+    for stream in output_streams(app.plan):
+        yield ReportSection(f"Outputs: {stream}", looks.html(app.output(stream)))
     if app.deployment.groups is not None:
         yield ReportSection("Nodes", looks.html(app.cluster))
         tell(f"{app.name}: the nodes' failures are replayed")

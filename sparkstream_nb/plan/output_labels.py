@@ -23,6 +23,12 @@ def stream_of(label: str) -> str:
     return label.partition(_AT)[0]
 
 
+def output_streams(plan: n.Plan) -> list[str]:
+    """The streams that queries write to, but for those inside of partitions, in the order of the queries."""
+    targets = (q.output.target for q in plan.queries)
+    return list(dict.fromkeys(t.id for t in targets if t.kind == "stream" and not is_inner(t.id)))
+
+
 def is_inner(label: str) -> bool:
     """True for the outputs of a partition's inner stream."""
     return "#" in stream_of(label)

@@ -15,6 +15,7 @@ from ..app.running.app_script import record_of, write_file
 from ..app.running.recorded_steps import RecordedStep, recorded_steps
 from ..errors import Misuse
 from ..outputs.output_files import frame_rows
+from ..plan.output_labels import output_streams
 from ..types import Schema
 from .cell_values import write_rows, write_text, write_value
 from .model import ONE, SUFFIX
@@ -49,7 +50,10 @@ def export_test(app: App, path: str | Path, *, limit: int = MOST_STEPS) -> Expor
     steps = list(recorded_steps(app.runtime, limit))
     if not steps:
         raise Misuse(f"{app.name} took no event yet: send or feed some, and export them then")
-    write_file(file, "\n".join(_lines(app, steps)) + "\n")
+    lines = list(_lines(app, steps))
+    if not any(line.startswith("expect ") for line in lines):
+        raise Misuse(f"{app.name} writes to no stream and no table: a test of it would expect nothing")
+    write_file(file, "\n".join(lines) + "\n")
     return ExportedTest(file, run_paths([file]))
 
 
@@ -106,7 +110,7 @@ def _send(app: App, stream: str, steps: Sequence[RecordedStep], together: bool) 
 
 def _expectations(app: App, run: str) -> Iterator[str]:
     """The outputs of each stream, and the rows of each table in memory."""
-    for stream in (s for s in app.schemas if s not in app.plan.input_streams and not s.startswith(("#", "!"))):
+    for stream in output_streams(app.plan):
         frame = app.output(stream).frame
         schema = app.schemas[stream]
         yield ""
@@ -116,16 +120,16 @@ def _expectations(app: App, run: str) -> Iterator[str]:
         at, node = (f"@{n}" if n in schema.names else n for n in ("at", "node"))
         yield f"expect {_in_step(stream)}{f' any order{run}' if run else ''}"
         yield from _table(frame_rows(frame), schema, at, node if _takes_turns(app) else None, app.shard_ids)
-    for table in () if run else app.plan.tables:
+    for table in app.plan.tables:
         answer = app.query(f"from {table} select *")
         yield ""
         if not answer.rows:
-            yield f"expect table {_in_step(table)} nothing"
+            yield f"expect table {_in_step(table)} nothing{run}"
             continue
         schema = app.plan.schema(table)
         rows = [[write_value(v, t, first=i == 0) for i, (v, t) in enumerate(zip(row, schema.types, strict=True))]
                 for row in answer.rows]  # fmt: skip
-        yield f"expect table {_in_step(table)}"
+        yield f"expect table {_in_step(table)}{run}"
         yield from write_rows([[write_text(n, first=i == 0) for i, n in enumerate(schema.names)], *rows])
 
 
