@@ -23,6 +23,7 @@ from ..engine.state.node_batch import InputBatch
 from ..errors import Misuse, nearest, shown
 from ..nodes.partitioning import by_hash
 from ..types import Schema
+from .entries import EventsEntry
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ def assign(batch: InputBatch, route: Route, schemas: Mapping[str, Schema], nodes
         else:
             out[stream] = by_hash(rows.columns[place], schemas[stream][place].type, nodes)
     return out
+
+
+def nodes_of(batch: InputBatch, entry: EventsEntry, schemas: Mapping[str, Schema], began: int) -> dict[str, Array]:
+    """The number (from 0) of the node that each event of an entry went to, by stream, in an app that began with `began`
+    nodes."""
+    over = entry.over or tuple(range(began))
+    places = assign(batch, Route.parse(entry.route, len(over)), schemas, len(over), entry.request)
+    return {stream: np.array(over, np.int64)[p] for stream, p in places.items()}
 
 
 def _scatter_requests(request: Array, seed: int) -> Array:

@@ -438,8 +438,8 @@ def _add_apps(command: _Command) -> None:
     p.add_argument("file", nargs="?", metavar="FILE", help="the file (default: NAME.sh, NAME.siddhitest or NAME.ipynb)")
     p.add_argument(
         "--as", dest="kind", required=True, choices=("job", "test", "notebook"),
-        help="job: a script with the same deployment, and the text; test: what was sent, and what came out; notebook: "
-        "the cell, and a recording of the input",
+        help="job: a script with the same deployment, and the text; test: the events that were sent, and the outputs; "
+        "notebook: the cell, and a recording of the input",
     )  # fmt: skip
     add(p, "--limit", help="steps that a test has at most (1,000)")
 

@@ -40,7 +40,6 @@ from ..app.results.feed_progress import span
 from ..app.results.followed_stream import FollowedStream
 from ..app.results.frontend import Displayed
 from ..app.results.reasons import group_reasons
-from ..app.results.sql_answer import RelationLine
 from ..app.running.input_recording import AppRecording
 from ..charts.value_texts import CountCell, Figure, WholeText, format_count, text_of, when
 from ..ingest.ingest import TEXT_OF_ROW
@@ -239,14 +238,8 @@ def _(answer: SqlAnswer) -> list[Block]:
 def _(relations: SqlRelations) -> list[Block]:
     if not relations:
         return [_no_apps()]
-    rows = [(r.name, _describe_columns(r)) for r in relations]
+    rows = [(r.name, ", ".join(f"{name} {type}" for name, type in r.columns)) for r in relations]
     return [Grid(["relation", "columns"], rows, what="relation")]
-
-
-def _describe_columns(relation: RelationLine) -> str:
-    if relation.columns is None:
-        return "known when it is read"
-    return ", ".join(f"{name} {type}" for name, type in relation.columns)
 
 
 def _events_grid(events: Events) -> Grid:

@@ -31,5 +31,5 @@ def answer_line(text: str, o: Namespace, variables: MutableMapping[str, Any], as
 def relation_names() -> list[str]:
     """The relations that a query may name, and their columns, for completion."""
     relations = list(api.sql_relations())
-    columns = {name for relation in relations for name, _ in relation.columns or ()}
+    columns = {name for relation in relations for name, _ in relation.columns}
     return [*(relation.name for relation in relations), *sorted(columns)]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..engine.columnar.column_data import ARROW
-from ..engine.expressions.objects import jsonable
+from ..engine.expressions.objects import to_json
 from ..journal import result_codec
 from ..types import Schema, Type
 from .output_files import stamps
@@ -49,6 +48,6 @@ def _plain(column: Any, type: Type) -> pa.Array | pa.ChunkedArray:
     """A column with the type that Arrow has for `type`."""
     if type is Type.OBJECT:
         values = column if isinstance(column, list) else column.to_pylist()
-        return pa.array([None if v is None else json.dumps(jsonable(v)) for v in values], pa.string())
+        return pa.array([None if v is None else to_json(v) for v in values], pa.string())
     array = column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
     return array if array.type == ARROW[type] else array.cast(ARROW[type])

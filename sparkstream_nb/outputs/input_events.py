@@ -5,7 +5,8 @@ The inbox keeps processed input as long as the app's retention says: of a long i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from ..engine.columnar.column_data import Array
 from ..engine.state.node_batch import StreamRows
 from ..journal.inbox import InboxPosition
 from ..journal.journal import entries_from, entries_of, lines_of, segments
-from ..journal.routing import Route, assign
+from ..journal.routing import nodes_of
 from ..journal.segments import load
 from ..types import Schema
-from .event_tables import event_table
+from .event_tables import event_fields, event_table
 from .output_files import series_of, stamps
 
 
@@ -34,6 +35,15 @@ class Arrivals:
 
     frame: pd.DataFrame
     total: int
+    unreadable: int
+
+
+@dataclass(frozen=True, eq=False)
+class KeptEvents:
+    """The events of a stream in their order, as `event_table` has them. `unreadable` ones, before these, can no longer
+    be read."""
+
+    table: pa.Table
     unreadable: int
 
 
@@ -71,17 +81,20 @@ class InboxReader:
         unreadable = total - rows if rows < most else 0
         return Arrivals(self._frame(stream, parts[::-1]), total, unreadable)
 
-    def tables(self, stream: str, last_entry: int) -> Iterator[pa.Table]:
-        """All events of `stream` that are kept, up to entry `last_entry`, in their order, as `event_table` has them."""
+    def up_to(self, stream: str, last_entry: int) -> KeptEvents:
+        """The events of `stream` up to entry `last_entry`."""
+        parts = [event_fields(self.schemas[stream]).empty_table()]
+        total = next((InboxPosition.of(file).events.get(stream, 0) for _, file in segments(self.folder)), 0)
         for entry, _ in entries_from(self.folder):
             if entry.seq > last_entry:
-                return
+                break
+            total += entry.events_by_stream.get(stream, 0)
             if stream in entry.events_by_stream and entry.seq >= self.since.get(stream, 0):
-                try:
+                with contextlib.suppress(FileNotFoundError):  # no longer kept
                     rows, nodes = self._routed_rows(entry, stream)
-                except FileNotFoundError:
-                    continue  # no longer kept
-                yield event_table(nodes, [rows.ts, *rows.columns], self.shards, self.schemas[stream])
+                    parts.append(event_table(nodes, [rows.ts, *rows.columns], self.shards, self.schemas[stream]))
+        table = pa.concat_tables(parts)
+        return KeptEvents(table, total - table.num_rows)
 
     def _frame(self, stream: str, parts: Sequence[tuple[StreamRows, Array]]) -> pd.DataFrame:
         """Events with the numbers of their nodes, as `Arrivals.frame`."""
@@ -99,10 +112,7 @@ class InboxReader:
         """The events of an entry, and the number of the node (from 0) that each went to. Raises FileNotFoundError if
         its file was dropped."""
         batch = load(self.folder, entry, self.schemas)
-        over = entry.over or range(self.began)
-        route = Route.parse(entry.route, len(over))
-        places = assign(batch, route, self.schemas, len(over), entry.request)[stream]
-        return batch.rows[stream], np.asarray(over, np.int32)[places]
+        return batch.rows[stream], nodes_of(batch, entry, self.schemas, self.began)[stream]
 
 
 def _last_rows(rows: StreamRows, node_numbers: Array, most: int) -> tuple[StreamRows, Array]:

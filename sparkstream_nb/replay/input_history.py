@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..engine.columnar.column_data import Array
 from ..engine.state.node_batch import UnreadAttribute
-from ..plan.output_labels import is_inner, stream_of
+from ..plan.output_labels import is_inner, output_streams, stream_of
 from .replay import ONE, Nodes, Recording, Way, replay_steps
 
 _CLOSE = 5e-5
@@ -82,9 +82,8 @@ def read_history(recording: Recording, way: Way, nodes: Nodes) -> InputHistory:
     """Replays a recording. Raises as `replay_steps`."""
     clocks: list[Array] = [np.zeros(0, np.int64)]
     events: dict[str, list[StepRows]] = {}
-    targets = [q.output.target for q in nodes.plan.queries]
     none = StepRows(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    outputs = {t.id: [none] for t in targets if t.kind == "stream" and not is_inner(t.id)}
+    outputs = {stream: [none] for stream in output_streams(nodes.plan)}
     output_columns: list[tuple[Array, Sequence[Any]]] = []
     replays_by_item = replay_steps(recording, way, replace(nodes, describes=False))
     for start, item, replays in zip(recording.starts, recording.recorded_events, replays_by_item, strict=False):

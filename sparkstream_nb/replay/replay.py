@@ -27,7 +27,7 @@ from ..errors import SparkStreamError
 from ..journal.entries import Ask, EventsEntry, FaultEntry, MergedEntry, RowsEntry
 from ..journal.journal import entries_of, lines
 from ..journal.leading import only
-from ..journal.routing import Route, assign
+from ..journal.routing import Route, assign, nodes_of
 from ..journal.segments import load
 from ..lang.parser import parse_on_demand
 from ..limits import Limits
@@ -267,9 +267,7 @@ class Way:
         if self.route is not None:
             route = Route.parse(self.route, self.nodes, schemas)
             return assign(item.batch, route, schemas, self.nodes, entry.request)
-        over = entry.over or tuple(range(recording.began))
-        nodes_by_stream = assign(item.batch, Route.parse(entry.route, len(over)), schemas, len(over), entry.request)
-        return {s: np.array(over, np.int64)[p] for s, p in nodes_by_stream.items()}
+        return nodes_of(item.batch, entry, schemas, recording.began)
 
 
 ONE = Way(1, "round_robin")

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ..engine.expressions.objects import to_json
 from ..errors import SparkStreamError
 from ..journal import result_codec
 from ..types import Schema
 from .operator.operator_spec import NODE, TIMESTAMP
-from .operator.output_rows import arrow_types, as_timestamps, to_json
+from .operator.output_rows import arrow_types, as_timestamps
 
 _ROWS = 10_000
 """The most rows of a record batch."""

@@ -28,7 +28,7 @@ from ..ingest import ingest
 from ..journal.entries import EventsEntry
 from ..journal.inbox import Inbox
 from ..journal.journal import entries_from
-from ..journal.routing import Route, assign
+from ..journal.routing import nodes_of
 from ..journal.segments import load
 from ..limits import FURTHEST
 from ..types import Attribute, Schema, Type
@@ -187,11 +187,10 @@ def _tables(app: RecordedApp, schema: pa.Schema, anonymizing: Anonymizing | None
             np.maximum.accumulate(batch.clock), clock
         )  # fmt: skip
         clock = int(clocks[-1]) if len(clocks) else clock
-        over = entry.over or tuple(range(app.began))
-        places = assign(batch, Route.parse(entry.route, len(over)), app.schemas, len(over), entry.request)
-        shards = np.array([app.shards[k] for k in over], object)
+        shards = np.array(app.shards, object)
+        nodes = {s: shards[numbers] for s, numbers in nodes_of(batch, entry, app.schemas, app.began).items()}
         parts = [
-            _rows(app, schema, stream, _StoredBatch(batch, clocks, entry.step, shards[places[stream]]), anonymizing)
+            _rows(app, schema, stream, _StoredBatch(batch, clocks, entry.step, nodes[stream]), anonymizing)
             for stream in batch.rows
             if stream in app.recorded_schemas
         ]

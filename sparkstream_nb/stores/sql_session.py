@@ -32,19 +32,18 @@ _NO_EXTENSIONS = {"autoload_known_extensions": "false", "autoinstall_known_exten
 
 @dataclass(frozen=True)
 class Relation:
-    """Rows that a query may name, in a schema of a catalog; an empty `schema` is the catalog itself. `columns` are
-    None if they are not known before the rows are read."""
+    """Rows that a query may name, in a schema of a catalog; an empty `schema` is the catalog itself."""
 
     schema: str
     name: str
-    columns: pa.Schema | None = field(default=None, compare=False)
+    columns: pa.Schema = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False)
 class CatalogRows:
     """The rows of relations, and sentences about them."""
 
-    rows: Mapping[Relation, pa.Table | pd.DataFrame]
+    rows: Mapping[Relation, pa.Table]
     remarks: Sequence[str] = ()
 
 
@@ -138,13 +137,10 @@ class SqlSession:
         catalog_rows = catalog.read(chosen) if chosen else CatalogRows({})
         self._remarks += catalog_rows.remarks
         for relation, relation_name in zip(relations, names, strict=True):
-            data = catalog_rows.rows.get(relation)
-            remarks = [] if data is None else self._remarks
-            if data is None and relation.columns is not None:
-                data = relation.columns.empty_table()
-            if data is None:
-                continue
-            _add_view(connection, (name, relation.schema or "main", relation_name), data, remarks)
+            table = catalog_rows.rows.get(relation)
+            remarks = [] if table is None else self._remarks
+            path = (name, relation.schema or "main", relation_name)
+            _add_view(connection, path, relation.columns.empty_table() if table is None else table, remarks)
             if relation_name != relation.name:
                 clash = f"{name}.{relation.schema} has two names that are one to SQL: '{relation.name}'"
                 remarks.append(f"{clash} is {quote(relation_name)}")
@@ -261,19 +257,19 @@ def rows_of(value: Any) -> pa.Table | pd.DataFrame | None:
 
 
 def _add_view(
-    connection: duckdb.DuckDBPyConnection, path: tuple[str, str, str], data: Any, remarks: list[str]
+    connection: duckdb.DuckDBPyConnection, path: tuple[str, str, str], table: pa.Table, remarks: list[str]
 ) -> None:
     """A view of rows in a schema of a catalog. Columns that SQL does not tell apart get other names, which is added to
     the remarks."""
     catalog, schema, name = path
-    columns = [str(c) for c in (data.column_names if isinstance(data, pa.Table) else data.columns)]
+    columns = table.column_names
     unique = distinct_names(columns, [""] * len(columns))
     if unique != columns:
         changes = ", ".join(f"'{a}' is {quote(b)}" for a, b in zip(columns, unique, strict=True) if a != b)
         remarks.append(f"{catalog}.{schema}.{name} has columns that are one to SQL: {changes}")
-        data = data.rename_columns(unique) if isinstance(data, pa.Table) else data.set_axis(unique, axis=1)
+        table = table.rename_columns(unique)
     rows_name = f"rows of {catalog}.{schema}.{name}"
-    connection.register(rows_name, data)
+    connection.register(rows_name, table)
     connection.execute(f"CREATE VIEW {'.'.join(map(quote, path))} AS FROM temp.{quote(rows_name)}")
 
 

@@ -59,7 +59,7 @@ def export_test(app: App, path: str | Path, *, limit: int = MOST_STEPS) -> Expor
 
 def _lines(app: App, steps: Sequence[RecordedStep]) -> Iterator[str]:
     record = record_of(app.runtime)
-    yield "# What was sent to an app, and what came out of it."
+    yield "# Events that were sent to an app, and its outputs."
     yield "app:"
     yield from (f"    {line}" if line.strip() else "" for line in record.text.strip("\n").splitlines())
     if record.arguments["start"] is not None:

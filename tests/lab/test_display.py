@@ -258,7 +258,7 @@ PROFILE = Profile(
     [StateGrowth("<q>", 50, 100, None, 7)], LastBatch(3.0, 1.0), ["<q> is slow."],
 )  # fmt: skip
 SQL_ANSWER = SqlAnswer(pa.table({"<c>": ["<i>"]}), True, ["a <note>"])
-SQL_RELATIONS = SqlRelations((RelationLine("<App>.outputs.O", [("<a>", "BIGINT")]), RelationLine("x", None)))
+SQL_RELATIONS = SqlRelations((RelationLine("<App>.outputs.O", [("<a>", "BIGINT")]), RelationLine("x", [])))
 
 SHOWN: list[tuple[Displayed, str, str]] = [
     (HISTORY, "Event 1 of S (<i>) at 1970-01-01 00:00:01\nAt the end of the input it", "came in with (&lt;i&gt;)"),

@@ -51,11 +51,10 @@ class SqlAnswer(Plottable):
 
 @dataclass(frozen=True)
 class RelationLine:
-    """A relation that SQL may name: its full name as a query has it, and its columns with their types; None: known
-    when it is read."""
+    """A relation that SQL may name: its full name as a query has it, and its columns with their types."""
 
     name: str
-    columns: Sequence[tuple[str, str]] | None
+    columns: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -66,7 +65,7 @@ class SqlRelations(Listing[RelationLine]):
     def of(catalogs: Sequence[Catalog]) -> SqlRelations:
         """All relations of some apps."""
         lines = [
-            RelationLine(place, None if r.columns is None else [(f.name, describe_type(f.type)) for f in r.columns])
+            RelationLine(place, [(f.name, describe_type(f.type)) for f in r.columns])
             for place, r in list_places(catalogs)
         ]
         return SqlRelations(tuple(lines))

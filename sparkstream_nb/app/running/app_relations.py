@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 import pyarrow as pa
 
 from ...durations import describe_time
-from ...engine.columnar.column_data import ARROW
-from ...engine.expressions.objects import jsonable
+from ...engine.expressions.objects import to_json
 from ...engine.state.node_batch import RetrievalAnswer
 from ...errors import Misuse
 from ...lang.printer import name_text
 from ...outputs.event_tables import NODES, event_fields, output_table
+from ...outputs.input_events import KeptEvents
 from ...outputs.output_files import stamps
 from ...outputs.shard_retrieval import retrieve, select_all
 from ...plan.nodes import AggDuration
 from ...plan.output_labels import is_inner
+from ...runners.operator.output_rows import arrow_types
 from ...runners.output_columns import rows_as_table
 from ...stores.layout import SUFFIX
 from ...stores.sql_session import CatalogRows, Relation
@@ -89,7 +89,7 @@ class AppRelations:
         is_running = app.state == "running"
         if is_running:
             app.waits.settle_briefly()
-        rows: dict[Relation, pa.Table | pd.DataFrame] = {
+        rows: dict[Relation, pa.Table] = {
             r: _divergence_table(self._questions.divergence().frame) for r in relations if r == _DIVERGENCE
         }
         in_nodes = [r for r in relations if self._is_in_nodes(r)]
@@ -99,25 +99,20 @@ class AppRelations:
         with self._retrievals.hold_commit(texts) as answers:
             if is_running:
                 rows |= {r: self._node_rows(r, by_node) for r, by_node in zip(in_nodes, answers, strict=True)}
+            events = {r: self._read_events(r) for r in relations if r.schema in ("inputs", "outputs")}
+            rows |= {r: kept_events.table for r, kept_events in events.items()}
             rows |= {r: self._read_one(r) for r in relations if r not in rows}
         remarks = [] if is_running else [self._describe_end()]
-        return CatalogRows(rows, [*remarks, *self._describe_dropped(rows)])
+        for relation, kept_events in events.items():
+            if kept_events.unreadable:
+                of_stream = f"events of {self.name}.{relation.name}"
+                remarks.append(f"the first {kept_events.unreadable:,} {of_stream} are no longer kept")
+        return CatalogRows(rows, remarks)
 
     def _describe_end(self) -> str:
         clock = self._app.inbox.position.clock
         until = "" if clock is None else f", of {describe_time(clock)}"
         return f"{self.name} is {self._app.state}: its last state{until}"
-
-    def _describe_dropped(self, rows: Mapping[Relation, pa.Table | pd.DataFrame]) -> Iterator[str]:
-        """A sentence for each relation whose first events are no longer kept."""
-        for relation, events in rows.items():
-            missing = 0
-            if relation.schema == "outputs":
-                missing = self._app.outputs.dropped_events.get(relation.name, 0)
-            elif relation.schema == "inputs":
-                missing = self._app.input_reader().last(relation.name, 0).total - len(events)
-            if missing > 0:
-                yield f"the first {missing:,} events of {self.name}.{relation.name} are no longer kept"
 
     def _is_in_nodes(self, relation: Relation) -> bool:
         """True for rows that nodes have in their memory, or that are read by them."""
@@ -162,30 +157,28 @@ class AppRelations:
             return pa.concat_tables(parts)
         return _with_nodes(tables, self._app.plan.schema(relation.name))
 
-    def _read_one(self, relation: Relation) -> pa.Table | pd.DataFrame:
-        """The rows of a relation that is not in nodes. No commit is under way."""
+    def _read_one(self, relation: Relation) -> pa.Table:
+        """The rows of a relation that is neither in nodes nor of events. No commit is under way."""
         match relation.schema:
-            case "inputs":
-                return self._read_inputs(relation.name)
-            case "outputs":
-                return self._read_outputs(relation.name)
             case "aggregations" | "shards":
                 return self._read_buckets(relation)
             case "metrics":
                 return METRICS[relation.name].read(self._questions.stats())
         return self._app.store.errors(self.name).rename_columns(_ERROR_FIELDS.names).cast(_ERROR_FIELDS)
 
-    def _read_inputs(self, stream: str) -> pa.Table:
-        none = event_fields(self._app.schemas[stream]).empty_table()
-        return pa.concat_tables([none, *self._app.input_reader().tables(stream, self._app.progress.last)])
-
-    def _read_outputs(self, stream: str) -> pa.Table:
-        app, schema = self._app, self._app.schemas[stream]
+    def _read_events(self, relation: Relation) -> KeptEvents:
+        """The events of a stream that came in or out. No commit is under way."""
+        app, stream = self._app, relation.name
+        if relation.schema == "inputs":
+            return app.input_reader().up_to(stream, app.progress.last)
+        schema = app.schemas[stream]
         with app.outputs.tidying:
             outputs = app.outputs.read(stream, app.progress.batch)
-        if outputs is None:
-            return event_fields(schema).empty_table()
-        return output_table(outputs, app.outputs.shards, schema)
+            dropped_count = app.outputs.dropped_events.get(stream, 0)
+        table = (
+            event_fields(schema).empty_table() if outputs is None else output_table(outputs, app.outputs.shards, schema)
+        )
+        return KeptEvents(table, dropped_count)
 
     def _read_buckets(self, relation: Relation) -> pa.Table:
         app = self._app
@@ -203,7 +196,7 @@ def _divergence_table(frame: pd.DataFrame) -> pa.Table:
     """The frame of a `Divergence`; values are JSON, and causes sentences."""
     columns = {
         **frame,
-        "values": [json.dumps(jsonable(v)) for v in frame["values"]],
+        "values": [to_json(v) for v in frame["values"]],
         "cause": [None if c is None else str(c) for c in frame["cause"]],
     }
     arrays = [pa.array(columns[f.name], f.type, from_pandas=True) for f in _DIVERGENCE_FIELDS]
@@ -225,7 +218,7 @@ def _typed_table(answer: RetrievalAnswer) -> pa.Table:
 
 
 def _plain_fields(schema: Schema) -> pa.Schema:
-    return pa.schema([pa.field(a.name, ARROW.get(a.type, pa.string())) for a in schema])
+    return pa.schema(list(arrow_types(schema).items()))
 
 
 def _row_fields(schema: Schema) -> pa.Schema:

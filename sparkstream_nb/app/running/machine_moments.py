@@ -15,7 +15,7 @@ from ...durations import describe_time
 from ...engine.columnar.column_data import ARROW
 from ...errors import Misuse, nearest, shown
 from ...plan.nodes import Plan
-from ...plan.output_labels import is_inner, query_of, stream_of
+from ...plan.output_labels import is_inner, output_streams, query_of, stream_of
 from ...replay.input_edits import AddedEvent, InputEdits, apply_edits
 from ...replay.input_history import InputHistory, StepRows
 from ...replay.replay import Recording
@@ -271,8 +271,7 @@ def _query_with_state(moment: Moment, name: Any) -> str:
 
 def output_stream(plan: Plan, app: str, stream: Any) -> None:
     """Raises `Misuse` for a stream that no query writes, or that is inside a partition."""
-    targets = [q.output.target for q in plan.queries]
-    derived_streams = [t.id for t in targets if t.kind == "stream" and not is_inner(t.id)]
+    derived_streams = output_streams(plan)
     if stream not in derived_streams:
         raise Misuse(nearest(f"{app} has no output stream '{stream}'", str(stream), derived_streams))
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...charts.value_texts import text_of
 from ...engine.node import NodeEngine
 from ...engine.runtime.operator_timing import PartTimes, measure_parts
-from ...engine.state.node_batch import InputBatch, StreamRows
+from ...engine.state.node_batch import InputBatch
+from ...journal.segments import events_of
+from ...nodes.batches import between
 from ...plan import nodes as n
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, ReplayedNodes, Way
@@ -47,7 +49,7 @@ class _MeasuredNode:
         began = perf_counter()
         self.engine.step(batch)
         self.seconds += perf_counter() - began
-        self.events += sum(len(rows.ts) for rows in batch.rows.values())
+        self.events += events_of(batch)
         self.steps += len(batch.clock)
         if self.half is None and 2 * self.steps >= all_steps:
             self.half = self.engine.stats()
@@ -74,12 +76,12 @@ class Profiler:
             for name, engine in zip(self.names, copies.engines, strict=True)
         ]
         self._take(copies, nodes)
-        growth = _growth([m.half or {} for m in nodes], [m.engine.stats() for m in nodes])
+        end = [m.engine.stats() for m in nodes]
+        growth = _growth([m.half or {} for m in nodes], end)
         node_profiles = [
-            NodeProfile(m.name, m.events, m.seconds * 1000, sum(m.engine.stats()["state_bytes"].values()),
-                        m.engine.stats()["runs"])
-            for m in nodes
-        ]  # fmt: skip
+            NodeProfile(m.name, m.events, m.seconds * 1000, sum(figures["state_bytes"].values()), figures["runs"])
+            for m, figures in zip(nodes, end, strict=True)
+        ]
         parts = [
             PartProfile(m.name, p.element, p.part, p.seconds * 1000, p.rows_in, p.rows_out)
             for m in nodes for p in m.parts
@@ -89,6 +91,10 @@ class Profiler:
         return Profile(
             self.app, self.recording.events, node_profiles, parts, keys, growth, _last_batch(stats), advice
         )
+
+    @cached_property
+    def _key_attributes(self) -> list[tuple[str, str]]:
+        return _key_attributes(self.nodes.plan)
 
     def _warm_up(self, copies: ReplayedNodes) -> None:
         """Gives nodes the first steps of the recording."""
@@ -111,7 +117,7 @@ class Profiler:
                     node.step(piece, self.recording.steps)
 
     def _count_keys(self, rows_by_stream: Mapping[str, Any]) -> None:
-        for stream, attribute in _key_attributes(self.nodes.plan):
+        for stream, attribute in self._key_attributes:
             if stream not in rows_by_stream:
                 continue
             place = self.nodes.plan.schema(stream).find(attribute)
@@ -131,13 +137,7 @@ class Profiler:
 def _pieces(batch: InputBatch, most: int) -> Iterator[InputBatch]:
     """The steps of a batch, at most `most` at a time."""
     for first in range(0, max(len(batch.clock), 1), most):
-        piece = InputBatch(batch.clock[first : first + most])
-        for stream, rows in batch.rows.items():
-            low, high = np.searchsorted(rows.step, [first, first + most]).tolist()
-            if high > low:
-                columns = [column[low:high] for column in rows.columns]
-                piece.rows[stream] = StreamRows(rows.step[low:high] - first, rows.ts[low:high], columns)
-        yield piece
+        yield between(batch, first, first + most)
 
 
 def _key_attributes(plan: Plan) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import Misuse
-from ...journal.routing import Route, assign
+from ...journal.routing import nodes_of
 from ...replay.replay import Recorded, read_recording
 from .runtime import AppRuntime
 
@@ -42,14 +42,13 @@ def recorded_steps(app: AppRuntime, limit: int) -> Iterator[RecordedStep]:
 
 
 def _steps_of(app: AppRuntime, item: Recorded) -> Iterator[RecordedStep]:
-    batch, entry = item.batch, item.entry
-    over = entry.over or range(app.app_run.began)
-    places = assign(batch, Route.parse(entry.route, len(over)), app.schemas, len(over), entry.request)
+    batch = item.batch
+    node_numbers = nodes_of(batch, item.entry, app.schemas, app.app_run.began)
     events_by_step: dict[int, list[StepEvent]] = {}
     for stream, rows in batch.rows.items():
         columns = [column if isinstance(column, list) else column.to_pylist() for column in rows.columns]
         for i, step in enumerate(rows.step.tolist()):
-            event = StepEvent(stream, int(rows.ts[i]), [c[i] for c in columns], over[int(places[stream][i])])
+            event = StepEvent(stream, int(rows.ts[i]), [c[i] for c in columns], int(node_numbers[stream][i]))
             events_by_step.setdefault(step, []).append(event)
     for step, clock in enumerate(batch.clock.tolist()):
         yield RecordedStep(clock, events_by_step.get(step, []))

@@ -6,6 +6,7 @@ Siddhi keeps in a `HashMap` is a `HashMap`, which is a dict whose order for read
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -77,6 +78,11 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(v, b[k]) for k, v in a.items())
     return type_of(a) is type_of(b) and bool(a == b)
+
+
+def to_json(value: Any) -> str:
+    """An object, or the values of a row, as JSON."""
+    return json.dumps(jsonable(value))
 
 
 def jsonable(value: Any) -> Any:

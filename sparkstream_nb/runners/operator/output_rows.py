@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...engine.columnar.column_data import ARROW
-from ...engine.expressions.objects import jsonable
+from ...engine.expressions.objects import to_json
 from ...engine.state.node_batch import Emitted, EventError
 from ...ingest.ingest import plain
 from ...types import Schema, Type
@@ -184,11 +184,6 @@ def _spark_column(column: Any) -> pa.Array:
     if isinstance(column, list):
         return pa.array([None if v is None else to_json(v) for v in column], pa.string())
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def to_json(value: Any) -> str:
-    """An object, or the values of a row, as JSON."""
-    return json.dumps(jsonable(value))
 
 
 def pack_errors(errors: Sequence[EventError]) -> bytes:

@@ -223,10 +223,12 @@ def check_one_commit(app: App, seconds: float) -> None:
     """Asks while events come in; every answer is of one commit."""
     frame = pd.DataFrame({"k": np.arange(60_000) % 7, "v": 1, "t": START + np.arange(60_000)})
     feed = app.feed("Prices", frame, time="t", background=True, rate=60_000 / seconds)
-    answers = []
+    asked = []
     while feed.active:
-        answers.append(rows_of(app.sql(COUNTS))[0])
-    answers.append(rows_of(app.sql(COUNTS))[0])
+        asked.append(app.sql(COUNTS))
+    asked.append(app.sql(COUNTS))
+    assert {answer.notes for answer in asked} == {()}
+    answers = [rows_of(answer)[0] for answer in asked]
     assert {len(set(answer)) for answer in answers} == {1}, answers
     counts = [answer[0] for answer in answers]
     assert counts == sorted(counts)
