@@ -35,7 +35,7 @@ SHORT_LIVED := JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'
 # Jupyter asks to be told that root is meant, as it is in containers.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help setup lab cluster check test thorough docs matrix exact fuzz mutants chaos bench clean
+.PHONY: help setup lab cluster check test thorough docs release matrix exact fuzz mutants chaos bench clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "$$found cannot make a virtual environment. On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@echo "Installing the packages of constraints.txt into .venv (under a minute when pip has them in its cache) ..."
 	@$(PIP) pip setuptools
-	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[avro,connect,databases,docs,generate,kafka,mcp,nats,notebooks,test]'
+	@PYTHONWARNINGS=ignore $(PIP) --no-build-isolation -e '.[all,docs,release,test]'
 	@mkdir -p $(dir $(OVERRIDES)) && echo '$(QUIET)' > $(OVERRIDES)
 	@mkdir -p $(dir $(LABEXTENSION)) && ln -sfn "$(CURDIR)/sparkstream_nb/lab/labextension" $(LABEXTENSION)
 	@echo "Compiling the engine's loops, once (under a minute on two cores) ..."
@@ -92,6 +92,9 @@ thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, brows
 
 docs: setup ## The documentation as static pages with search, into site/
 	@$(BIN)/python -m docs.generator
+
+release: setup ## The files of a release into dist/, built twice and compared, with sums, licences and a tag; sends nothing (VERSION)
+	@$(BIN)/python conf/release/make_release.py $(VERSION)
 
 # Fewer than all: make matrix ONLY='4.0.0 3.13', or ONE=TEXT for a pair that a hash of the text chooses
 matrix: setup ## Each version of Spark and Python in an environment of its own (some 2 GB each), into docs/spark-versions.md; ONLY, ONE

@@ -14,9 +14,13 @@ and their results.
 
 from __future__ import annotations
 
+import sys
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 (pip refuses it; a checkout on the path of another Python does not)
+    raise ImportError(f"sparkstream_nb needs Python 3.11 or newer. Run it by one: {sys.executable} is {sys.version}")
 
 from ._version import __version__
 

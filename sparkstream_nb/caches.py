@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
-from .system import is_mine, put_in_place
+from .system import is_mine, others_may_write, put_in_place, user_number
 
 
 def cache_folder() -> Path:
     """The package's folder in the user's cache; a new temporary folder where there can be none."""
     folder = _folder()
     return Path(tempfile.mkdtemp(prefix="sparkstream_nb-")) if folder is None else folder
+
+
+def shared_temporary_folder() -> Path:
+    """A folder for temporary files that all processes of this user share; one of this process alone where another
+    user could write into that.
+    """
+    folder = Path(tempfile.gettempdir()) / f"sparkstream_nb-{user_number()}"
+    with contextlib.suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        if stat.S_ISDIR(status.st_mode) and is_mine(status) and not others_may_write(status):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="sparkstream_nb-"))
 
 
 def _folder() -> Path | None:

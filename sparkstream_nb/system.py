@@ -150,6 +150,11 @@ def _lock(file: IO[Any] | int, *, shared: bool, wait: bool) -> None:
 # -------------------------------------------------------------------------------------------------------------- owners
 
 
+def user_number() -> int:
+    """The number of this process's user; 0 on Windows."""
+    return os.geteuid() if _HAS_OWNERS else 0
+
+
 def is_mine(file_stat: os.stat_result) -> bool:
     """True if a file is this user's. On Windows, which has owners in another form, every file counts as such."""
     return not _HAS_OWNERS or file_stat.st_uid == os.geteuid()

@@ -40,10 +40,21 @@ def constraints() -> dict[str, str]:
     return pins((ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
 
 
+def required(*extras: str) -> dict[str, Requirement]:
+    """Canonical name → requirement of the core and these extras, with those that an extra names."""
+    requirements, todo = [*map(Requirement, PROJECT["dependencies"])], list(extras)
+    while todo:
+        for requirement in map(Requirement, PROJECT["optional-dependencies"][todo.pop()]):
+            if requirement.name == PROJECT["name"]:
+                todo += requirement.extras
+            else:
+                requirements.append(requirement)
+    return {canonicalize_name(r.name): r for r in requirements}
+
+
 def direct() -> dict[str, Requirement]:
     """Canonical name → requirement of everything that pyproject.toml names, extras included."""
-    texts = [*PROJECT["dependencies"], *(t for extra in PROJECT["optional-dependencies"].values() for t in extra)]
-    return {canonicalize_name(r.name): r for r in map(Requirement, texts)}
+    return required(*PROJECT["optional-dependencies"])
 
 
 def conda() -> tuple[dict[str, str], dict[str, str]]:
@@ -62,7 +73,7 @@ def test_every_direct_dependency_is_pinned_within_its_bounds() -> None:
 
 def test_the_lowest_versions_are_those_of_the_bounds() -> None:
     lowest = pins((ROOT / "conf" / "lowest.txt").read_text(encoding="utf-8").splitlines())
-    bounds = {canonicalize_name(r.name): r.specifier for r in map(Requirement, PROJECT["dependencies"])}
+    bounds = {name: requirement.specifier for name, requirement in required("spark", "magics").items()}
     assert lowest.keys() == bounds.keys()
     for name, specifier in bounds.items():
         (bound,) = specifier
@@ -105,10 +116,13 @@ def test_the_extra_for_notebooks_brings_all_that_they_import() -> None:
     python = [re.sub(r"(?m)^[%!].*", "", text) for text in cells if not text.startswith("%%")]
     modules = imported(ast.parse("\n".join(python)))
     assert {"pandas", "kafka"} <= modules
-    texts = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
-    brought = {canonicalize_name(Requirement(text).name) for text in texts}
-    missing = {m for m in modules if not distributions_of(m) & brought}
+    missing = {m for m in modules if not distributions_of(m) & required("notebooks").keys()}
     assert not missing
+
+
+def test_one_extra_has_all_that_an_app_can_use() -> None:
+    every = PROJECT["optional-dependencies"].keys() - {"docs", "release", "test"}
+    assert required("all") == required(*every)
 
 
 def test_conda_users_get_the_same_packages_and_versions() -> None:

@@ -11,7 +11,7 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -20,11 +20,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from sparkstream_nb._version import __version__
-from sparkstream_nb.core_requirements import NOTEBOOKS, SPARK, core_of
 from sparkstream_nb.runners.choice import INLINE
-from test_environment import PROJECT, ROOT, closure
+from test_environment import ROOT, closure, required
 
 PACKAGE = ROOT / "sparkstream_nb"
+FILES = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "THIRD_PARTY_LICENSES.md")
+"""The files of the checkout's top that something is built of."""
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -66,13 +67,15 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Finder
 """
 
 
-def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *command: str | Path, cwd: Path, env: dict[str, str] | None = None, code: int = 0
+) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "NUMBA_CACHE_DIR", "SOURCE_DATE_EPOCH")}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env={**clean, **(env or {})}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True,
     )  # fmt: skip
-    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert done.returncode == code, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return done
 
 
@@ -81,7 +84,7 @@ def source_in(source: Path) -> Path:
     no_caches = shutil.ignore_patterns("__pycache__")
     for name in (PACKAGE.name, "conf", "docs", "tests/lab"):
         shutil.copytree(ROOT / name, source / name, ignore=no_caches)
-    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
+    for name in FILES:
         shutil.copy(ROOT / name, source)
     return source
 
@@ -109,17 +112,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel; gives its `bin`."""
-    asked_for = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notebooks"]]
-    return environment_of(wheel, tmp_path_factory.mktemp("environment"), asked_for)
+    return environment_of(wheel, tmp_path_factory.mktemp("environment"), required("notebooks").values())
 
 
 @pytest.fixture(scope="module")
 def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One with what the wheel needs without Spark and notebooks; gives its `bin`."""
-    return environment_of(wheel, tmp_path_factory.mktemp("core"), core_of(PROJECT["dependencies"]))
+    """One with what the wheel asks for without extras; gives its `bin`."""
+    return environment_of(wheel, tmp_path_factory.mktemp("core"), required().values())
 
 
-def environment_of(wheel: Path, env: Path, asked_for: Sequence[str]) -> Path:
+def environment_of(wheel: Path, env: Path, asked_for: Iterable[Requirement]) -> Path:
     """A virtual environment in the folder `env`, with the wheel and these requirements; gives its `bin`."""
     venv.create(env, symlinks=True)
     python = env / "bin" / "python"
@@ -128,7 +130,7 @@ def environment_of(wheel: Path, env: Path, asked_for: Sequence[str]) -> Path:
         "--no-index", "--no-compile", wheel, cwd=env,
     )  # fmt: skip
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=env).stdout.strip())
-    there = {*closure(map(Requirement, asked_for)), "sparkstream-nb"}
+    there = {*closure(asked_for), "sparkstream-nb"}
     modules = metadata.packages_distributions().items()
     hidden = [module for module, names in modules if not {canonicalize_name(n) for n in names} & there]
     assert "grpc" in hidden
@@ -150,7 +152,7 @@ def test_the_wheel_has_the_whole_package_and_nothing_else(wheel: Path) -> None:
     package = packed_files()
     assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
     metadata_folder = f"sparkstream_nb-{__version__}.dist-info/"
-    assert f"{metadata_folder}licenses/LICENSE" in names
+    assert {f"{metadata_folder}licenses/{name}" for name in ("LICENSE", "THIRD_PARTY_LICENSES.md")} <= names
     data = f"sparkstream_nb-{__version__}.data/data/share/jupyter/labextensions/sparkstream-nb/"
     folder = PACKAGE / "lab" / "labextension"
     extension = {str(f.relative_to(folder)) for f in folder.rglob("*.js*")}
@@ -166,7 +168,7 @@ def test_the_sdist_has_what_a_wheel_is_made_of_and_nothing_else(wheel: Path) -> 
     package = packed_files()
     assert {n for n in names if n.startswith(f"{PACKAGE.name}/")} == package
     assert {n for n in names - package if not n.startswith("sparkstream_nb.egg-info/")} == {
-        "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "pyproject.toml", "setup.cfg",
+        "LICENSE", "MANIFEST.in", "PKG-INFO", "README.md", "THIRD_PARTY_LICENSES.md", "pyproject.toml", "setup.cfg",
         "conf/build_backend.py", "conf/source-date-epoch",
     }  # fmt: skip
 
@@ -216,7 +218,7 @@ def test_what_is_built_leaves_nothing_in_the_checkout(wheel: Path) -> None:
     (unpacked,) = (wheel.parent / "unpacked").iterdir()
     assert not [name for name in ("build", "dist", "conf/__pycache__") if (unpacked / name).exists()]
     made = {f.name for f in (wheel.parent / "source").iterdir()}
-    assert made == {PACKAGE.name, "conf", "docs", "tests", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"}
+    assert made == {PACKAGE.name, "conf", "docs", "tests", *FILES}
 
 
 def test_the_documentation_is_searched_in_what_is_installed(environment: Path, tmp_path: Path) -> None:
@@ -283,11 +285,7 @@ def test_the_first_result_comes_with_a_word_about_what_it_waits_for(
 
 
 @pytest.mark.thorough
-def test_the_core_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) -> None:
-    told = run(core / "python", "-m", "sparkstream_nb.core_requirements", cwd=tmp_path).stdout.splitlines()
-    assert [Requirement(line) for line in told] == [Requirement(line) for line in core_of(PROJECT["dependencies"])]
-    named = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    assert named - {canonicalize_name(Requirement(line).name) for line in told} == SPARK | NOTEBOOKS
+def test_the_plain_wheel_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) -> None:
     command = "import sparkstream_nb as p; print(p.__path__[0])"
     take_compiled(Path(run(core / "python", "-c", command, cwd=tmp_path).stdout.strip()))
     (tmp_path / "app.siddhi").write_text("define stream S (v int); from S select v insert into O;", encoding="utf-8")
@@ -298,6 +296,8 @@ def test_the_core_needs_neither_spark_nor_notebooks(core: Path, tmp_path: Path) 
     script, home = tmp_path / "first.py", {"SPARKSTREAM_HOME": str(tmp_path / "home")}
     script.write_text(FIRST_RESULT, encoding="utf-8")
     assert run(core / "python", script, INLINE, cwd=tmp_path, env=home).stdout == "[['wso2', 70]]\n"
+    (line,) = run(core / "sparkstream", "run", "app.siddhi", cwd=tmp_path, env=home, code=1).stderr.splitlines()
+    assert "pyspark is not installed: pip install 'sparkstream-nb[spark]'" in line
 
 
 def take_compiled(installed: Path) -> None:

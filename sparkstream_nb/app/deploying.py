@@ -19,7 +19,7 @@ from ..limits import Limits
 from ..plan.nodes import Plan
 from ..request import DAY, DeployRequest
 from ..retention import Retention
-from ..runners.choice import ahead_of, kind_of, session
+from ..runners.choice import ahead_of, check_spark, kind_of, session
 from ..runners.runner_protocol import Session
 from ..runners.spark.handover import left
 from ..simulation.faults import Fault
@@ -201,6 +201,7 @@ def _start(deployment_plan: PlannedDeployment) -> App:
         home_owner = owner or acquire_home(deployment.home, deployment.name)
         try:
             with interruptible():
+                check_spark(master)  # before the minutes that the first preparation takes
                 prepare(ahead_of(master))
                 where = _session(master)
             if previous_app is not None and owner is not None:

@@ -23,7 +23,8 @@ def draw_figure(picture: Picture) -> Figure:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "plotly":
             raise
-        raise SparkStreamError("Figures need Plotly, which is not installed: pip install plotly") from None
+        text = "Figures need Plotly, which is not installed: pip install 'sparkstream-nb[magics]'"
+        raise SparkStreamError(text) from None
     plain = plotly_figure(picture, ink=_INK)
     figure: Figure = plotly.Figure(plain.data, {**plain.layout, "template": "plotly_white"})
     return figure

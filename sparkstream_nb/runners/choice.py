@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 from typing import Literal
 
+from ..engine import warm
 from ..errors import Misuse, SparkUnavailable
 from ..journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ..journal.shared import Shared
 from .inline import InlineSession
 from .inline_checkpoint import InlineCheckpoint, copy_checkpoint
 from .runner_protocol import Checkpoint, Session
-from .spark import settings
+from .spark import java, settings
 from .spark.versions import check_installed
 
 INLINE = "inline"
@@ -46,6 +47,22 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
     return (_ENGINE, _SPARK) if settings.on_this_machine(master or settings.local_master()) else ()
 
 
+def check_spark(master: str | None) -> None:
+    """Raises SparkUnavailable if a master needs a pyspark that is not installed, or a newer one; on a machine that has
+    compiled nothing yet also if there is no Java for it: the first deployment would say so after minutes.
+    """
+    if master == INLINE:
+        return
+    try:
+        check_installed()
+    except ModuleNotFoundError as error:
+        if error.name not in ("pyspark", "py4j"):
+            raise
+        raise SparkUnavailable(settings.NO_SPARK) from error
+    if settings.on_this_machine(master or settings.local_master()) and not warm.is_compiled():
+        java.find_java()
+
+
 def session(master: str | None) -> Session:
     """The session for apps on a master. Raises SparkUnavailable as `spark.shared_session.spark_session` does, and if
     pyspark is not installed, or it or the Spark at the master is too old.
@@ -55,13 +72,9 @@ def session(master: str | None) -> Session:
         if jvm_module is not None:
             jvm_module.drop()
         return InlineSession()
-    try:
-        check_installed()
-        from .spark import runner, shared_session
-    except ModuleNotFoundError as error:
-        if error.name not in ("pyspark", "py4j"):
-            raise
-        raise SparkUnavailable(settings.NO_SPARK) from error
+    check_spark(master)
+    from .spark import runner, shared_session
+
     return runner.SparkSessionOfApps(shared_session.spark_session(master))
 
 

@@ -32,7 +32,7 @@ TABLE = ROOT / "docs" / "spark-versions.md"
 WORK = ROOT / ".work" / "matrix"
 SPARKS = ("4.0.0", "4.0.5", "4.1.0", "4.1.4", "4.2.0", "4.2.1")
 """The first and a late patch of each version of Spark; the one of constraints.txt is tried with each Python."""
-EXTRAS = "avro,connect,databases,generate,kafka,mcp,nats,notebooks,test"
+EXTRAS = "all,test"
 CONTRACT = [
     "tests/app", "tests/runners", "tests/sources", "tests/sinks", "tests/operators",
     "-m", "contract and spark and not (server or thorough)", "-n", "2", "--dist", "loadgroup",

@@ -96,7 +96,7 @@ def test_without_pyspark_and_java(frame: pd.DataFrame, tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "feed.csv", index=False)
     done = ran(ALONE, tmp_path, tmp_path / "feed.csv", APP, PATH=str(tmp_path))
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "pyspark is not installed: pip install pyspark, or deploy with master='inline'" in done.stdout
+    assert "pyspark is not installed: pip install 'sparkstream-nb[spark]', or deploy with" in done.stdout
 
 
 def test_a_micro_batch_that_was_committed_and_not_noted_is_repeated_once(

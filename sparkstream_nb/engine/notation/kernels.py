@@ -26,9 +26,10 @@ from types import CodeType, MethodType
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 from numba.core import event
 
+from ...caches import shared_temporary_folder
 from ...system import put_in_place
 from .inlining import Inliner, Renamer, inlined, is_inlined, kinds, parse
 from .structs import Flattener, Interface, LoopCall, Parameter, Scope, find, static, struct
@@ -66,7 +67,7 @@ class _CompilationListener(event.Listener):
 
 def cache_folder() -> Path:
     """The folder of numba's compiled loops for this folder's modules: `NUMBA_CACHE_DIR` if that is set, else beside
-    the modules, else, if that is not writable, the user's cache folder.
+    the modules, else, if that is not writable, the user's cache folder, else a folder for temporary files.
     """
     return Path(_njit(prepare).stats.cache_path)
 
@@ -92,6 +93,18 @@ def forget_others(current_digests: Collection[str]) -> None:
 def prepare() -> None:
     """Loads numba's runtime ahead, for processes that are forked from this one."""
     njit()(lambda: None)()
+
+
+def _require_cache() -> None:
+    """Gives numba a folder for compiled code where none of its own can be written: it raises RuntimeError there."""
+    try:
+        _njit(prepare)
+    except RuntimeError:
+        os.environ["NUMBA_CACHE_DIR"] = str(shared_temporary_folder())  # of this process's children as well
+        config.reload_config()  # type: ignore[no-untyped-call]
+
+
+_require_cache()
 
 
 class Loop:

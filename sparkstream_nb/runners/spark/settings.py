@@ -16,7 +16,10 @@ from ...errors import Misuse, SparkUnavailable
 from . import forks
 
 FILES = resources.files(__package__)
-NO_SPARK = "pyspark is not installed: pip install pyspark, or deploy with master='inline'"
+NO_SPARK = (
+    "pyspark is not installed: pip install 'sparkstream-nb[spark]', or deploy with master='inline' (--master inline), "
+    "which needs none"
+)
 
 
 def defaults() -> dict[str, str]:
