@@ -90,8 +90,8 @@ thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, brows
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
 	  $(PYTEST) $(NBVAL) $(THIRD) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
-docs: setup ## The documentation as static pages with search, into site/
-	@$(BIN)/python -m docs.generator
+docs: setup ## The documentation as static pages with search, into site/, ready for any host of files (URL: its address)
+	@$(BIN)/python -m docs.generator --url '$(URL)'
 
 release: setup ## The files of a release into dist/, built twice and compared, with sums, licences and a tag; sends nothing (VERSION)
 	@$(BIN)/python conf/release/make_release.py $(VERSION)

@@ -35,9 +35,10 @@ class Refused(Exception):
 
 
 def run(*command: str | Path, cwd: Path = ROOT, **variables: str) -> str:
-    """What a command prints. Raises Refused with its error where it fails."""
+    """What a command prints. Raises Refused with its error where it fails. A build has the time of its commit."""
+    environment = {name: value for name, value in os.environ.items() if name != "SOURCE_DATE_EPOCH"}
     done = subprocess.run(
-        [*map(str, command)], cwd=cwd, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
+        [*map(str, command)], cwd=cwd, env={**environment, **variables}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -74,7 +75,7 @@ def build(what: str, source: Path, into: Path, umask: str = "022") -> Path:
     """Builds an `sdist` or a `wheel` of a folder."""
     into.mkdir(parents=True, exist_ok=True)
     before = {*into.iterdir()}
-    variables = {"PYTHONPATH": str(source / "conf"), "PYTHONDONTWRITEBYTECODE": "1", "SOURCE_DATE_EPOCH": ""}
+    variables = {"PYTHONPATH": str(source / "conf"), "PYTHONDONTWRITEBYTECODE": "1"}
     run(sys.executable, "-c", _BUILD, f"build_{what}", into, umask, cwd=source, **variables)
     (file,) = {*into.iterdir()} - before
     return file

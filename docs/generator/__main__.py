@@ -19,6 +19,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", metavar="FOLDER", type=Path, help="only write the Markdown pages, into this folder")
     parser.add_argument("--into", metavar="FOLDER", type=Path, default=ROOT / "site", help="the site (default: site/)")
+    parser.add_argument(
+        "--url", default="", help="the address that the site will have, for its list of pages and its page of errors"
+    )
     given = parser.parse_args()
     write_pages(given.pages or STAGED)
     if given.pages:
@@ -26,7 +29,7 @@ def main() -> int:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(ROOT / "conf" / "mkdocs.yml")]
     built = subprocess.run(
         [*command, "--site-dir", str(given.into.resolve())],
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "SPARKSTREAM_SITE_URL": given.url},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -16,9 +16,14 @@ def on_nav(nav: Any, config: Any, files: Any) -> None:
 
 
 def on_post_build(config: Any) -> None:
-    """Puts `question_words.js` before the worker's script, and writes `llms.txt`."""
-    (Path(config["site_dir"]) / "llms.txt").write_text(_llms_text(config), encoding="utf-8")
-    (worker,) = (Path(config["site_dir"]) / "assets" / "javascripts" / "workers").glob("search.*.min.js")
+    """Puts `question_words.js` before the worker's script, writes `llms.txt`, and makes the folder ready for a host."""
+    site = Path(config["site_dir"])
+    (site / "llms.txt").write_text(_llms_text(config), encoding="utf-8")
+    (site / ".nojekyll").touch()  # GitHub's pages leave out folders that begin with `_` otherwise
+    if not config["site_url"]:  # a sitemap has addresses alone; MkDocs writes one without pages
+        for name in ("sitemap.xml", "sitemap.xml.gz"):
+            (site / name).unlink(missing_ok=True)
+    (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.min.js")
     words = (Path(__file__).parent / "question_words.js").read_text(encoding="utf-8")
     worker.write_text(words + worker.read_text(encoding="utf-8"), encoding="utf-8")
 

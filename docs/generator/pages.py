@@ -19,6 +19,8 @@ MOVED = {
     "ARCHITECTURE.md": "development/architecture.md",
     "CONTRIBUTING.md": "development/contributing.md",
     "CHANGELOG.md": "development/changes.md",
+    "SECURITY.md": "development/reports.md",
+    "THIRD_PARTY_LICENSES.md": "development/third-party.md",
     "docs/reference/README.md": "reference/index.md",
     "docs/cookbook/README.md": "cookbook/index.md",
     "docs/explanations/README.md": "explanations/index.md",
@@ -84,7 +86,7 @@ about it come after those that do."""
 
 def sources() -> dict[str, str]:
     """The place on the site of each Markdown page and notebook of the repository, by its path."""
-    found = {f"{name}.md": MOVED[f"{name}.md"] for name in ("README", "ARCHITECTURE", "CONTRIBUTING", "CHANGELOG")}
+    found = {name: MOVED[name] for name in MOVED if "/" not in name and name.endswith(".md")}
     for page in sorted((ROOT / "docs").rglob("*.md")):
         path = page.relative_to(ROOT).as_posix()
         found[path] = MOVED.get(path, path.removeprefix("docs/"))

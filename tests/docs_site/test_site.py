@@ -35,6 +35,24 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_the_site_is_ready_for_a_host_of_files(site: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No address is written into it. With one, the pages are listed, and the page of errors works below its path."""
+    assert (site / ".nojekyll").is_file()
+    assert (site / "404.html").is_file()
+    assert not list(site.glob("sitemap*"))
+    hosted, address = tmp_path_factory.mktemp("hosted") / "site", "https://example.org/stream/"
+    command = [sys.executable, "-m", "docs.generator", "--into", str(hosted), "--url", address]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=True)
+    listed = re.findall(r"<loc>(.+?)</loc>", (hosted / "sitemap.xml").read_text(encoding="utf-8"))
+    assert len(listed) > 100
+    assert all((hosted / link.removeprefix(address) if link != address else hosted).exists() for link in listed)
+    lost = _Page((hosted / "404.html").read_text(encoding="utf-8"))
+    assert lost.loads
+    assert all(link.startswith("/stream/") for link in lost.loads)
+    page = _Page((hosted / "guides" / "install.html").read_text(encoding="utf-8"))
+    assert all(link.startswith(".") for link in page.loads)
+
+
 def test_language_models_find_every_page(site: Path) -> None:
     """`llms.txt` by llmstxt.org: a title, a summary, and the pages of the navigation with a sentence each."""
     lines = (site / "llms.txt").read_text(encoding="utf-8").splitlines()
