@@ -74,6 +74,7 @@ INSERTED: Mapping[str, Callable[[], str]] = {"metrics": lists.metrics}
 BOOSTS = {
     "development/": 0.3,
     "reference/not-included.md": 0.4,
+    "reference/public-apps.md": 0.1,
     "reference/index.md": 0.5,
     "wso2/index.md": 0.5,
     "wso2/annotations.md": 0.7,
