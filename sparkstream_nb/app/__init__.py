@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .results.rescheduling import DistributedFailover
     from .results.rule_comparison import RuleComparison
     from .results.rule_sweep import RuleSweep
+    from .results.selected_events import Selection
     from .results.sql_answer import SqlAnswer, SqlRelations
     from .results.stream_chart import Chart, ChartSnapshot
     from .results.stream_tail import Tail, TailSnapshot
@@ -122,6 +123,7 @@ __all__ = [
     "Retention",
     "RuleComparison",
     "RuleSweep",
+    "Selection",
     "Sent",
     "SiddhiFrames",
     "Slow",
@@ -207,6 +209,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             ".running.source_reading": ["Reading"],
             ".audit.splitting": ["SplitApp", "split"],
             ".running.study": ["Study"],
+            ".results.selected_events": ["Selection"],
             ".results.sql_answer": ["SqlAnswer", "SqlRelations"],
             ".sql_queries": ["sql", "sql_relations"],
             ".results.stream_chart": ["Chart", "ChartSnapshot"],

@@ -132,6 +132,11 @@ class Bars(Mark):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Veil(Bars):
+    """Rectangles over all other marks of the panel, which they make pale."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Line(Mark):
     """A line through the points (`x`, `y`), float64[n] each. A y that is NaN parts it; a point alone is a dot."""
 

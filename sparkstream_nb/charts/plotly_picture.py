@@ -30,6 +30,7 @@ from .picture import (
     Texts,
     TimeAxis,
     Values,
+    Veil,
 )
 from .picture_layout import Layout, PanelLayout, lay_out
 from .scales import TimeScale
@@ -115,7 +116,7 @@ def _layout(layout: Layout, ink: str) -> dict[str, Any]:
         out[f"xaxis{number}"] = {**x, **_horizontal_axis(panel)}
         out[f"yaxis{number}"] = {**y, **_vertical_axis(panel)}
         out["annotations"] += _annotations(panel, number, (x["domain"][0], y["domain"][0], y["domain"][1]))
-        out["shapes"] += _shades(panel, number, ink)
+        out["shapes"] += [*_shades(panel, number, ink), *_veils(panel, number)]
     out["annotations"] += [
         {
             "text": f"<i>{escape_text(note.text)}</i>", "showarrow": False, "xref": "paper", "x": 0, "xshift": 8 - left,
@@ -159,6 +160,20 @@ def _shades(panel: PanelLayout, number: str, ink: str) -> Iterator[dict[str, Any
                 "y0": panel.y.place(i), "y1": panel.y.place(i + 1), "fillcolor": ink, "opacity": lane.shade,
                 "line": {"width": 0}, "layer": "below",
             }  # fmt: skip
+
+
+def _veils(panel: PanelLayout, number: str) -> Iterator[dict[str, Any]]:
+    """The veils, which Plotly draws over traces only as shapes."""
+    for veil in panel.panel.marks:
+        if isinstance(veil, Veil):
+            edges = [_places(panel.panel.x, x) for x in (veil.x0, veil.x1)]
+            heights = [_heights(panel, y) for y in (veil.y0, veil.y1)]
+            for x0, x1, y0, y1 in zip(*edges, *heights, strict=True):
+                yield {
+                    "type": "rect", "xref": f"x{number}", "x0": x0, "x1": x1, "yref": f"y{number}", "y0": y0, "y1": y1,
+                    "fillcolor": veil.style.colour, "opacity": veil.style.opacity, "line": {"width": 0},
+                    "layer": "above",
+                }  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------- axes
@@ -250,6 +265,8 @@ def _traces(mark: Mark, number: int, layout: PanelLayout, ink: str) -> Iterator[
     if mark.keys:
         common["customdata"] = list(mark.keys)
     match mark:
+        case Veil():
+            return
         case Bars():
             yield _bars(mark, layout, common, ink)
         case Line():

@@ -15,7 +15,15 @@ from typing import Any
 
 from ..charts.frame_plot import CHART_KINDS
 from ..errors import Misuse
-from ..option_values import counts, error_ids, positive, stream_and_count, stream_and_source, variable
+from ..option_values import (
+    attribute_and_value,
+    counts,
+    error_ids,
+    positive,
+    stream_and_count,
+    stream_and_source,
+    variable,
+)
 from ..options import (
     RANDOM_RATE,
     WIDTH,
@@ -380,6 +388,18 @@ def _add_nodes(command: _Command) -> None:
     _add_way(p)
     _add_out(p, "store the answer in this variable")
 
+    p = command("select", "Selects events in all pictures and tables of an app, and shows the selection.")
+    p.add_argument("app", metavar="NAME")
+    p.add_argument(
+        "values", nargs="*", type=attribute_and_value, metavar="ATTRIBUTE=VALUE",
+        help="values that attributes have; one attribute may have several",
+    )  # fmt: skip
+    p.add_argument("--start", metavar="TIME", help="from this event time on")
+    p.add_argument("--end", metavar="TIME", help="up to this event time")
+    p.add_argument("--node", action="append", metavar="ID", help="of this node; may be given several times")
+    p.add_argument("--clear", action="store_true", help="select everything")
+    _add_out(p, "store the selection in this variable")
+
     p = command("whynot", "Says why an output did not come, with the smallest change of the input that brings it.")
     p.add_argument("app", metavar="NAME")
     add_wanted_output(p)
@@ -503,6 +523,7 @@ EXAMPLES = {
     "graph": "Trades",
     "at": "Trades '2024-06-01 10:05:00' --query rise -o moment",
     "follow": "Trades 1234",
+    "select": "Trades symbol=wso2 --node node-1 --start '2024-06-01 10:00:00'",
     "whynot": "Trades Alerts symbol=wso2 --at '2024-06-01 10:05:00'",
     "trace": "Trades.rise ticks --time timestamp --limit 50",
     "check": "trades.siddhi --param LIMIT=100",

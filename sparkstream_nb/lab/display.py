@@ -32,6 +32,7 @@ _FORMS = (
     "profile_shown",
     "rescheduled_shown",
     "rules_shown",
+    "selection_shown",
     "tests_shown",
     "traces_shown",
 )

@@ -23,6 +23,7 @@ from ..app import (
     PatternTrace,
     Profile,
     RuleSweep,
+    Selection,
     Stats,
     Study,
     Tail,
@@ -56,6 +57,7 @@ def register_interactive(shell: Any) -> None:
     formatter.for_type(Divergence, _show_timeline)
     formatter.for_type(Moment, lambda moment: _show(moment, "moment_widget", "MomentView"))
     formatter.for_type(Cluster, lambda cluster: _show(cluster, "cluster_widget", "ClusterView"))
+    formatter.for_type(Selection, lambda selection: _show(selection, "selection_widget", "SelectionView"))
     formatter.for_type(Stats, _show_stats)
     formatter.for_type(Overview, _show_overview)
     formatter.for_type(AppGraph, _show_graph)

@@ -43,6 +43,7 @@ from .attachable import removed_text
 from .complete import Completer
 from .export_lines import export_line, report_line, save_line
 from .inspection import install
+from .select_line import select_events
 from .sql_lines import QUERY_BEGINNINGS, answer_line
 from .trace_line import trace_feed
 
@@ -329,6 +330,12 @@ class SiddhiMagic(Magics):
         )  # fmt: skip
         self._keep(o, answer)
         return answer
+
+    def _do_select(self, options: Options, rest: str) -> Any:
+        o = options.parse(split(rest))
+        selection = select_events(o)
+        self._keep(o, selection)
+        return selection
 
     def _do_study(self, options: Options, rest: str) -> Any:
         return self._recorded_answer(options, rest, lambda app, o: app.study(o.nodes, o.routing))

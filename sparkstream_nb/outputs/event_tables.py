@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 
 from ..engine.columnar.column_data import ARROW
 from ..engine.expressions.objects import to_json
 from ..journal import result_codec
 from ..types import Schema, Type
-from .output_files import stamps
+from .output_files import series_of, stamps
 
 NODES = pa.dictionary(pa.int32(), pa.string())
 """The type of the column that names nodes."""
@@ -42,6 +43,12 @@ def output_table(outputs: pa.Table, shards: Sequence[str], schema: Schema) -> pa
     for column, field in zip(outputs.columns[3:], list(outputs.schema)[3:], strict=True):
         columns.append(result_codec.column_values(column, field) if result_codec.is_object(field) else column)
     return event_table(outputs.column(0), columns, shards, schema)
+
+
+def frame_of_events(table: pa.Table) -> pd.DataFrame:
+    """A table of events as a pandas frame."""
+    columns = (c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns)
+    return pd.DataFrame({name: series_of(c) for name, c in zip(table.column_names, columns, strict=True)})
 
 
 def _plain(column: Any, type: Type) -> pa.Array | pa.ChunkedArray:

@@ -47,6 +47,26 @@ class KeptEvents:
     unreadable: int
 
 
+@dataclass(frozen=True, eq=False)
+class LastEvents:
+    """The last events of a stream in `table`, as `event_table` has them, of `total` ones that came in."""
+
+    table: pa.Table
+    total: int
+
+
+@dataclass(frozen=True, eq=False)
+class _LastParts:
+    """The last events of a stream by entry, with the numbers of their nodes."""
+
+    parts: Sequence[tuple[StreamRows, Array]]
+    total: int
+
+    @property
+    def rows(self) -> int:
+        return sum(len(node_numbers) for _, node_numbers in self.parts)
+
+
 @dataclass(frozen=True)
 class InboxReader:
     """The inbox of an app in `folder`: its streams' `schemas`, the `shards` of all nodes that there ever were, and how
@@ -60,6 +80,17 @@ class InboxReader:
 
     def last(self, stream: str, most: int) -> Arrivals:
         """The last `most` events that came in on `stream`, in their order."""
+        last = self._last_parts(stream, most)
+        unreadable = last.total - last.rows if last.rows < most else 0
+        return Arrivals(self._frame(stream, last.parts), last.total, unreadable)
+
+    def last_table(self, stream: str, most: int) -> LastEvents:
+        """The same as a table."""
+        last, schema = self._last_parts(stream, most), self.schemas[stream]
+        tables = [event_table(nodes, [rows.ts, *rows.columns], self.shards, schema) for rows, nodes in last.parts]
+        return LastEvents(pa.concat_tables([event_fields(schema).empty_table(), *tables]), last.total)
+
+    def _last_parts(self, stream: str, most: int) -> _LastParts:
         total: int | None = None
         parts: list[tuple[StreamRows, Array]] = []
         rows = 0
@@ -77,9 +108,7 @@ class InboxReader:
                     rows += len(parts[-1][1])
         except FileNotFoundError:
             pass  # earlier events are not kept
-        total = total or 0
-        unreadable = total - rows if rows < most else 0
-        return Arrivals(self._frame(stream, parts[::-1]), total, unreadable)
+        return _LastParts(parts[::-1], total or 0)
 
     def up_to(self, stream: str, last_entry: int) -> KeptEvents:
         """The events of `stream` up to entry `last_entry`."""

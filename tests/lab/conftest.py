@@ -22,6 +22,7 @@ from sparkstream_nb.app import App, Deployment, Errors, Events, Feed, FeedReport
 from sparkstream_nb.app.deploying import _apps
 from sparkstream_nb.app.results.answers import DiskStats, NodeStats, PartStats
 from sparkstream_nb.app.results.listeners import CommitListeners
+from sparkstream_nb.app.results.selection_criteria import SharedSelection
 from sparkstream_nb.app.running.app_waits import AppWaits
 from sparkstream_nb.app.running.background import Feeds
 from sparkstream_nb.app.running.feeding import FeedRequest, FeedSource, FeedTarget
@@ -101,6 +102,7 @@ class StandInRuntime(AppRuntime):
         self.writers = lambda aggregation: self.shard_ids
         self.progress = Progress()
         self.listeners = CommitListeners(name, self.progress)
+        self.selection = SharedSelection()
         self.running, self._closed = True, False
         self.calls: list[tuple[Any, ...]] = []
         self.waits = StandInWaits(self)

@@ -68,9 +68,12 @@ from sparkstream_nb.app.results.app_profile import KeyProfile, LastBatch, NodePr
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.label_scores import Example
+from sparkstream_nb.app.results.listeners import Followed
 from sparkstream_nb.app.results.moment import MomentEvent, MomentOutput
 from sparkstream_nb.app.results.overview import AppOverview, NodeOverview, Overview
 from sparkstream_nb.app.results.rule_trial import RuleTrial
+from sparkstream_nb.app.results.selected_events import Selection
+from sparkstream_nb.app.results.selection_criteria import Criteria
 from sparkstream_nb.app.results.sql_answer import RelationLine, SqlAnswer, SqlRelations
 from sparkstream_nb.app.results.stream_chart import Chart, ChartShape
 from sparkstream_nb.app.results.stream_cursor import StreamEnd
@@ -257,6 +260,9 @@ PROFILE = Profile(
     [PartProfile("node-1", "<q>", "select", 1.0, 9, 3)], [KeyProfile("S", "k", "<i>", 9, 1.0)],
     [StateGrowth("<q>", 50, 100, None, 7)], LastBatch(3.0, 1.0), ["<q> is slow."],
 )  # fmt: skip
+SELECTION = Selection(
+    Criteria(keys={"<k>": ("<i>",)}), lambda c: [], [], Followed("<App>", lambda c: lambda: None), lambda: SELECTION
+)
 SQL_ANSWER = SqlAnswer(pa.table({"<c>": ["<i>"]}), True, ["a <note>"])
 SQL_RELATIONS = SqlRelations((RelationLine("<App>.outputs.O", [("<a>", "BIGINT")]), RelationLine("x", [])))
 
@@ -271,6 +277,7 @@ SHOWN: list[tuple[Displayed, str, str]] = [
     (APP, "Trades: running · 2 nodes, active-active · shards node-1, node-2 · routing round_robin\n", "<b>Trades</b>"),
     (Apps({"Trades": APP}), "Trades  running      2  active-active  node-1, node-2\n1 app", "<td"),
     (PROFILE, "<App>: 2.0 ms of 1 node for 9 events\n\n<q> is slow.", "&lt;q&gt; is slow."),
+    (SELECTION, "<App>: <k> <i>\n\nNothing is selected", "&lt;App&gt;: &lt;k&gt; &lt;i&gt;"),
     (SQL_ANSWER, "a <note>", "a &lt;note&gt;"),
     (SQL_RELATIONS, "<App>.outputs.O  <a> BIGINT", "&lt;a&gt; BIGINT"),
     (SqlRelations(()), "No app yet.", "No app yet."),

@@ -128,13 +128,10 @@ def test_numbers_of_a_heat_map_are_read_on_each_of_its_colours() -> None:
         assert (luminance(fill) + 0.05) / (luminance(ink) + 0.05) >= 4.5  # WCAG, AA
 
 
-def test_the_query_that_lost_most_is_drawn_first() -> None:
+def test_the_query_that_lost_most_is_drawn_first(divergence: Divergence) -> None:
     def matches(**verdicts: int) -> list[Any]:
         return [SimpleNamespace(verdict=v, true=None, found=None) for v, n in verdicts.items() for _ in range(n)]
 
-    found: Any = SimpleNamespace(
-        matches={"A": matches(same=9, lost=2), "B": matches(spurious=9), "C": matches(lost=2, late=1), "D": []}
-    )
-    assert worst(found) == "C"
-    found.matches["D"] = matches(lost=3)
-    assert worst(found) == "D"
+    by_stream = {"A": matches(same=9, lost=2), "B": matches(spurious=9), "C": matches(lost=2, late=1), "D": []}
+    assert worst(replace(divergence, matches=by_stream)) == "C"
+    assert worst(replace(divergence, matches={**by_stream, "D": matches(lost=3)})) == "D"

@@ -147,6 +147,12 @@ class Series:
         return tuple(_shard_note(s, self.per, newest, ends_here) for s in self.shards)
 
     @property
+    def shard_labels(self) -> list[str]:
+        """The shards' names in the legend."""
+        shards_and_notes = zip(self.shards, self.shard_notes, strict=True)
+        return [s.id if note is None else f"{s.id} ({note.flag})" for s, note in shards_and_notes]
+
+    @property
     def names(self) -> list[str]:
         """The buckets' names."""
         return [bucket_name(int(b), self.per) for b in self.buckets]

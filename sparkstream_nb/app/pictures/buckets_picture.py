@@ -106,7 +106,7 @@ class _BucketsPicture:
     """One picture: the places of the bars, and the marks of each kind."""
 
     def __init__(self, s: Series, scales: Scales, width: int) -> None:
-        self.s, self.scales = s, scales
+        self.s, self.scales, self._labels = s, scales, s.shard_labels
         total_ms = sum(b - a for a, b in scales.spans) or 1
         px_by_ms = (width - 80) / total_ms
         starts, ends = floats(s.buckets), floats(s.ends)
@@ -124,7 +124,7 @@ class _BucketsPicture:
         s = self.s
         marks: list[Mark]
         if self.as_lines:
-            marks = [self._line(s.parts[i], self._style(i), self._name(i), i) for i in range(len(s.shards))]
+            marks = [self._line(s.parts[i], self._style(i), self._labels[i], i) for i in range(len(s.shards))]
         else:
             marks = list(self._bars())
         marks += self._merged_marks()
@@ -135,11 +135,6 @@ class _BucketsPicture:
         ticks = self.scales.ticks
         values = NumberAxis(s.measure.label, ticks[0], ticks[-1], ticks)
         return Picture(s.title, [Panel(time, values, marks)])
-
-    def _name(self, shard: int) -> str:
-        note = self.s.shard_notes[shard]
-        name = self.s.shards[shard].id
-        return name if note is None else f"{name} ({note.flag})"
 
     def _style(self, shard: int) -> Style:
         return Style(COLOURS[shard % len(COLOURS)])
@@ -159,7 +154,7 @@ class _BucketsPicture:
             rows = np.flatnonzero(is_finite)
             yield Bars(
                 x0=first[rows], x1=first[rows] + width, y0=base[rows], y1=(base + heights)[rows], part="bars",
-                style=self._style(i), name=self._name(i), is_quiet=True,
+                style=self._style(i), name=self._labels[i], is_quiet=True,
                 labels=[short(v) for v in values[rows].tolist()] if self.slot >= _LABELLED else (),
             )  # fmt: skip
 

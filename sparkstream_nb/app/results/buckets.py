@@ -20,7 +20,7 @@ from ...plan.nodes import Ref as Slot
 from ...stores import BucketRange, Buckets, GroupFilter, Store
 from ...stores.store_protocol import KeySearch
 from ...types import Schema
-from .listeners import Followed, OnCommit
+from .listeners import Followed
 
 SHARD = "SHARD_ID"
 ALWAYS = (-62_135_596_800_000, 253_402_300_800_000)
@@ -108,15 +108,11 @@ class AggregationReader:
         """`settle` waits until sent events are committed."""
         self.definition, self.source = aggregation.definition, source
         self._nodes, self._store, self._zone = aggregation.nodes, aggregation.store, aggregation.zone
-        self._follow, self._settle, self.state = app.follow, settle, app.state
+        self._settle, self.target = settle, app
 
     def settle(self) -> None:
         """Waits for events that were sent, though not for a feed that runs."""
         self._settle()
-
-    def follow(self, callback: OnCommit) -> Callable[[], None]:
-        """Calls `callback` after commits, on a thread of the app's, until the function returned is called."""
-        return self._follow(callback)
 
     def key_values(self, key: int, group: Group, most: int, containing: str = "") -> list[Any]:
         """The first `most` values of the group-by attribute number `key` that go with `group`, in order.

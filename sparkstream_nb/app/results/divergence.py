@@ -27,9 +27,10 @@ from ...plan.reports.query_routing import ONE_NODE, describe_parts, routed_parts
 from ...replay.replay import ONE, Merged, Nodes, Recording, Way, merged_rows, replay_nodes
 from ...replay.replay_progress import current_progress
 from ...replay.study_tasks import Input
-from ..pictures.timeline_picture import divergence_picture
+from ..pictures.timeline_picture import OutputPlaces, divergence_picture
 from .frontend import Displayed
 from .output_matching import Alert, Alerts, alerts_of, are_equal, frozen, pair_outputs, place_of
+from .selection_criteria import SharedSelection
 
 if TYPE_CHECKING:
     from ...charts.loading import Figure
@@ -175,6 +176,42 @@ class Divergence(Displayed):
     def origins(self) -> Origins:
         """The events that outputs are computed from."""
         return Origins(self.truth.recording, self.way, self.shards)
+
+    @cached_property
+    def verdict_counts(self) -> Mapping[str, Counter[Verdict]]:
+        """The number of outputs of each stream by verdict."""
+        return {stream: Counter(m.verdict for m in matches) for stream, matches in self.matches.items()}
+
+    def places(self, stream: str) -> OutputPlaces:
+        """The outputs of a stream as they lie in a time line."""
+        if stream not in self._places:
+            self._places[stream] = OutputPlaces.of(self.matches[stream])
+        return self._places[stream]
+
+    def values_of(self, stream: str, attribute: str) -> pd.Series[Any]:
+        """An attribute of the outputs of a stream, one value for each of its matches."""
+        if (stream, attribute) not in self._values:
+            number = self.truth.nodes.plan.schema(stream).names.index(attribute)
+            values = [m.alert.values[number] for m in self.matches[stream]]
+            self._values[stream, attribute] = pd.Series(values, dtype=object)
+        return self._values[stream, attribute]
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], pd.Series[Any]]:
+        return {}
+
+    @cached_property
+    def _places(self) -> dict[str, OutputPlaces]:
+        return {}
+
+    def events_behind(self, alert: Alert) -> list[Origin]:
+        """All events that an output was computed from; empty if it was not traced."""
+        return [] if alert.made_of is None else [self.origins.of(number) for number in events_of(alert.made_of)]
+
+    @property
+    def selection(self) -> SharedSelection | None:
+        """The selection of the app whose own input this is; None for another input."""
+        return self.truth.selection
 
     @property
     def has_moments(self) -> bool:
@@ -370,10 +407,11 @@ class Truth:
         nodes: Nodes,
         shards: Sequence[str],
         moments: Callable[[Way], MomentSource] | None = None,
+        selection: SharedSelection | None = None,
     ) -> None:
-        """`moments` gives the moments of the recording, if it is the app's own input. Raises SparkStreamError if the
-        recording's beginning is not kept any more."""
-        self.moments = moments
+        """If the recording is the app's own input, `moments` gives its moments, and `selection` is the app's. Raises
+        SparkStreamError if the recording's beginning is not kept any more."""
+        self.moments, self.selection = moments, selection
         self.app, self.source, self.nodes, self.shards = app, source, nodes, shards
         self.recording = source.read()
         self._traced_nodes = nodes.with_tracing(every=self.recording.events <= FEW_EVENTS)

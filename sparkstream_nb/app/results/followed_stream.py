@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 import pandas as pd
 
 from .frontend import Displayed
-from .listeners import OnCommit, always_running
+from .listeners import Followed, OnCommit, always_running
+from .selection_criteria import SharedSelection
 from .stream_cursor import StreamEnds
 
 
@@ -36,6 +37,12 @@ class FollowedStream(Displayed, Generic[Shape, Snapshot]):
     ends: StreamEnds
     follow: Callable[[OnCommit], Callable[[], None]]
     state: Callable[[], str] = always_running
+    selection: SharedSelection | None = None
+
+    @property
+    def target(self) -> Followed:
+        """The app, as a view follows it."""
+        return Followed(self.app, self.follow, self.state, self.selection)
 
     def snapshot(self) -> Snapshot:
         """The display at this moment."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...outputs.commit import Progress
+from .selection_criteria import SharedSelection
 
 OnCommit = Callable[[int], None]
 """Takes how many micro-batches of the app are committed."""
@@ -21,12 +22,13 @@ def always_running() -> str:
 @dataclass(frozen=True)
 class Followed:
     """An app as a view follows it. `follow` calls back after commits, and returns a function that ends that. `state` is
-    as in `App`, or "closed" where the app was deployed again or all apps were stopped.
+    as in `App`, or "closed" where the app was deployed again or all apps were stopped. `selection` is the app's.
     """
 
     app: str
     follow: Callable[[OnCommit], Callable[[], None]]
     state: Callable[[], str] = always_running
+    selection: SharedSelection | None = None
 
 
 _log = logging.getLogger(__name__)

@@ -167,6 +167,7 @@ class ChartCursor(StreamCursor):
         super().__init__(chart.ends, MOST_READ, None, clock)
         self.chart, self.columns = chart, columns
         self._zoom: tuple[float, float] | None = None
+        self._value_by_group: dict[str, Any] = {}
         self._store = PointStore(chart.shape.last, scatter=chart.shape.kind == "points")
 
     def zoom(self, start: float, end: float) -> None:
@@ -178,6 +179,10 @@ class ChartCursor(StreamCursor):
         """Draws all points that are held."""
         with self._lock:
             self._zoom = None
+
+    def value_of(self, group: str) -> Any:
+        """The value of the column `by` that a line's group is named after."""
+        return self._value_by_group.get(group, group)
 
     def advance(self) -> ChartSnapshot:
         """Read new outputs, unless it is paused. Raises SparkStreamError if they cannot be read."""
@@ -222,7 +227,10 @@ class ChartCursor(StreamCursor):
         shape = self.chart.shape
         x = numbers_of(frame[shape.x_column])
         values = [numbers_of(frame[name]) for name in shape.y]
-        for group, rows in _groups(None if shape.by is None else frame[shape.by]):
+        column = None if shape.by is None else frame[shape.by]
+        for group, rows in _groups(column):
+            if column is not None and group not in self._value_by_group:
+                self._value_by_group[group] = _python_value(column.iloc[rows[0]])
             for name, y in zip(shape.y, values, strict=True):
                 self._store.add(SeriesName(name, group), x[rows], y[rows])
         self._store.forget_before()
@@ -238,6 +246,10 @@ def _groups(column: pd.Series[Any] | None) -> Sequence[tuple[str, Any]]:
     parts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1])
     # factorize makes NaN of null
     return sorted(((group_text(values[rows[0]]), rows) for rows in parts), key=lambda group: group[0])
+
+
+def _python_value(value: Any) -> Any:
+    return None if value is pd.NA else value.item() if isinstance(value, np.generic) else value
 
 
 def group_text(value: Any) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pandas as pd
+import pyarrow as pa
 
 _TRIES = 3
 
@@ -31,6 +32,10 @@ class StreamEnds(Protocol):
 
     def read(self, most: int, key: str | None) -> StreamEnd:
         """The last `most` events; with `key` only the latest of each of its values, at most `MOST_KEYS`."""
+        ...
+
+    def table(self, most: int) -> tuple[pa.Table, int]:
+        """The last `most` events with the columns of `event_fields`, and the number of events so far."""
         ...
 
 

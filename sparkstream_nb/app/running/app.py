@@ -45,6 +45,7 @@ from .rejections import Rejections
 from .replays import Replays
 from .retrievals import Retrievals
 from .runtime import AppRuntime
+from .selecting import Selecting
 from .source_reading import AS_IT_IS, Reading
 from .source_shapes import shape_of
 from .stream_reader import StreamReader
@@ -75,6 +76,7 @@ class App(Displayed):
         questions = AppQuestions(self.stats, lambda: self.moments.at(), lambda: self.replays.divergence())
         self.script = AppScript(runtime)
         self.relations = AppRelations(runtime, self.queries, questions)
+        self.selecting = Selecting(runtime, self.relations, self.outputs)
 
     # --------------------------------------------------------------------------------------------------- properties
 
@@ -202,6 +204,8 @@ class App(Displayed):
     table = PartMethod("frames", OutputFrames.table)
     tail = PartMethod("outputs", StreamReader.tail)
     chart = PartMethod("outputs", StreamReader.chart)
+    select = PartMethod("selecting", Selecting.select)
+    selection = PartProperty("selecting", Selecting.selection)
 
     def sql(self, text: str, *, frames: Mapping[str, Any] | None = None, limit: int = SQL_ROWS) -> SqlAnswer:
         """Answers an SQL query by DuckDB over this app, as `sparkstream_nb.sql` does over all: names need no app before

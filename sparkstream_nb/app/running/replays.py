@@ -356,7 +356,9 @@ class Replays:
         source = self._read_input()
         truth = self._known_truth
         if truth is None or (truth.source, truth.shards) != (source, app.app_run.shards):
-            self._known_truth = truth = Truth(app.name, source, nodes, app.app_run.shards, self._moments)
+            self._known_truth = truth = Truth(
+                app.name, source, nodes, app.app_run.shards, self._moments, app.selection
+            )
         return truth
 
     def input_so_far(self) -> Input:

@@ -254,7 +254,7 @@ class Retrievals:
         return AggregationReader(
             StoredAggregation(definition, app.store, lambda: app.writers(name), app.plan.aggregation_zone),
             self._input_of(definition),
-            Followed(app.name, app.on_commit, app.view_state),
+            Followed(app.name, app.on_commit, app.view_state, app.selection),
             app.waits.settle_briefly,
         )
 

@@ -28,6 +28,7 @@ from ..deployment.app_folder import AppRun
 from ..deployment.deployment import Deployment, milliseconds
 from ..deployment.owner import Ownership
 from ..results.listeners import CommitListeners, OnCommit
+from ..results.selection_criteria import SharedSelection
 from .app_clock import AppClock
 from .app_connections import AppConnections
 from .app_files import AppDefinition, AppFiles
@@ -61,6 +62,7 @@ class AppRuntime:
         self._closed = False
         self.progress = Progress()
         self.listeners = CommitListeners(deployment.name, self.progress)
+        self.selection = SharedSelection()
         self._open(AppDefinition(deployment, plans, app_run))
         clear_unnamed(self.inbox.folder)  # here: nothing feeds the app yet
 

@@ -82,7 +82,7 @@ class StreamReader:
         if latest is not None and schema.types[schema.names.index(latest)] is Type.OBJECT:
             raise Misuse(f"latest: '{latest}' of {app.name}.{stream} is an object: give an attribute of another type")
         shape = TailShape(last, newest, latest, number)
-        return Tail(app.name, stream, shape, self._ends(stream), app.on_commit, app.view_state)
+        return Tail(app.name, stream, shape, self.ends(stream), app.on_commit, app.view_state, app.selection)
 
     def chart(
         self,
@@ -124,13 +124,14 @@ class StreamReader:
         measures = _choose_measures(where, schema, y, {by, over})
         is_long = over is not None and schema.types[schema.names.index(over)] is Type.LONG
         shape = ChartShape(measures, by, over, length, kind, time, node, is_long)
-        return Chart(app.name, stream, shape, self._ends(stream), app.on_commit, app.view_state)
+        return Chart(app.name, stream, shape, self.ends(stream), app.on_commit, app.view_state, app.selection)
 
-    def _ends(self, stream: str) -> StreamEnds:
+    def ends(self, stream: str) -> StreamEnds:
+        """Reads the end of a stream. Raises `Misuse` for an unknown one."""
         app = self._app
         if self._only_comes_in(stream):
             return ArrivalEnds(app.input_reader, stream, lambda: app.inbox.position.events.get(stream, 0))
-        return OutputEnds(lambda: app.outputs, app.progress, stream, app.schema_of(stream).names)
+        return OutputEnds(lambda: app.outputs, app.progress, stream, app.schema_of(stream))
 
     def _only_comes_in(self, stream: str) -> bool:
         """True if a stream has only events that are sent to it. Raises `Misuse` for an unknown stream."""

@@ -54,6 +54,9 @@ function create(root, send, width, file) {
   const plot = createPlot(make("div", "", picture), width, file, {
     zoom: (start, end) => ask({ do: "range", start, end }),
     all: () => ask({ do: "latest" }),
+    select: (range) => ask({ do: "select", ...range }),
+    unselect: () => ask({ do: "unselect" }),
+    name: (name) => ask({ do: "select", name }),
   });
   const note = make("div", "note", view);
   const absent = make("div", "absent", view, { role: "status" });
@@ -112,7 +115,7 @@ function create(root, send, width, file) {
     absent.textContent = state.absent;
     if (state.empty !== former.empty) empty.innerHTML = state.empty;
     empty.nextElementSibling.hidden = Boolean(state.empty);
-    if (state.figure) plot.draw(state.figure);
+    if (state.figure) plot.draw(state.figure, state.namesSelect);
     note.textContent = state.note;
     numbers.hidden = !state.note;
     numbers.open = state.table;

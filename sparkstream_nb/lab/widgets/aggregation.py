@@ -14,7 +14,8 @@ from IPython.display import display
 from ...app.pictures.bucket_series import Measure, Series, group_label, keys_of, measures, series
 from ...app.pictures.buckets_picture import Scales, buckets_picture, scales_of
 from ...app.results.buckets import AggregationReader, BucketQuery, Group, InputStream
-from ...app.results.listeners import Followed
+from ...app.results.selection_criteria import Criteria
+from ...charts.focus import with_focus
 from ...charts.loading import draw_figure
 from ...charts.style import WIDTH
 from ...errors import Misuse, SparkStreamError, nearest
@@ -81,7 +82,7 @@ class AggregationView(Following):
         per: str | None = None,
         measure: str | None = None,
     ) -> None:
-        super().__init__(Followed(reader.source.app, reader.follow, reader.state), INTERVAL)
+        super().__init__(reader.target, INTERVAL)
         self.reader = reader
         self.aggregation = reader.definition
         self.measures = measures(self.aggregation)
@@ -92,6 +93,8 @@ class AggregationView(Following):
         self.keys = keys_of(self.aggregation)
         self._menus: list[KeyMenu] = []
         self._typed_texts = [""] * len(self.keys)
+        self._own_group: Group | None = None
+        """The groups that were chosen here, while the selection shows another."""
         self._is_undecided = per is None
         self._failure = ""
         self._width = WIDTH
@@ -255,7 +258,10 @@ class AggregationView(Following):
     def _figure_json(self) -> str:
         from .plots import figure_json
 
-        return figure_json(buckets_picture(self._series, self._scales, width=self._width), self._width)
+        picture = buckets_picture(self._series, self._scales, width=self._width)
+        criteria, s = self.link.criteria, self._series
+        labels = [label for shard, label in zip(s.shards, s.shard_labels, strict=True) if shard.id in criteria.nodes]
+        return figure_json(with_focus(picture, criteria.focus(labels)), self._width)
 
     def _ipython_display_(self) -> None:
         if self._output is None:
@@ -267,6 +273,41 @@ class AggregationView(Following):
 
     def resize(self, width: int) -> None:
         self._width = max(320, width)
+
+    def criteria_of(self, message: Mapping[str, Any]) -> Criteria:
+        criteria = replace(self.link.criteria, alerts=None)
+        if "name" in message:
+            shards = zip(self._series.shards, self._series.shard_labels, strict=True)
+            node = next((shard.id for shard, label in shards if label == message["name"] and shard.is_node), None)
+            if node is None or not self.aggregation.partitioned:
+                raise Misuse(f"{message['name']} is no node of this app")
+            return criteria.toggle_node(node)
+        buckets = self._buckets_between(float(message["start"]), float(message["end"]))
+        if buckets is None:
+            raise Misuse("no bucket's middle lies in this rectangle")
+        return replace(criteria, start=buckets[0], end=buckets[1] - 1)
+
+    def show_failure(self, text: str) -> None:
+        with self.lock:
+            self._failure = text
+            self._show()
+
+    def redraw_selection(self) -> None:
+        with self.lock:
+            values_by_key = [self.link.criteria.keys.get(name, ()) for name in self.keys]
+            own_group = self.choice.group if self._own_group is None else self._own_group
+            pairs = zip(own_group, values_by_key, strict=True)
+            group = tuple(values[0] if len(values) == 1 else choice for choice, values in pairs)
+            self._own_group = None if group == own_group else own_group
+            self.choice = replace(self.choice, group=group)
+            self._draw()
+
+    def _buckets_between(self, start: float, end: float) -> tuple[int, int] | None:
+        """The time of the buckets whose middle lies between two times (ms), their end excluded."""
+        s = self._series
+        middles = (s.buckets + s.ends) / 2
+        numbers = np.flatnonzero((middles >= start) & (middles <= end))
+        return (int(s.buckets[numbers[0]]), int(s.ends[numbers[-1]])) if len(numbers) else None
 
     def _handle_action(self, do: str, message: Mapping[str, Any]) -> None:
         if do == "refresh" and not self.is_closed:
@@ -304,11 +345,9 @@ class AggregationView(Following):
             case "key":
                 self._choose_key(int(message["key"]), message)
             case "range":
-                middles = (s.buckets + s.ends) / 2
-                chosen = np.flatnonzero((middles >= float(message["start"])) & (middles <= float(message["end"])))
-                if len(chosen):
-                    start, end = int(s.buckets[chosen[0]]), int(s.ends[chosen[-1]])
-                    self.choice = replace(c.latest_buckets(), start=start, end=end)
+                buckets = self._buckets_between(float(message["start"]), float(message["end"]))
+                if buckets is not None:
+                    self.choice = replace(c.latest_buckets(), start=buckets[0], end=buckets[1])
             case "earlier" if s.before:
                 self.choice = replace(c, start=None, end=int(s.buckets[0]), latest=True, most=page)
             case "later" if len(s.buckets) and s.total - s.before - len(s.buckets) > len(s.buckets):
@@ -376,12 +415,14 @@ class AggregationView(Following):
             "later": some and s.before + len(s.buckets) < s.total,
             "moved": c.is_moved,
             "figure": self._figure_json() if some else "",
+            "namesSelect": self.aggregation.partitioned and len(s.shards) > 1,
             "empty": "" if some else self._empty_message(),
             "note": s.note if some else "",
             "absent": self._absent(),
             "numbers": self.grid(None).html() if some and c.table else "",
             "failed": self._failure,
             "standing": self.status_note(),
+            **self.link.state(),
         }
 
     def _keep(self) -> None:

@@ -32,6 +32,9 @@ function create(root, send, width, file) {
   const plot = createPlot(make("div", "plot", view), width, file, {
     zoom: (start, end) => send({ do: "zoom", start, end }),
     all: () => send({ do: "all" }),
+    select: (range) => send({ do: "select", ...range }),
+    unselect: () => send({ do: "unselect" }),
+    name: (name) => send({ do: "select", name }),
     zoomsValues: true,
   });
   const note = make("div", "note muted", view);
@@ -58,7 +61,7 @@ function create(root, send, width, file) {
     put(head, next.head);
     put(failed, next.failed);
     put(note, next.note);
-    plot.draw(next.figure);
+    plot.draw(next.figure, next.namesSelect);
   };
 }
 

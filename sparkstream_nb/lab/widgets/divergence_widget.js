@@ -39,6 +39,8 @@ function create(root, send, width, file) {
     zoom: (start, end) => ask({ do: "zoom", start, end }),
     all: () => ask({ do: "all" }),
     pick: (mark) => ask({ do: "pin", mark }),
+    select: (range) => ask({ do: "select", ...range }),
+    unselect: () => ask({ do: "unselect" }),
   });
   const cause = make("div", "cause", view);
   const below = make("div", "below", view);

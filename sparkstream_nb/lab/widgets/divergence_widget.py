@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...app.pictures.timeline_picture import Timeline, TimelineMark, full_timeline, timeline_picture, worst
+from ...app.pictures.timeline_picture import Timeline, TimelineMark, full_timeline, timeline_picture, with_ring, worst
 from ...app.results.divergence import Divergence, Match
+from ...app.results.selection_criteria import AlertRows, Criteria, EventRow, SharedSelection
 from ...app.running.study import candidates
+from ...charts.focus import with_focus
+from ...charts.picture import Picture
 from ...errors import SparkStreamError
 from ..display import bundle
 from ..drawings.text_tables import Grid
@@ -17,9 +20,12 @@ from ..results_shown import divergence_html
 from .live import LiveOutput
 from .moment_controls import MomentControls
 from .plots import PLOT_FILES, figure_json
+from .selection_link import SelectionLink, lanes_between
 from .view_scripts import read_script
 
 _PINNED = 12
+MOST_ALERTS = 1_000
+"""Outputs of one mark that are selected at most."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,8 @@ class DivergenceView:
         self._width = 900
         self._failure = ""
         self._moment: MomentControls | None = None
+        self._picture: tuple[Timeline, Picture] | None = None
+        self.link = SelectionLink(divergence.selection or SharedSelection(), self._redraw_selection)
         script = read_script("plot.js", "moment_controls.js", "divergence_widget.js")
         self._output = LiveOutput(self._forms, script, self._handle_message, PLOT_FILES)
 
@@ -59,7 +67,9 @@ class DivergenceView:
         """The choices of the time line."""
         timeline = full_timeline(self.divergence, self.choice.stream, self._width)
         c = self.choice
-        return timeline if c.start is None or c.end is None else replace(timeline, start=c.start, end=c.end)
+        if c.start is not None and c.end is not None:
+            timeline = replace(timeline, start=c.start, end=c.end)
+        return replace(timeline, keys=self.link.criteria.keys)
 
     def _forms(self) -> dict[str, str]:
         with self._lock:
@@ -71,7 +81,12 @@ class DivergenceView:
     def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = message["do"]
-        if do == "gone":
+        if self.link.handle(message) or do == "gone":
+            return
+        if do == "select":
+            with self._lock:
+                criteria = self._criteria_of(message)
+            self.link.choose(criteria)
             return
         with self._lock:
             self._failure = ""
@@ -82,12 +97,41 @@ class DivergenceView:
             if self.choice.pinned is None:
                 self._moment = None
             self._output.show(self._state())
+            criteria = self._pinned_criteria()
+        if do in ("pin", "query", "route", "recorded", "zoom", "all"):
+            self.link.choose(criteria)
         if do not in ("here", "moment"):
             self._output.keep()
+
+    def _criteria_of(self, message: Mapping[str, Any]) -> Criteria:
+        """The time and the nodes that a person drew a rectangle around."""
+        t = self.timeline()
+        picture = timeline_picture(t, has_titles=False)
+        lanes = lanes_between(picture, self._width, float(message["low"]), float(message["high"]))
+        nodes = frozenset(lanes) & frozenset(self.divergence.shards)
+        start, end = round(float(message["start"])), round(float(message["end"]))
+        return replace(self.link.criteria, start=start, end=end, nodes=nodes, alerts=None)
+
+    def _pinned_criteria(self) -> Criteria:
+        """The selection with the outputs of the pinned mark, and without another mark's."""
+        criteria, marks, d = self.link.criteria, self.timeline().marks, self.divergence
+        if self.choice.pinned is None or self.choice.pinned >= len(marks):
+            return replace(criteria, alerts=None)
+        stream, matches = self.choice.stream, marks[self.choice.pinned].first_matches(MOST_ALERTS)
+        outputs = [EventRow(stream, m.found.ts, m.found.values) for m in matches if m.found is not None]
+        origins = [origin for m in matches for origin in d.events_behind(m.alert)]
+        events = [EventRow(origin.stream, origin.timestamp, origin.values) for origin in origins]
+        return replace(criteria, alerts=AlertRows(stream, len(matches), outputs, events))
 
     def _draw(self) -> None:
         with self._lock:
             self._output.show(self._state())
+
+    def _redraw_selection(self) -> None:
+        with self._lock:
+            if self.link.criteria.alerts is None:
+                self.choice, self._moment = replace(self.choice, pinned=None), None
+            self._draw()
 
     def _choose(self, do: str, message: Mapping[str, Any]) -> None:
         c = self.choice
@@ -150,11 +194,20 @@ class DivergenceView:
             "routings": routings,
             "changed": d is not self.recorded_divergence,
             "zoomed": c.start is not None,
-            "figure": figure_json(timeline_picture(t, pinned_mark=c.pinned), self._width),
+            "figure": figure_json(self._figure(t), self._width),
+            **self.link.state(),
             "cause": self._cause(t),
             "failed": self._failure,
             "moment": None if self._moment is None else self._moment.state(),
         }
+
+    def _figure(self, t: Timeline) -> Picture:
+        """The picture with the selection; the texts of its marks take a while, and stay while the time line does."""
+        if self._picture is None or self._picture[0] != t:
+            self._picture = t, timeline_picture(t)
+        picture = with_ring(self._picture[1], self.choice.pinned)
+        criteria = self.link.criteria
+        return with_focus(picture, replace(criteria, alerts=None).focus(["truth"] if criteria.nodes else []))
 
     def _cause(self, t: Timeline) -> str:
         """The outputs of the pinned mark, and for a single one the events that it was computed from."""

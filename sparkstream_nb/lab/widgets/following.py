@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...app.results.listeners import Followed, OnCommit
-from ...errors import SparkStreamError
+from ...app.results.selection_criteria import Criteria
+from ...errors import Misuse, SparkStreamError
+from .selection_link import SelectionLink
 
 if TYPE_CHECKING:
     from .live import LiveOutput
@@ -67,6 +69,7 @@ class Following:
     def __init__(self, target: Followed, interval: float) -> None:
         self.lock = threading.RLock()
         self.target, self._interval = target, interval
+        self.link = SelectionLink(target.selection, self.redraw_selection)
         self._leave: Callable[[], None] | None = None
         self._is_behind = False
 
@@ -101,14 +104,42 @@ class Following:
     def _handle_message(self, message: Mapping[str, Any]) -> None:
         """Handle an action in the page. Runs in the thread in which Jupyter handles messages."""
         do = str(message["do"])
+        if self.link.handle(message):
+            return
         if do == "gone":
             self._stop_following()
+            return
+        if do == "select":
+            self._select(message)
             return
         if do == "here":
             with self.lock:
                 self.resize(int(message.get("width", 0)))
             self._start_following()
         self._handle_action(do, message)
+
+    def _select(self, message: Mapping[str, Any]) -> None:
+        try:
+            with self.lock:
+                criteria = self.criteria_of(message)
+        except SparkStreamError as e:
+            self.show_failure(" ".join(str(e).split()))
+        else:
+            self.link.choose(criteria)
+
+    def criteria_of(self, message: Mapping[str, Any]) -> Criteria:
+        """The selection that a person made in the page. Raises `Misuse` where nothing can be selected. Called with
+        `lock` held."""
+        raise Misuse("nothing can be selected here")
+
+    def show_failure(self, text: str) -> None:
+        """Draw the view with a message."""
+        raise NotImplementedError
+
+    def redraw_selection(self) -> None:
+        """Draw the view after the selection of its app changed."""
+        with self.lock:
+            self._draw()
 
     def resize(self, width: int) -> None:
         """Take the width (px) of the output in the page. Called with `lock` held."""
@@ -198,7 +229,16 @@ class FollowingView(Following):
             self.failure = ""
         except SparkStreamError as e:
             self.failure = " ".join(str(e).split())
-        self._output.show({**self.state(), "failed": self.failure, "standing": self.status_note()})
+        self._show()
+
+    def show_failure(self, text: str) -> None:
+        with self.lock:
+            self.failure = text
+            self._show()
+
+    def _show(self) -> None:
+        notes = {"failed": self.failure, "standing": self.status_note()}
+        self._output.show({**self.state(), **notes, **self.link.state()})
 
 
 def every(seconds: float) -> Callable[[OnCommit], Callable[[], None]]:

@@ -6,6 +6,8 @@ const PATIENCE = 3000; // ms until a kernel that has not said that it got a mess
 const SILENT = "The kernel did not answer: reload the page, unless a cell is running.";
 const NOTICE = "margin:4px 0 8px;padding:4px 10px;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#444);" +
   "border-left:5px solid var(--jp-warn-color1,#f57c00)";
+const SELECTION = "margin:4px 0 8px;padding:2px 10px;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#444);" +
+  "border-left:5px solid var(--jp-brand-color1,#1976d2);display:flex;gap:10px;align-items:center";
 const GONE = "The kernel has ended or was restarted, and the app of this view with it: run the cells again.";
 
 // JupyterLab would take these for its own: it would edit the cell, or go to another one.
@@ -53,6 +55,9 @@ export default {
     function say(text) {
       notice = text;
       for (const view of views) {
+        const selection = model.get("state").selection ?? "";
+        put(view.selection.firstChild, selection && `selected: ${selection}`);
+        view.selection.hidden = !selection;
         const text = notice || model.get("state").standing || "";
         put(view.notice, text);
         view.notice.hidden = !text;
@@ -101,7 +106,12 @@ export default {
       view.notice.className = "sparkstream-notice";
       view.notice.setAttribute("role", "status");
       view.notice.style = NOTICE;
-      root.prepend(view.notice);
+      view.selection = make("div", "sparkstream-selection", root, { style: SELECTION, hidden: true });
+      view.selection.setAttribute("role", "status");
+      make("span", "", view.selection);
+      const clear = make("button", "clear", view.selection, { type: "button", textContent: "Clear", title: "select everything, in all pictures of this app" });
+      clear.onclick = () => ask({ do: "unselect" });
+      root.prepend(view.notice, view.selection);
       root.addEventListener("focusin", (e) => (view.focus = e.target));
       root.addEventListener("keydown", (e) => { if (OWN_KEYS.test(e.key) || TYPED.test(e.target.tagName)) e.stopPropagation(); });
       // An element that is taken out loses the focus while it is still in the page; then it gets it back in its new host.

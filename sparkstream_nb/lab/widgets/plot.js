@@ -32,8 +32,13 @@ function loadPlotly(file) {
 // ms since 1970 of a place on an axis of times, which Plotly gives as a text in UTC.
 const msOf = (at) => typeof at === "number" ? at : Date.parse(at.length > 10 ? at.replace(" ", "T") + "Z" : at);
 
-// Draws figures into `parent`. `on`: what a person does, {zoom(start, end), all(), pick(key)}; without `zoom` the page
-// zooms by itself, with it the kernel sends another figure.
+// The text of a name or a hover text, which the kernel escapes.
+const plain = (text) => text.replace(/&(lt|gt|amp|#123);/g, (_, c) => ({ lt: "<", gt: ">", amp: "&", "#123": "{" })[c]);
+
+// Draws figures into `parent`. `on`: what a person does, {zoom(start, end), all(), pick(key), select(range), name(text)};
+// without `zoom` the page zooms by itself, with it the kernel sends another figure. `select` gets a rectangle that was
+// drawn, {start, end, low, high}: times in ms, heights as the vertical axis has them; `name` a name of the legend, of a
+// picture that is drawn with `namesSelect`.
 function createPlot(parent, width, file, on = {}) {
   make("style", "", parent, { textContent: PLOT_STYLE });
   const plot = make("div", "sparkstream-plot", parent, { textContent: "Loading the picture…", tabIndex: 0 });
@@ -41,6 +46,7 @@ function createPlot(parent, width, file, on = {}) {
   const said = make("div", "sparkstream-said", parent);
   said.setAttribute("aria-live", "polite");
 
+  let namesSelect = false;
   let Plotly, text, title = "", revision = 0, cursor = -1;
   function themed() {
     const own = getComputedStyle(plot);
@@ -56,14 +62,15 @@ function createPlot(parent, width, file, on = {}) {
     }
     Object.assign(layout, {
       width: Math.max(200, width()), paper_bgcolor: own.backgroundColor, plot_bgcolor: "rgba(0,0,0,0)",
-      dragmode: plot.layout?.dragmode ?? "zoom", font: { ...layout.font, color: own.color },
+      dragmode: plot.layout?.dragmode ?? "zoom", selections: [], selectionrevision: revision,
+      selectdirection: layout.yaxis?.tickmode === "array" ? "any" : "h", font: { ...layout.font, color: own.color },
       hoverlabel: { ...layout.hoverlabel, bgcolor: own.backgroundColor, bordercolor: own.color, font: { color: own.color, size: 12 } },
     });
     return figure;
   }
   const config = {
     displaylogo: false, showTips: false, doubleClick: on.zoom ? false : "reset",
-    modeBarButtons: [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", on.zoom ? "autoScale2d" : "resetScale2d", "toImage"]],
+    modeBarButtons: [[...(on.select ? ["select2d"] : []), "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", on.zoom ? "autoScale2d" : "resetScale2d", "toImage"]],
   };
 
   // A drawing while the user drags would move the axes under the pointer.
@@ -98,7 +105,20 @@ function createPlot(parent, width, file, on = {}) {
     if (begun) return;
     begun = true;
     plot.on("plotly_click", ({ points: [point] }) => { if (point?.customdata !== undefined) on.pick?.(point.customdata); });
-    plot.on("plotly_doubleclick", () => on.all?.());
+    plot.on("plotly_doubleclick", () => { if (plot.layout.dragmode !== "select") on.all?.(); });
+    plot.on("plotly_deselect", () => on.unselect?.());
+    plot.on("plotly_selected", (selection) => {
+      const { x, y } = selection?.range ?? {};
+      if (!x || !on.select) return;
+      const [start, end] = x.map(msOf).sort((a, b) => a - b);
+      const [low, high] = y ?? [0, 0];
+      if (Number.isFinite(start) && Number.isFinite(end)) on.select({ start, end, low, high });
+    });
+    plot.on("plotly_legendclick", ({ curveNumber }) => {
+      if (namesSelect) on.name(plain(plot.data[curveNumber].name));
+      return !namesSelect;
+    });
+    plot.on("plotly_legenddoubleclick", () => !namesSelect);
     plot.on("plotly_relayout", (change) => {
       if (!on.zoom) return;
       if (change["xaxis.autorange"]) return on.all?.();
@@ -125,7 +145,7 @@ function createPlot(parent, width, file, on = {}) {
     cursor = cursor < 0 && step < 0 ? all.length - 1 : (cursor + step + all.length) % all.length;
     const { curveNumber, pointNumber, words } = all[cursor];
     Plotly.Fx.hover(plot, [{ curveNumber, pointNumber }]);
-    put(said, words.replaceAll("<br>", "; ").replace(/&(lt|gt|amp|#123);/g, (_, c) => ({ lt: "<", gt: ">", amp: "&", "#123": "{" })[c]));
+    put(said, plain(words.replaceAll("<br>", "; ")));
   });
 
   let loading;
@@ -140,8 +160,9 @@ function createPlot(parent, width, file, on = {}) {
     .observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-jp-theme-name", "class"] });
 
   return {
-    draw(figure) {
+    draw(figure, selects = false) {
       if (figure !== text) cursor = -1;
+      namesSelect = selects;
       text = figure;
       load();
       redraw();

@@ -47,6 +47,11 @@ function create(root, send) {
       row.children[i].style.textAlign = right[i] ? "right" : "left"; // JupyterLab has a rule of its own for cells
     });
   };
+  body.ondblclick = ({ target }) => {
+    const cell = target.closest("td");
+    if (cell) send({ do: "select", row: cell.parentElement.rowIndex - 1, column: cell.cellIndex, text: cell.textContent });
+  };
+  body.title = "two clicks on a value select its events in all pictures of this app";
   let paused = false;
   button.onclick = () => send({ do: paused ? "resume" : "pause" });
   return (state) => {

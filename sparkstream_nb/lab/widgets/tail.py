@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from ...app.results.listeners import Followed
+from ...app.results.selected_ends import SelectedEnds
+from ...app.results.selection_criteria import Criteria
 from ...app.results.stream_tail import Tail, TailCursor
+from ...errors import Misuse
 from .. import display
 from ..tail_shown import grid, headline, note, number_text
 from .following import FollowingView
@@ -17,10 +20,32 @@ class TailView(FollowingView):
     """The end of a stream, which follows it while the kernel lives; the last shown events are saved."""
 
     def __init__(self, tail: Tail) -> None:
-        super().__init__(Followed(tail.app, tail.follow, tail.state), read_script("tail.js"))
+        super().__init__(tail.target, read_script("tail.js"))
         self.tail = tail
         self.cursor = TailCursor(tail)
         self.snapshot = self.cursor.advance()
+
+    def criteria_of(self, message: Mapping[str, Any]) -> Criteria:
+        """The value of a cell: a node, or a value of an attribute; the page says what it showed there."""
+        s, row, column = self.snapshot, int(message["row"]), int(message["column"])
+        if row >= len(s.rows) or grid(s).cells[row][column] != message["text"]:
+            raise Misuse("the rows have moved on: pause, then select")
+        criteria, value = replace(self.link.criteria, alerts=None), s.rows[row][column]
+        if column == 0:
+            return criteria.toggle_node(str(value))
+        if column == 1:
+            raise Misuse("a time is selected in a chart: draw a rectangle")
+        if not _is_key(value):
+            raise Misuse(f"{s.columns[column]} is no text and no whole number: select another attribute")
+        return criteria.toggle_key(s.columns[column], value)
+
+    def redraw_selection(self) -> None:
+        criteria = self.link.criteria
+        ends = self.tail.ends if criteria.is_empty else SelectedEnds(self.tail.ends, self.tail.stream, criteria)
+        with self.lock:
+            self.cursor = TailCursor(replace(self.tail, ends=ends))
+            self._draw()
+        self._output.keep()
 
     def read(self) -> None:
         self.snapshot = self.cursor.advance()
@@ -50,3 +75,8 @@ class TailView(FollowingView):
 
     def static(self) -> dict[str, str]:
         return display.bundle(self.snapshot)
+
+
+def _is_key(value: Any) -> bool:
+    """True for a value that events may be selected by."""
+    return value is None or isinstance(value, str | int)
