@@ -25,7 +25,7 @@ _SECRET_NAME = re.compile(rf"(?i){_NAMES}")
 _SECRET_WORDS = (
     "password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey", "authorization",
 )  # fmt: skip
-_SHORT_SECRETS = frozenset(["pass", "pw", "pwd", "pword", "pswd"])
+_SHORT_SECRETS = frozenset(["jwt", "otp", "pass", "pin", "pw", "pwd", "pword", "pswd"])
 _SECRET_PARAMETERS = frozenset(
     ["auth", "code", "hash", "hmac", "jwt", "key", "otp", "pin", "sas", "session", "sessionid", "sid", "sig", "sign"]
 )
@@ -83,6 +83,21 @@ _HEADER = re.compile(r"(?i)(?:(?:basic|bearer|digest|negotiate|token|apikey)\s+)
 """The value of a header: a scheme, if any, and the word behind it, but no reference nor a placeholder."""
 _COOKIES = re.compile(r"[^\r\n'\"]+")
 _SCHEME_TOKEN = re.compile(r"(?P<before>\b(?i:basic|bearer|negotiate)[ \t]+)(?P<value>[\w+/=.~-]{6,})")
+_TOKEN_SHAPES = tuple(
+    re.compile(shape)
+    for shape in (
+        r"(?P<before>\b)(?P<value>eyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*){1,3})",  # JSON web tokens
+        r"(?P<before>\bhooks\.slack(?:-gov)?\.com/\w+/)(?P<value>[\w/-]+)",
+        r"(?P<before>\bdiscord(?:app)?\.com/api/webhooks/\d+/)(?P<value>[\w-]+)",
+        r"(?P<before>\bapi\.telegram\.org/bot)(?P<value>\d+:[\w-]+)",
+        r"(?P<before>\bwebhook\.office\.com/\w+/)(?P<value>[\w@/.-]+)",
+        r"(?P<before>\b)(?P<value>(?:gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|[rs]k_live_|AKIA|ASIA)[\w-]{10,})",
+    )
+)
+"""Secrets that are known by their shape, without a name: addresses of hooks, and tokens of well-known services."""
+_LOGIN_NAMES = frozenset(["login", "auth", "userpass", "basic"])
+"""Options whose value may be `USER:PASSWORD`."""
+_LOGIN = re.compile(r"(?P<before>[^:\s/]+:)(?P<value>[^\s/][^\s]*)")
 _ENGLISH = re.compile(r"[A-Za-z]?[a-z-]*\.?|[A-Z]+")
 """A word behind `Basic` or `Bearer` that is no token: `Basic authentication`, `Bearer TOKEN`."""
 _PAIR = re.compile(r"(?<![\w.-])(?P<name>[\w.-]++)(?P<is>\s*:\s*)(?!\$\{|\{\{|//)(?P<value>[^,;\s'\"][^,;'\"]*)")
@@ -115,6 +130,8 @@ def mask_passwords(text: str) -> str:
     text = _hide_behind(text, _HEADER_NAME, _COOKIES, lambda name: name.lower().endswith("cookie"))
     text = _hide_behind(text, _HEADER_NAME, _HEADER, _is_secret_header)
     text = _SCHEME_TOKEN.sub(lambda m: m[0] if _ENGLISH.fullmatch(m["value"]) else _hide(m), text)
+    for shape in _TOKEN_SHAPES:
+        text = shape.sub(_hide, text)
     return mask_addresses(text)
 
 
@@ -167,7 +184,12 @@ def _hide_value(option: re.Match[str]) -> str:
     """An option, its value in stars if a secret is meant."""
     group = "lines" if option["long"] else "value"
     value = option[group]
-    masked_value = _stars(value) if is_secret_name(option["name"]) else _mask_pairs(value)
+    if is_secret_name(option["name"]):
+        masked_value = _stars(value)
+    elif option["name"].lower() in _LOGIN_NAMES and _LOGIN.fullmatch(value):
+        masked_value = _LOGIN.sub(_hide, value)
+    else:
+        masked_value = _mask_pairs(value)
     first, end = (i - option.start() for i in option.span(group))
     return option[0][:first] + masked_value + option[0][end:]
 

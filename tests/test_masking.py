@@ -114,6 +114,13 @@ def test_an_error_looks_as_if_the_password_were_stars(
         ("partition.key='k', key='v', routing.key='r'", "partition.key='k', key='v', routing.key='r'"),
         ('{"password": 12345, "port": 5}', '{"password": *****, "port": 5}'),
         ("password: ${env:DB}", "password: ${env:DB}"),
+        ("https://hooks.slack.com/services/T00/B00/XyZ", "https://hooks.slack.com/services/***********"),
+        ("discord.com/api/webhooks/12/ab-c", "discord.com/api/webhooks/12/****"),
+        ("https://api.telegram.org/bot12:abc/send", "https://api.telegram.org/bot******/send"),
+        ("got eyJhbGciOi.eyJzdWIi.c2ln, so", "got ************************, so"),
+        ("no ghp_0123456789ab nor ghp_ab", "no **************** nor ghp_ab"),
+        ("@source(login='u:s3', url='http://h')", "@source(login='u:**', url='http://h')"),
+        ("auth='basic', login='u', pin='12', spin='3'", "auth='basic', login='u', pin='**', spin='3'"),
         ("the password: it does not belong here", "the password: it does not belong here"),
     ],
 )

@@ -10,6 +10,9 @@ from ..plan.query_parts import template_parts
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters, and what some programs read as the end of a line."""
+_INVISIBLE = re.compile("[\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""Characters that turn the direction of what follows, or are not seen: a reader would see another name or subject.
+Joiners (U+200C, U+200D) are parts of words and of emoji."""
 _ENCODED_WORD = re.compile(r"=\?[^?\s]*\?[^?]*\?")
 """The beginning of an encoded word of RFC 2047: its reader would see something else, such as further headers."""
 ADDRESS_MARKS, COOKIE_MARKS = '()<>[]:;@\\,"', ';,"\\'
@@ -20,6 +23,8 @@ def text_fault(text: str) -> str | None:
     """The reason for which no name and no header has this text; None if they may."""
     if _CONTROL.search(text):
         return "has a line break or another control character in it"
+    if _INVISIBLE.search(text):
+        return "has a character in it that is not seen or turns the direction of writing"
     if has_surrogate(text):
         return "has half of a surrogate pair in it, which is no character"
     return None

@@ -57,6 +57,25 @@ def test_what_ends_a_line_somewhere_ends_none(tmp_path: Path, sign: str, where: 
         subjects.send([Message(b"", (0,), {"destination": f"rooms.{value}"})], [PLACE])
 
 
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u200b", "\ufeff", "\u200f"])
+def test_what_is_not_seen_or_turns_the_direction_is_in_no_name_and_no_header(tmp_path: Path, sign: str) -> None:
+    value = f"re{sign}txt"
+    with pytest.raises(Undeliverable, match=r"^header X-Key has a character in it that is not seen"):
+        send_http(value)
+    for name, template in (("subject", "{{k}}"), ("to", "{{k}} <a@b.org>")):
+        with pytest.raises(Undeliverable, match=f"^{name} has a character in it that is not seen"):
+            send_mail(name, value, template)
+    files = NamedFiles(FilePlace(tmp_path, tmp_path), "{{k}}.txt")
+    with pytest.raises(Undeliverable, match=r"it has a character in it that is not seen"):
+        files.send([Message(b"", (0,), {FILE_NAME: f"{value}.txt"})], [PLACE])
+
+
+def test_joiners_are_parts_of_words_and_signs(tmp_path: Path) -> None:
+    files = NamedFiles(FilePlace(tmp_path, tmp_path), "{{k}}.txt")
+    files.send([Message(b"x", (0,), {FILE_NAME: "\u0645\u200c\u0645 \U0001f469\u200d\U0001f52c.txt"})], [PLACE])
+    assert [file.suffix for file in tmp_path.rglob("*.txt")] == [".txt"]
+
+
 @pytest.mark.parametrize("word", ENCODED)
 def test_encoded_words_reach_no_header(word: str) -> None:
     for header in ("X-Key", "Cookie"):
