@@ -49,6 +49,20 @@ app.stop()
 """
 NOTICES = ["Compiling the engine's loops, once", "Starting Spark once"]
 
+# Loads what each command needs, and prints the refusals.
+EACH_COMMAND = """
+from importlib import import_module
+from pkgutil import iter_modules
+from sparkstream_nb.cli import commands
+from sparkstream_nb.errors import Misuse
+
+for module in iter_modules(commands.__path__):
+    try:
+        import_module(f"{commands.__name__}.{module.name}")
+    except Misuse as error:
+        print(f"{module.name.removeprefix('command_')}: {error}")
+"""
+
 # In the environment's site-packages: what its wheel does not ask for is not found.
 HIDE = """
 import sys
@@ -291,6 +305,9 @@ def test_the_plain_wheel_needs_neither_spark_nor_notebooks(core: Path, tmp_path:
     (tmp_path / "app.siddhi").write_text("define stream S (v int); from S select v insert into O;", encoding="utf-8")
     for command in ("check", "fmt", "explain", "graph", "audit"):
         run(core / "sparkstream", command, "app.siddhi", cwd=tmp_path)
+    lacking = run(core / "python", "-c", EACH_COMMAND, cwd=tmp_path).stdout.splitlines()
+    assert [line.partition(":")[0] for line in lacking] == ["mcp", "report"]
+    assert all("pip install 'sparkstream-nb[" in line for line in lacking)
     begun = run(core / "python", "-c", "from sparkstream_nb.runners.spark import jvm; jvm.begin()", cwd=tmp_path)
     assert begun.stderr == ""  # as `%load_ext` does
     script, home = tmp_path / "first.py", {"SPARKSTREAM_HOME": str(tmp_path / "home")}

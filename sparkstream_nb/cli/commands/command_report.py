@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...lab.report_page import write_report
+from ...errors import Misuse
 from ..comparing import open_fed_app
 from ..replays_shown import show_replays
+
+try:
+    from ...lab.report_page import write_report
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] not in ("IPython", "anywidget", "ipywidgets", "traitlets"):
+        raise
+    what = "sparkstream report needs the packages that draw in notebooks"
+    raise Misuse(f"{what}: pip install 'sparkstream-nb[magics]'") from None
 
 
 def run(options: Any) -> int:
