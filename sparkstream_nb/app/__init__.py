@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..limits import Limits
     from ..messaging import Messaging
     from ..retention import Retention
-    from ..runners.spark.dataframe_operator import SiddhiFrames, siddhi
+    from ..runners.spark_frames import SiddhiFrames, siddhi
     from ..simulation.faults import Cut, Kill, Pause, Restart, Slow
     from ..simulation.resources import ResourceCluster, ResourceNode
     from ..simulation.topology import Coordination, Pair
@@ -170,7 +170,7 @@ if not TYPE_CHECKING:  # type checkers see only the imports above
             "..limits": ["Limits"],
             "..messaging": ["Messaging"],
             "..retention": ["Retention"],
-            "..runners.spark.dataframe_operator": ["SiddhiFrames", "siddhi"],
+            "..runners.spark_frames": ["SiddhiFrames", "siddhi"],
             "..simulation.faults": ["Cut", "Kill", "Pause", "Restart", "Slow"],
             "..simulation.resources": ["ResourceCluster", "ResourceNode"],
             "..simulation.topology": ["Coordination", "Pair"],
