@@ -15,8 +15,9 @@ from pathlib import Path
 
 from ..system import is_mine, runs
 
-_PREFIX = "sparkstream-"
-_OWNER = ".owner"
+PREFIX = "sparkstream-"
+OWNER = ".owner"
+"""The file with the number of the process that a folder belongs to."""
 
 
 def temporary(purpose: str, parent: str | None = None) -> Path:
@@ -24,8 +25,8 @@ def temporary(purpose: str, parent: str | None = None) -> Path:
     that have ended are removed there first.
     """
     sweep(parent)
-    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-", dir=parent))
-    (folder / _OWNER).write_text(str(os.getpid()), encoding="ascii")
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-", dir=parent))
+    (folder / OWNER).write_text(str(os.getpid()), encoding="ascii")
     return folder
 
 
@@ -55,8 +56,8 @@ def temporary_folder(purpose: str) -> Iterator[Path]:
 
 def sweep(parent: str | None = None) -> None:
     """Removes the temporary folders of this user's processes that have ended."""
-    for folder in Path(tempfile.gettempdir() if parent is None else parent).glob(f"{_PREFIX}*"):
+    for folder in Path(tempfile.gettempdir() if parent is None else parent).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
-            owner = int((folder / _OWNER).read_text(encoding="ascii"))
+            owner = int((folder / OWNER).read_text(encoding="ascii"))
             if is_mine(folder.stat()) and not runs(owner):
                 shutil.rmtree(folder, ignore_errors=True)

@@ -35,8 +35,8 @@ ENGINES_KEPT = 64
 
 class HostedNode(ABC, Generic[S, E]):
     """A node as its `spec` defines it, in the memory of a process. `key`: the run of an app or the operator, and the
-    node's number. `pieces`: the digests of the pieces of its state; `version`: of the state that the runner has.
-    `was_restored`: its engine was restored from there for this micro-batch."""
+    node's number. `pieces`: the digests of the pieces of its state, of `state_bytes` in all; `version`: of the state
+    that the runner has. `was_restored`: its engine was restored from there for this micro-batch."""
 
     _in_memory: ClassVar[OrderedDict[tuple[str, int], HostedNode[Any, Any]]] = OrderedDict()
 
@@ -45,6 +45,7 @@ class HostedNode(ABC, Generic[S, E]):
         self.engine = self.make_engine()
         self.version = ""
         self.pieces: list[str] = []
+        self.state_bytes = 0
         self.was_restored = False
 
     @abstractmethod
@@ -126,7 +127,7 @@ class HostedNode(ABC, Generic[S, E]):
         """Writes the state as a new version, and keeps the node in memory if that is asked for; returns the size of the
         state in bytes."""
         store = self.open_store(state)
-        self.pieces, size = save_pieces(store, self.engine.saved_parts(), self.pieces)
+        self.pieces, self.state_bytes = save_pieces(store, self.engine.saved_parts(), self.pieces)
         note = self.write_note(store)
         self.version = os.urandom(12).hex()
         state.set_version(self.version, note)
@@ -134,4 +135,4 @@ class HostedNode(ABC, Generic[S, E]):
             self._in_memory[self.key] = self
             while len(self._in_memory) > ENGINES_KEPT:
                 self._in_memory.popitem(last=False)
-        return size
+        return self.state_bytes

@@ -29,9 +29,10 @@ from sparkstream_nb.journal.inbox import Inbox
 from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
+from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, OperatorSpec, plan_operator
 from sparkstream_nb.runners.spark import forks, hosts
 from sparkstream_nb.runners.spark.host import Host
-from sparkstream_nb.runners.spark.hosts import Columns, Line, PackedWork
+from sparkstream_nb.runners.spark.hosts import Columns, HostPlace, Line, PackedWork
 from sparkstream_nb.runners.spark.settings import check_master
 
 APP = "define stream S (k string, v int); from S#window.length(3) select k, sum(v) as s insert into O;"
@@ -86,15 +87,16 @@ class Node:
         self.taken += len(found)
         return result_rows.to_columns([result_rows.Entries(0, found[0].seq, found[-1].seq, to_json(found))])
 
-    def work(self, **named: Any) -> PackedWork:
-        return PackedWork.of(NodeWork(self.run, {0: self.spec}, self.folder, **named))
+    def work(self, **named: Any) -> PackedWork[NodeWork]:
+        return PackedWork.of(self.run, NodeWork(self.run, {0: self.spec}, self.folder, **named))
 
     def take(self, value: int, **named: Any) -> tuple[list[int], bool]:
         """The sums that come out of an event, and whether the engine was restored."""
         return self.results(self.given(value), **named)
 
     def results(self, given: Columns, **named: Any) -> tuple[list[int], bool]:
-        found = hosts.work_in_host(self.work(**named), 0, self.state, 0, given)
+        assert hosts.folder is not None
+        found = hosts.work_in_host(HostPlace(hosts.folder, 0), self.work(**named), self.state, 0, given)
         assert found is not None
         out = result_rows.from_columns(found)
         (mark,) = [r for r in out if isinstance(r, result_rows.NodeDone)]
@@ -245,18 +247,24 @@ def test_a_host_without_work_ends_where_its_state_is_small_or_its_app_gone(tmp_p
     with listener, lifeline:
         host = Host(listener, lifeline)
         host._work = NodeWork("run", {}, tmp_path)
-        assert host._may_end()
+        assert host._may_end(1)
         host._sizes[0] = 100_000_000
-        assert not host._may_end()
+        assert not host._may_end(1)
+        assert not host._may_end(100)
         host._work = NodeWork("run", {}, tmp_path / "gone")
-        assert host._may_end()
+        assert host._may_end(1)
+        host._work = operator_spec()
+        assert not host._may_end(9)
+        assert host._may_end(10)
 
 
-def test_without_a_server_or_an_engine_to_keep_the_worker_works(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = node.given(1)
-    assert hosts.work_in_host(node.work(keep=False), 0, node.state, 0, given) is None
-    monkeypatch.setattr(hosts, "folder", None)
-    assert hosts.work_in_host(node.work(), 0, node.state, 0, given) is None
+def test_without_a_server_the_worker_works(node: Node, tmp_path: Path) -> None:
+    assert hosts.work_in_host(HostPlace(tmp_path, 0), node.work(), node.state, 0, node.given(1)) is None
+
+
+def operator_spec() -> OperatorSpec:
+    frame = InputFrame("S", {"at": "timestamp", "k": "string", "v": "int"}, "at", None)
+    return plan_operator("spec", APP.partition(";")[2], [frame], OperatorRequest())
 
 
 @pytest.mark.timeout(120)

@@ -224,6 +224,7 @@ class OperatorNode(HostedNode[OperatorSpec, NodeEngine]):
         self.bundles = store.write()
         places = {digest: i for i, digest in enumerate(digests_of(self.bundles))}
         note = {
+            "bytes": self.state_bytes,
             "bundles": self.bundles,
             "pieces": [places[digest] for digest in self.pieces],
             "waiting": [[run.stream, run.digest, run.start] for run in self.waiting],

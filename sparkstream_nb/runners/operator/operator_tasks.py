@@ -23,11 +23,13 @@ STEP_ROWS = 1 << 18
 @dataclass(frozen=True)
 class MicroBatchResult:
     """Messages of a node's outputs (`output_rows.MESSAGES`), and the times (ms) of the watermark at which the node has
-    something to do (None: when a row comes): the former time of its timer, and the new one."""
+    something to do (None: when a row comes): the former time of its timer, and the new one. `state_bytes`: the size of
+    its state."""
 
     messages: list[tuple[str, int, bytes]]
     former_timer: int | None
     timer: int | None
+    state_bytes: int
 
 
 def work_micro_batch(
@@ -46,8 +48,8 @@ def work_micro_batch(
         _take(node, messages, effective_watermark, out)
         node.careful = False
     former_timer = node.set_timer(watermark)
-    node.save(state, in_memory=True)
-    return MicroBatchResult(out.take(), former_timer, node.timer)
+    size = node.save(state, in_memory=True)
+    return MicroBatchResult(out.take(), former_timer, node.timer, size)
 
 
 def _take(node: OperatorNode, messages: Sequence[PackedRows], watermark: int, out: OutputRows) -> None:

@@ -275,6 +275,7 @@ def main(file: int, folder: str) -> None:
         gc.freeze()  # existing objects stay, and their pages are shared
         apply_limit()
         hosts.folder = Path(folder)
+        (hosts.folder / hosts.READY).touch()
         request = _ForkServer(listener, hosts.folder).serve()
     if request is None:
         shutil.rmtree(folder, ignore_errors=True)

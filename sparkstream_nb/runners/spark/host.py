@@ -6,7 +6,8 @@ It works for one worker at a time: another that connects meanwhile, such as one 
 - with the fork server, which has the other end of its lifeline;
 - when its worker dies in the middle, since Spark kills a worker to end its work;
 - after it has raised an error, as Spark's workers do: anything left in memory goes with it;
-- after a minute without work, as Spark's workers do, if its engines are made again soon, or its app is gone;
+- after a minute without work, as Spark's workers do, if its engines are made again soon, or its app is gone; a host of
+  an operator, whose end it does not learn, after ten;
 - when the fork server learns that the run has ended.
 """
 
@@ -24,11 +25,13 @@ from typing import Any
 from ...journal import result_rows
 from ..node_spec import NodeWork
 from ..node_work import process_entries
-from .hosts import BEGUN, DONE, GONE, RAISED, STATE, Columns, Line, pack_error
+from ..operator.operator_spec import OperatorSpec
+from ..operator.operator_tasks import work_micro_batch
+from .hosts import BEGUN, DONE, GONE, RAISED, SMALL_STATE, STATE, Line, pack_error
 
 IDLE_SECONDS = 60.0
-_SMALL = 1 << 20
-"""Bytes of state that are restored in some 20 ms."""
+_OPERATOR_IDLE = 10
+"""Times that after which a host of an operator ends."""
 
 
 class _State:
@@ -68,7 +71,7 @@ class Host:
     def __init__(self, listener: socket.socket, lifeline: socket.socket) -> None:
         self.listener, self.lifeline = listener, lifeline
         self._digest = b""
-        self._work: NodeWork | None = None
+        self._work: NodeWork | OperatorSpec | None = None
         self._sizes: dict[int, int] = {}
         """Bytes of state by node."""
         self._works_for: socket.socket | None = None
@@ -78,9 +81,11 @@ class Host:
         waits = select.poll()
         waits.register(self.listener, select.POLLIN)
         waits.register(self.lifeline, 0)  # poll always tells of its end
+        idle_count = 0
         while True:
             events = dict(waits.poll(1000 * IDLE_SECONDS))
-            if self.lifeline.fileno() in events or (not events and self._may_end()):
+            idle_count = 0 if events else idle_count + 1
+            if self.lifeline.fileno() in events or (not events and self._may_end(idle_count)):
                 return
             if events:
                 connection, _ = self.listener.accept()
@@ -91,42 +96,51 @@ class Host:
                 finally:
                     line.close()
 
-    def _may_end(self) -> bool:
-        return self._work is None or sum(self._sizes.values()) <= _SMALL or not self._work.folder.exists()
+    def _may_end(self, idle_count: int) -> bool:
+        if isinstance(self._work, NodeWork) and not self._work.folder.exists():
+            return True
+        is_forgotten = isinstance(self._work, OperatorSpec) and idle_count >= _OPERATOR_IDLE
+        return is_forgotten or sum(self._sizes.values()) <= SMALL_STATE
 
     def _serve(self, connection: socket.socket, line: Line) -> bool:
         """Work for a worker; returns whether the host may continue."""
         # Before it says so, a worker that it cannot work for asks for another host; from then on both end together.
         try:
-            digest, key, columns = line.receive()
+            digest, key, message = line.receive()
             line.send((BEGUN, digest != self._digest))
             data = line.receive() if digest != self._digest else None
         except GONE:
             return True
         self._works_for = connection
         threading.Thread(target=self._watch, args=(connection, connection.dup()), daemon=True).start()
-        kind, what = self._work_off(line, digest, data, key, columns)
+        kind, what = self._work_off(line, digest, data, key, message)
         self._works_for = None
         with contextlib.suppress(OSError):  # the worker has died just now
             line.send((kind, what))
             return kind == DONE
         return False
 
-    def _work_off(
-        self, line: Line, digest: bytes, data: bytes | None, key: int, columns: Columns
-    ) -> tuple[str, Columns | bytes]:
-        """The results, or the error, pickled. `data`: the work, if it has changed."""
+    def _work_off(self, line: Line, digest: bytes, data: bytes | None, key: int, message: Any) -> tuple[str, Any]:
+        """The result, or the error, pickled. `data`: the work, if it has changed."""
         try:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest
-            assert self._work is not None
-            rows = process_entries(self._work, _State(line), key, result_rows.from_columns(columns))
-            for row in rows:
-                if isinstance(row, result_rows.NodeDone):
-                    self._sizes[key] = row.report.state_bytes
-            return DONE, result_rows.to_columns(rows)
+            return DONE, self._work_on(_State(line), key, message)
         except BaseException as error:
             return RAISED, pack_error(error)
+
+    def _work_on(self, state: _State, key: int, message: Any) -> Any:
+        """The rows of a node of an app, by columns; of a node of an operator a `MicroBatchResult`."""
+        if isinstance(self._work, OperatorSpec):
+            result = work_micro_batch(self._work, state, key, *message)
+            self._sizes[key] = result.state_bytes
+            return result
+        assert self._work is not None
+        rows = process_entries(self._work, state, key, result_rows.from_columns(message))
+        for row in rows:
+            if isinstance(row, result_rows.NodeDone):
+                self._sizes[key] = row.report.state_bytes
+        return result_rows.to_columns(rows)
 
     def _watch(self, connection: socket.socket, connection_copy: socket.socket) -> None:
         """Ends this process when the worker, or the server, dies while it works for that worker. Waits on a copy of the

@@ -23,20 +23,24 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, TypeVar
 
 from ...system import unix_socket
-from ..node_spec import NodeState, NodeWork
+from ..node_spec import NodeState
 from . import forked
 
 SOCKET = "socket"
 """The fork server's socket in its folder, beside its hosts' sockets."""
+READY = "ready"
+"""The file that a fork server writes into its folder when it can fork."""
 HOST, END = "host", "end"
 """The first words of requests to the fork server: for a host by its name, and to end the hosts of a run."""
 BEGUN, STATE, DONE, RAISED = "begun", "state", "done", "raised"
 """The kinds of messages that a host sends."""
 GONE = (EOFError, OSError, pickle.UnpicklingError)
 """The errors of a line whose other end is gone."""
+SMALL_STATE = 1 << 20
+"""Bytes of state that are restored in some 20 ms."""
 _TRIES = 5
 _PAUSE = 0.02
 _SECONDS = 5.0
@@ -47,25 +51,35 @@ Columns = Mapping[str, list[Any]]
 folder: Path | None = None
 """The folder of the fork server that this process was forked from; None if it was not."""
 
+Work = TypeVar("Work")
+
 
 @dataclass(frozen=True)
-class PackedWork:
-    """A pickled `NodeWork`, and the facts that a worker needs without unpickling."""
+class PackedWork(Generic[Work]):
+    """The pickled work of nodes: a `NodeWork`, or an `OperatorSpec`. `run` distinguishes the hosts of apps and
+    operators."""
 
     run: str
-    keep: bool
     data: bytes
     digest: bytes
 
     @staticmethod
-    def of(work: NodeWork) -> PackedWork:
+    def of(run: str, work: Work) -> PackedWork[Work]:
         data = pickle.dumps(work)
-        return PackedWork(work.run, work.keep, data, hashlib.blake2b(data, digest_size=16).digest())
+        return PackedWork(run, data, hashlib.blake2b(data, digest_size=16).digest())
 
-    def unpack(self) -> NodeWork:
+    def unpack(self) -> Work:
         """The inverse of `of`."""
-        work: NodeWork = pickle.loads(self.data)
+        work: Work = pickle.loads(self.data)
         return work
+
+
+@dataclass(frozen=True)
+class HostPlace:
+    """A host's place: the `folder` of its fork server, and the Spark partition that it works for."""
+
+    folder: Path
+    partition: int
 
 
 class Line:
@@ -105,22 +119,20 @@ def prefix(run: str) -> str:
     return f"h{hashlib.blake2b(run.encode(), digest_size=6).hexdigest()}-"
 
 
-def work_in_host(work: PackedWork, partition: int, state: NodeState, key: int, columns: Columns) -> Columns | None:
-    """The results of a node's entries, which the host of the partition works on; None if no host can be had, and
-    nothing was done. Raises the errors that are raised in the host."""
-    if folder is None or not work.keep:
-        return None
-    name = f"{prefix(work.run)}{partition}"
+def work_in_host(place: HostPlace, work: PackedWork[Any], state: NodeState, key: int, message: Any) -> Any:
+    """The result of a node's work on a message, which the host at a place does; None if no host can be had, and nothing
+    was done. Raises the errors that are raised in the host."""
+    name = f"{prefix(work.run)}{place.partition}"
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(_PAUSE)
         try:
-            connection = _connect_to_host(folder, name)
+            connection = _connect_to_host(place.folder, name)
         except OSError:
             continue
         line = Line(connection)
         try:
-            line.send((work.digest, key, columns))
+            line.send((work.digest, key, message))
             kind, wants = line.receive()
         except GONE:  # it was about to end, and has done nothing
             line.close()
@@ -157,7 +169,7 @@ def _connection(path: Path) -> socket.socket:
     return connection
 
 
-def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
+def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Any:
     """Answers a host that has begun, until it is done."""
     try:
         if data is not None:
@@ -171,8 +183,7 @@ def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Columns:
         _die()
     if kind == RAISED:
         raise pickle.loads(what[0])
-    columns: Columns = what[0]
-    return columns
+    return what[0]
 
 
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:

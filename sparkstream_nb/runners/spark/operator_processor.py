@@ -6,12 +6,12 @@ quickly, and the engine is loaded where rows are worked on.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from .hosts import PackedWork
 from .processor import SparkNodeState, node_key
 
 if TYPE_CHECKING:
@@ -23,16 +23,16 @@ _COLUMNS = ("stream", "task", "number", "first", "last", "rows")
 
 
 class OperatorProcessor(StatefulProcessor):
-    """Runs the nodes of an operator, whose `OperatorSpec` is pickled in `spec`, over the messages that Spark brings.
+    """Runs the nodes of an operator, whose pickled `OperatorSpec` is `spec`, over the messages that Spark brings.
     `in_order`: by event time, else as they come."""
 
-    def __init__(self, spec: bytes, in_order: bool) -> None:
+    def __init__(self, spec: PackedWork[OperatorSpec], in_order: bool) -> None:
         self.spec, self.in_order = spec, in_order
 
     @staticmethod
     def of(spec: OperatorSpec) -> OperatorProcessor:
         """The processor of an operator."""
-        return OperatorProcessor(pickle.dumps(spec), spec.in_order)
+        return OperatorProcessor(PackedWork.of(spec.id, spec), spec.in_order)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.handle = handle

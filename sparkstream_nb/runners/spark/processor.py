@@ -52,7 +52,7 @@ class NodeProcessor(StatefulProcessor):
     """Runs the nodes of `work` over the entries that Spark brings them."""
 
     def __init__(self, work: NodeWork) -> None:
-        self.work = PackedWork.of(work)
+        self.work, self.keep = PackedWork.of(work.run, work), work.keep
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = SparkNodeState(handle)
@@ -60,7 +60,7 @@ class NodeProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from .frames import work_off_frames
 
-        yield work_off_frames(self.work, self.state, node_key(key), rows)
+        yield work_off_frames(self.work, self.state, node_key(key), rows, in_host=self.keep)
 
     def close(self) -> None:
         """Nothing is held open."""
