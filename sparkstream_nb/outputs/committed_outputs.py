@@ -68,14 +68,39 @@ class CommittedOutputs:
             "retention"
         )
 
+    def last_within(self, batch_range: BatchRange, rows: int) -> int:
+        """The last micro-batch of a range up to which it has at most `rows` outputs; the first with outputs where that
+        alone has more, and the end of the range where it has fewer. Raises SparkStreamError as `check_kept` does."""
+        total = 0
+        last = batch_range.after
+        for _ in range(_TRIES):
+            try:
+                sizes = [size for files in self._groups(batch_range) for size in sizes_of(files)]
+                break
+            except FileNotFoundError:  # merged or dropped meanwhile
+                continue
+        else:
+            raise SparkStreamError(f"{self.title}: its outputs change while they are counted")
+        for number, count in sizes:
+            if not batch_range.after < number <= batch_range.last:
+                continue
+            if total and total + count > rows:
+                return last
+            total, last = total + count, number
+        return batch_range.last
+
+    def _groups(self, batch_range: BatchRange) -> Iterator[list[OutputFile]]:
+        """The files of a range that begin with one micro-batch, in order."""
+        for _, group in groupby(self._list(batch_range), key=lambda f: f.first):
+            yield list(group)
+
     def divide(self, batch_range: BatchRange) -> list[BatchRange]:
         """Ranges of about the same size that have all outputs of a range, in order; none if it has none. Raises
         SparkStreamError as `check_kept` does."""
         out: list[BatchRange] = []
         after = last = batch_range.after
         size = 0
-        for _, group in groupby(self._list(batch_range), key=lambda f: f.first):
-            files = list(group)
+        for files in self._groups(batch_range):
             group_bytes = sum(_size_of(f.path) for f in files)
             if size and size + group_bytes > _RANGE_BYTES:
                 out.append(BatchRange(after, last))
@@ -92,8 +117,7 @@ class CommittedOutputs:
         micro-batch, step and node. Raises SparkStreamError as `check_kept` does, and if a file is damaged."""
         at, tries = batch_range.after, 0
         while at < batch_range.last:
-            for _, group in groupby(self._list(replace(batch_range, after=at)), key=lambda f: f.first):
-                files = list(group)
+            for files in self._groups(replace(batch_range, after=at)):
                 try:
                     sizes, tables = sizes_of(files), [table_of(f) for f in files]
                 except FileNotFoundError:  # merged or dropped meanwhile

@@ -33,15 +33,22 @@ class OutputFrames:
         self._app, self._retrievals = app, retrievals
 
     def stream(
-        self, name: str, *, start: Literal["beginning", "now"] = "beginning", session: SparkSession | None = None
+        self,
+        name: str,
+        *,
+        start: Literal["beginning", "now"] = "beginning",
+        max_rows: int | None = None,
+        session: SparkSession | None = None,
     ) -> DataFrame:
         """A streaming DataFrame of Spark's over the committed outputs of a derived stream, each of them once.
 
         Its columns are the stream's attributes (an object as JSON), `_timestamp`, and `_node`, the number from 1 that
         the node has had since it came. `start`: the first output that is kept, or those that are committed from now on;
-        a query that has a checkpoint continues from there. `session`: by default the app's own, or the running one if
-        the app runs inline. Spark's workers have to see the app's folder; over Connect, the server's Python needs this
-        package. A warning counts outputs that are no longer kept.
+        a query that has a checkpoint continues from there. `max_rows`: how many outputs one of Spark's micro-batches
+        has at most, unless a single one of the app's has more (None: all that are there); it needs Spark 4.2.
+        `session`: by default the app's own, or the running one if the app runs inline. Spark's workers have to see the
+        app's folder; over Connect, the server's Python needs this package. A warning counts outputs that are no
+        longer kept.
 
         Raises `Misuse` for a name that is no derived stream, and for an app with `shared=...`; SparkUnavailable without
         a Spark that can do it. The query fails if outputs that it has not read are no longer kept, and if its
@@ -51,6 +58,7 @@ class OutputFrames:
         app.check_open()
         if start not in ("beginning", "now"):
             raise Misuse(f"start is 'beginning' or 'now', not {shown(start)}")
+        argument_checks.optional_int("max_rows", max_rows, 1)
         self._check_stream(name)
         if app.app_run.shared is not None:
             raise Misuse(
@@ -59,7 +67,9 @@ class OutputFrames:
             )
         spark = self._session(session)
         app.outputs.note_committed(app.progress.batch)
-        spec = self._spec(name)
+        if max_rows is not None and not _output_source().TOLD_START.in_(spark.version):
+            raise Misuse(f"max_rows needs Spark 4.2 or later, and this is {spark.version}: leave it out")
+        spec = replace(self._spec(name), max_rows=max_rows)
         if start == "now":
             return _output_source().stream_frame(spark, _after(spec, spec.open().last_committed()))
         self._warn_of_dropped(name, "the stream begins with the first that is kept")

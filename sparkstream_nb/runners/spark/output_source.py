@@ -23,6 +23,7 @@ from ...outputs.committed_outputs import BatchRange, CommittedOutputs
 from ...types import Schema, Type
 from .remote import ship
 from .shared_session import spark_session
+from .versions import TOLD_START as TOLD_START
 from .versions import check_installed, check_version
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class OutputFrameSpec:
 
     `title` names the stream in messages, `first` is the first micro-batch with these attributes. `after`: the last
     micro-batch before the frame's outputs (None: it has all that are kept); `last`: the last one of a batch frame.
+    `max_rows`: how many outputs one of Spark's micro-batches has at most, unless one of the app's has more.
     """
 
     folder: Path
@@ -51,6 +53,7 @@ class OutputFrameSpec:
     first: int
     after: int | None = None
     last: int | None = None
+    max_rows: int | None = None
 
     def to_options(self) -> dict[str, str]:
         """Options of the data source, for `of_options`."""
@@ -58,6 +61,7 @@ class OutputFrameSpec:
             "folder": str(self.folder), "run": self.run, "stream": self.stream, "title": self.title,
             "schema": json.dumps([(a.name, a.type.value) for a in self.schema]), "columns": self.columns,
             "first": str(self.first), "after": _to_text(self.after), "last": _to_text(self.last),
+            "rows": _to_text(self.max_rows),
         }  # fmt: skip
 
     @staticmethod
@@ -67,6 +71,7 @@ class OutputFrameSpec:
             Path(options["folder"]), options["run"], options["stream"], options["title"],
             Schema.of(*((name, Type(type)) for name, type in json.loads(options["schema"]))), options["columns"],
             int(options["first"]), _to_number(options["after"]), _to_number(options["last"]),
+            _to_number(options["rows"]),
         )  # fmt: skip
 
     def open(self) -> CommittedOutputs:
@@ -96,7 +101,8 @@ class OutputSource(DataSource):
         return OutputBatchReader(self._spec())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        return OutputStreamReader(self._spec())
+        spec = self._spec()
+        return OutputStreamReader(spec) if spec.max_rows is None else _limited_reader(spec)
 
     def _spec(self) -> OutputFrameSpec:
         return OutputFrameSpec.of_options(self.options)
@@ -181,6 +187,33 @@ class OutputStreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read_task(self.spec, partition)
+
+
+def _limited_reader(spec: OutputFrameSpec) -> OutputStreamReader:
+    """A reader whose micro-batches have at most `max_rows` outputs, which needs a Spark with `TOLD_START`."""
+    from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+    class LimitedReader(OutputStreamReader, SupportsTriggerAvailableNow):
+        """Reads as many outputs at a time as the limit says, and with `availableNow` all that were there at first."""
+
+        target: int | None = None
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            self.target = self.spec.open().last_committed()
+
+        def getDefaultReadLimit(self) -> ReadLimit:
+            assert spec.max_rows is not None
+            return ReadMaxRows(spec.max_rows)
+
+        def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:
+            offset = super().latestOffset(start, limit)
+            first = offset["begin"] if start is None or start.get("initial") else start["batch"]
+            end = offset["batch"] if self.target is None else max(first, min(offset["batch"], self.target))
+            if isinstance(limit, ReadMaxRows) and end > first:
+                end = self.spec.open().last_within(BatchRange(first, end), limit.max_rows)
+            return {**offset, "batch": end}
+
+    return LimitedReader(spec)
 
 
 def session_for_frames(user_session: object, of_app: SparkSession | None) -> SparkSession:

@@ -116,6 +116,27 @@ def test_a_stream_has_each_output_once(inline: Inline, sink: Sink) -> None:
 
 
 @pytest.mark.contract
+def test_a_limit_divides_what_is_there(inline: Inline, sink: Sink) -> None:
+    app = inline()
+    if not TOLD_START.in_(sink.session.version):
+        with pytest.raises(Misuse, match=r"max_rows needs Spark 4\.2 or later"):
+            app.stream("O", max_rows=2)
+        return
+    send(app, *range(1, 6))
+    app.send("S", [["k", v] for v in range(6, 11)], at=6000)
+    app.flush()
+    query = sink.start(app.stream("O", max_rows=2), availableNow=True)
+    query.awaitTermination()
+    assert [p.numInputRows for p in query.recentProgress if p.numInputRows] == [2, 2, 1, 5], "five of one micro-batch"
+    assert sink.values() == [2 * v for v in range(1, 11)]
+    send(app, 11, 12, 13)
+    sink.run(app.stream("O", max_rows=2))
+    assert sink.values() == [2 * v for v in range(1, 14)]
+    sink.run(app.stream("O"))  # nothing is left
+    assert sink.values() == [2 * v for v in range(1, 14)]
+
+
+@pytest.mark.contract
 def test_a_table_has_what_is_committed_at_the_call(inline: Inline, spark: SparkSession) -> None:
     app = inline(MANY, nodes=2, mode="active-active", routing="round_robin")
     assert app.table("Every").collect() == []
