@@ -4,7 +4,7 @@
 # Versions are those of constraints.txt.
 ARG PYTHON=3.11
 FROM python:${PYTHON}-slim AS wheel
-ARG SOURCE_DATE_EPOCH=
+ARG SOURCE_DATE_EPOCH=315532800
 WORKDIR /source
 COPY . .
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
