@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -97,6 +98,26 @@ def test_the_bill_of_materials_names_the_wheel_and_each_package(made: Path) -> N
     direct = {ref.removeprefix("pkg:pypi/").partition("@")[0] for ref in needs[root["bom-ref"]]}
     assert direct == {canonicalize_name(name) for name in required("all")} <= versions.keys()
     assert f"pkg:pypi/llvmlite@{pinned['llvmlite']}" in needs[f"pkg:pypi/numba@{pinned['numba']}"]
+
+
+@pytest.mark.parametrize("at", ["the commit", "no time"])
+def test_the_container_builds_the_same_wheel(at: str, made: Path, checkout: Path, tmp_path: Path) -> None:
+    """By the first command of the Dockerfile, of the files that `.dockerignore` leaves."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (seconds,) = re.findall(r"(?m)^ARG SOURCE_DATE_EPOCH=(.*)$", text)
+    command = re.findall(r"(?m)^RUN (.+)$", text)[0]
+    context = tmp_path / "context"
+    for name in re.findall(r"(?m)^!(.+)$", (ROOT / ".dockerignore").read_text(encoding="utf-8")):
+        copy = shutil.copytree if (checkout / name).is_dir() else shutil.copy
+        context.mkdir(exist_ok=True)
+        copy(checkout / name, context / name)
+    if at == "the commit":
+        seconds = run("git", "log", "-1", "--format=%ct", cwd=checkout).stdout.strip()
+    here = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_BUILD_ISOLATION": "0"}
+    script = f"export SOURCE_DATE_EPOCH={seconds}; {command.replace('/wheels', str(tmp_path / 'wheels'))}"
+    run("sh", "-c", script, cwd=context, env={**here, "PIP_NO_INDEX": "1", "PYTHONDONTWRITEBYTECODE": "1"})
+    wheel = (tmp_path / "wheels" / WHEEL).read_bytes()
+    assert (wheel == (made / WHEEL).read_bytes()) == (at == "the commit")
 
 
 def test_what_is_no_release_is_refused(made: Path, checkout: Path, tmp_path: Path) -> None:
