@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -44,7 +45,14 @@ def ahead_of(master: str | None) -> tuple[str, ...]:
     """The modules to be run once on a machine before the first app on a master: they save time later."""
     if master == INLINE:
         return (_ENGINE,)
-    return (_ENGINE, _SPARK) if settings.on_this_machine(master or settings.local_master()) else ()
+    return (_ENGINE, _SPARK) if _starts_here(master) else ()
+
+
+def _starts_here(master: str | None) -> bool:
+    """True if Spark works on this machine, for this process."""
+    if master is None and settings.connect_session() is not None:
+        return False
+    return settings.on_this_machine(master or settings.local_master())
 
 
 def check_spark(master: str | None) -> None:
@@ -55,11 +63,13 @@ def check_spark(master: str | None) -> None:
         return
     try:
         check_installed()
+        if find_spec("py4j") is None:  # there is Connect's client alone
+            raise SparkUnavailable(settings.NO_SPARK)
     except ModuleNotFoundError as error:
         if error.name not in ("pyspark", "py4j"):
             raise
         raise SparkUnavailable(settings.NO_SPARK) from error
-    if settings.on_this_machine(master or settings.local_master()) and not warm.is_compiled():
+    if _starts_here(master) and not warm.is_compiled():
         java.find_java()
 
 

@@ -52,3 +52,11 @@ def test_the_documentation_lists_each_difference() -> None:
     rows = [tuple(cell.strip().replace("`", "") for cell in line.split("|")[1:-1]) for line in page.splitlines()]
     for each in DIFFERENCES:
         assert (f"{each.since[0]}.{each.since[1]}", each.what, each.instead) in rows
+
+
+def test_databricks_has_state_over_connect_before_spark_4_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    with pytest.raises(SparkUnavailable, match=r"since Spark 4\.1, and it has 4\.0\.0"):
+        check_connect("4.0.0", "it")
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    check_connect("4.0.0", "it")

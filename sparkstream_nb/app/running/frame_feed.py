@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import Misuse
+from ...journal.visible_folder import check_visible
 from ...sources.frame_stream import FrameStreamReader, check_stream
 from ...sources.intake import IntakeSetup, SourceFigures, SourceThread
 from ..results.frontend import Displayed
@@ -79,14 +80,17 @@ class FrameFeed(Displayed):
 def follow_frame(app: AppRuntime, frame: Any, shape: Shape) -> FrameFeed:
     """Follows a streaming frame, in place of one that the stream was fed before; and continues from there.
 
-    Raises `Misuse` for a frame without a column that the stream needs.
+    Raises `Misuse` for a frame without a column that the stream needs, and SparkUnavailable if Spark does not see the
+    app's folder.
     """
     shape = check_stream(frame, shape)
+    folder = app.app_run.folder(app.home) / FOLDER / shape.stream
+    ways_out = "Feed what the stream has so far as a batch (toPandas()), or put siddhi() on the frame"
+    check_visible(frame.sparkSession, folder, ways_out)
     for note in shape.describe_guesses():
         app.progress.say(note)
     name = f"frame:{shape.stream}"
     app.connections.remove_source(name)
-    folder = app.app_run.folder(app.home) / FOLDER / shape.stream
     reader = FrameStreamReader(frame, folder, shape, app.clock.latest_time)
     setup = IntakeSetup(name, shape.stream, "spark", "a streaming frame", shape.schema, reader)
     thread = app.connections.add_source(setup)

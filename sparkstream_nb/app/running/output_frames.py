@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ... import argument_checks
 from ...errors import Misuse, SparkUnavailable, nearest, shown
+from ...journal.visible_folder import check_visible, is_visible
 from ...lang.printer import name_text
 from ...outputs.committed_outputs import BatchRange
 from ...runners.operator.output_rows import columns_of_events, columns_of_schema
@@ -66,6 +67,7 @@ class OutputFrames:
                 f"see: app.table('{name}') reads them here. Deploy it with home=... in a folder that they share"
             )
         spark = self._session(session)
+        check_visible(spark, app.outputs.folder, f"app.table('{name}') reads the outputs here")
         app.outputs.note_committed(app.progress.batch)
         if max_rows is not None and not _output_source().TOLD_START.in_(spark.version):
             raise Misuse(f"max_rows needs Spark 4.2 or later, and this is {spark.version}: leave it out")
@@ -97,7 +99,7 @@ class OutputFrames:
         with app.outputs.tidying:
             reader = spec.open()
             spec = _after(spec, reader.find_start(), reader.last_committed())
-        if app.app_run.shared is None:
+        if app.app_run.shared is None and is_visible(spark, app.outputs.folder):
             return _output_source().batch_frame(spark, spec)
         batch_range = BatchRange(spec.after or 0, spec.last or 0)
         tables = [as_spark_table(t, spec.schema, spec.title) for t in reader.read(batch_range)]

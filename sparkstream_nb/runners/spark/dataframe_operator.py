@@ -26,6 +26,7 @@ from ...argument_checks import check_bool, optional_int, optional_str, optional_
 from ...argument_types import explain_arguments
 from ...engine.warm import is_compiled
 from ...errors import Misuse, SparkUnavailable, shown
+from ...journal.causes import cause_of
 from ..operator.operator_spec import ERRORS, LATE, MAX_AHEAD, InputFrame, OperatorRequest, OperatorSpec, plan_operator
 from ..operator.operator_tasks import work_batch, work_stateless
 from ..operator.output_rows import MESSAGES, columns_of_all, columns_of_output, struct_types, unpack_all, unpack_output
@@ -33,7 +34,8 @@ from ..operator.packing import PACKED, columns_read, pack_rows
 from .column_expressions import translate
 from .operator_processor import OperatorProcessor
 from .remote import is_remote, ship
-from .versions import STATE_OVER_CONNECT, check_installed
+from .session_settings import read_setting
+from .versions import check_installed, has_state_over_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -261,12 +263,10 @@ def _check_texts(what: str, value: Any, *, can_be_absent: bool = True) -> None:
 
 def _check_case(spec: OperatorSpec, frames: Mapping[str, DataFrame], session: SparkSession) -> None:
     """Raises `Misuse` if a column is read that the session, as it ignores case, cannot tell from another."""
-    if (session.conf.get("spark.sql.caseSensitive", "false") or "").lower() == "true":
-        return
     for i, (stream, frame) in enumerate(frames.items()):
         for column in columns_read(spec, i):
             same = [c for c in frame.columns if c.lower() == column.lower()]
-            if len(same) > 1:
+            if len(same) > 1 and (read_setting(session, "spark.sql.caseSensitive") or "").lower() != "true":
                 raise Misuse(
                     f"the frame of '{stream}' has the columns {' and '.join(map(shown, same))}, and the session "
                     "ignores case. Rename one of them, or set spark.sql.caseSensitive"
@@ -355,17 +355,25 @@ def _stateless(spec: OperatorSpec, stream: int) -> Callable[[Iterable[Any]], Ite
 def _check_stream(session: SparkSession, spec: OperatorSpec) -> None:
     """Sets the state store that stateful operators in Python need, and warns if a micro-batch would have many idle
     tasks. Raises SparkUnavailable for a Connect server without such operators."""
-    if is_remote(session) and not STATE_OVER_CONNECT.in_(session.version):
+    if is_remote(session) and not has_state_over_connect(session.version):
         raise SparkUnavailable(
             f"siddhi() over a stream needs Spark 4.1 or newer over Spark Connect, and the server has {session.version}"
         )
-    if "RocksDB" not in (session.conf.get(_PROVIDER, "") or ""):
-        session.conf.set(_PROVIDER, _ROCKSDB)
+    provider = read_setting(session, _PROVIDER)
+    if provider is not None and "RocksDB" not in provider:  # a session that does not tell it is one of Databricks'
+        try:
+            session.conf.set(_PROVIDER, _ROCKSDB)
+        except PySparkException as error:
+            raise SparkUnavailable(
+                f"Spark's stateful operators need the RocksDB state store, and this session refuses the setting "
+                f"({cause_of(str(error))}). Set {_PROVIDER}={_ROCKSDB} where the server is started, or the compute "
+                "configured"
+            ) from error
         warnings.warn(f"siddhi() has set {_PROVIDER} to RocksDB, which Spark's stateful operators need", stacklevel=5)
-    tasks = int(session.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    if tasks > 4 * spec.nodes:
+    tasks = read_setting(session, "spark.sql.shuffle.partitions") or "200"
+    if not tasks.isdecimal() or int(tasks) > 4 * spec.nodes:  # Databricks has "auto"
         warnings.warn(
-            f"each micro-batch starts {tasks} tasks for {spec.nodes} nodes. Before the query's first start, set "
-            f"spark.sql.shuffle.partitions to {spec.nodes} or less",
+            f"each micro-batch starts spark.sql.shuffle.partitions={tasks} tasks for {spec.nodes} nodes. Before the "
+            f"query's first start, set it to {spec.nodes} or less",
             stacklevel=5,
         )

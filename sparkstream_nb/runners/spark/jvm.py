@@ -20,12 +20,14 @@ from ...journal.temporary import temporary
 from ...system import WINDOWS
 from . import classes
 from .java import find_java
-from .settings import FILES, defaults, local_master, of_session, own_spark
+from .settings import FILES, connect_session, defaults, local_master, of_session, own_spark
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 _OPTIONS = "spark.driver.extraJavaOptions"
+_OF_OTHERS = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+"""Variables of a process that has a JVM of Spark's, or takes a Connect server's."""
 _OPENED = "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED"
 """For `planners.py`; its other packages are open in every JVM of Spark's."""
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
@@ -130,10 +132,12 @@ def compiler_options(master: str, settings: Mapping[str, str], environment: Mapp
 
 
 def begin() -> None:
-    """Begins the JVM of a session on this machine as it is by default, if none runs. Takes half a second."""
+    """Begins the JVM of a session on this machine as it is by default, if none runs, and this process has no session of
+    Connect. Takes half a second."""
     global _early_jvm
     with _lock, contextlib.suppress(SparkUnavailable, OSError):
-        if _early_jvm is None and not _is_settled and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        has_spark = any(name in os.environ for name in _OF_OTHERS) or connect_session() is not None
+        if _early_jvm is None and not _is_settled and not has_spark:
             master = local_master()
             _early_jvm = Jvm(master, *of_session(master, defaults()))
 

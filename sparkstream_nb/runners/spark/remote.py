@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark import SparkFiles, __version__
+import pyspark
+from pyspark import __version__
 from pyspark.sql import SparkSession
 
 from ..._version import __version__ as VERSION
@@ -76,7 +77,8 @@ def ship(session: SparkSession) -> None:
         if is_remote(session):
             raise SparkUnavailable(
                 f"The Python of the Spark Connect server {'has another' if worker_fingerprint else 'lacks this'} "
-                f"version of sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here"
+                f"version of sparkstream-nb. Install it there: pip install sparkstream-nb=={VERSION}, as it is here "
+                "(on Databricks: %pip install in the notebook, or in the environment of its compute)"
             )
         folder = temporary("ship")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -115,7 +117,7 @@ def _is_chosen(context: SparkContext) -> bool:
 def _sent_files(context: SparkContext) -> Iterator[str]:
     """The files that `addPyFile` sent to the workers."""
     for name in context._python_includes or ():
-        yield str(Path(SparkFiles.getRootDirectory()) / name)
+        yield str(Path(pyspark.SparkFiles.getRootDirectory()) / name)
 
 
 def open_sibling(session: SparkSession) -> SparkSession:

@@ -21,6 +21,7 @@ from ...journal.causes import SERVER_GONE, cause_of
 from ...journal.checkpoints import SparkCheckpoint as SparkCheckpoint
 from ...journal.resting import forget_resting
 from ...journal.tasks import Task, TaskFailed
+from ...journal.visible_folder import check_visible
 from ...recovery.batch_care import BatchCare
 from ..node_spec import NodeWork
 from ..runner_protocol import Job
@@ -44,6 +45,7 @@ _TOO_SLOW = "Python worker failed to connect back"
 """Message of a Connect server if a Python process of its own took more than ten seconds to start."""
 _GONE = (Py4JError, OSError)
 """Errors of a call to Spark on this machine when its process has ended."""
+_UNSEEN = "Deploy it with shared=..., an address that both reach, a home=... that they see, or master='inline'"
 _SPARK_ENDED = "Spark has ended. Restart the kernel or the program, and deploy the app again"
 
 
@@ -68,6 +70,8 @@ class SparkSessionOfApps:
         )
 
     def runner(self, job: Job) -> SparkRunner:
+        if job.mirror is None:
+            check_visible(self.spark, job.home, _UNSEEN)
         return SparkRunner(self.spark, job)
 
     def each(self, task: Task, count: int, schema: str, *, tasks: int | None = None) -> pa.Table:

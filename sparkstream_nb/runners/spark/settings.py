@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -9,6 +10,7 @@ import tempfile
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -32,6 +34,16 @@ def defaults() -> dict[str, str]:
 def local_master() -> str:
     """This machine with all its cores; two at least, so that one task never waits for another."""
     return f"local[{max(2, os.cpu_count() or 2)}]"
+
+
+def connect_session() -> Any:
+    """The session of Spark Connect that code of this process has made, as `spark` in a notebook of Databricks; None if
+    there is none. Loads nothing."""
+    module = sys.modules.get("pyspark.sql.connect.session")
+    if module is not None:
+        with contextlib.suppress(Exception):  # Spark's, where none is active
+            return module.SparkSession.active()
+    return None
 
 
 _LOCAL = re.compile(r"local(\[(\d+|\*)(,\s*\d+)?\])?")

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from ...errors import SparkUnavailable
 from . import jvm
 from .remote import tame
-from .settings import defaults, local_master, masters_of, of_session
+from .settings import connect_session, defaults, local_master, masters_of, of_session
 from .versions import check_connect
 
 _CONNECT_SECONDS = 10
@@ -37,8 +37,9 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
     """The running Spark session, or a new one.
 
     `master` is Spark's own: `local[4]`, `spark://host:7077`, `yarn`, `k8s://…`, or a Connect address `sc://host:15002`.
-    Without it a running session is used with any master, and a new one runs on all cores of this machine (two
-    at least, so that one task never waits for another). `conf` is set over `spark-defaults.conf`.
+    Without it a running session is used with any master, also one of Connect that other code has made, and a new one
+    runs on all cores of this machine (two at least, so that one task never waits for another). `conf` is set over
+    `spark-defaults.conf`.
 
     On this machine everything listens on 127.0.0.1 only. The output of the JVM and the Python workers goes to a file,
     whose last lines an error quotes.
@@ -58,12 +59,15 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
                     f"Spark runs on {where} in this process already, and {master} was asked for. Stop it first: "
                     "spark_session().stop()"
                 )
-            _set(session, {**defaults(), **(conf or {})})
+            _set(session, conf or {})
             return session
-        settings = {**defaults(), **(conf or {})}
+        user_session: SparkSession | None = None if master else connect_session()
+        if user_session is not None:  # its settings are left alone: apps have sessions of their own
+            check_connect(user_session.version, "the server of this process's session")
+            return user_session
         if master is not None and master.startswith("sc://"):
-            return _connect(master, settings)
-        return _start(master or local_master(), settings)
+            return _connect(master, conf or {})
+        return _start(master or local_master(), {**defaults(), **(conf or {})})
 
 
 def _find_running() -> tuple[str, SparkSession] | None:
@@ -84,20 +88,25 @@ def _has_stopped(context: SparkContext) -> bool:
         return True
 
 
-def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set the settings that can change on a running session; the rest (memory, interface) stays."""
-    for name, value in settings.items():
+def _set(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Set our settings, and `conf` over them, as far as they can change on a running session; the rest (memory,
+    interface) stays, and so does ours that a Connect server refuses."""
+    for name, value in {**defaults(), **conf}.items():
         if name.startswith("spark.sql.") and session.conf.isModifiable(name):
-            session.conf.set(name, value)
+            try:
+                session.conf.set(name, value)
+            except PySparkException:
+                if name in conf:
+                    raise
 
 
-def _connect(address: str, settings: Mapping[str, str]) -> SparkSession:
+def _connect(address: str, conf: Mapping[str, str]) -> SparkSession:
     global _remote_session
     check_connect(__version__, "this pyspark")
     try:
         _reach(address)
         session = tame(SparkSession.builder.remote(address).create())
-        _set(session, settings)
+        _set(session, conf)
         version = session.version
     except ImportError as error:
         raise SparkUnavailable(
@@ -196,7 +205,7 @@ def _forget_dead() -> None:
     if _remote_session is not None:
         try:
             _reach(_remote_session[0])
-            _remote_session[1].conf.get("spark.app.name")
+            _ = _remote_session[1].version
         except (PySparkException, OSError):
             _remote_session[1].stop()  # else Spark's client goes on taking it for the active one
             _remote_session = None

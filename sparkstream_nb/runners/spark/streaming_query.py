@@ -11,6 +11,7 @@ from ...journal import journal
 from .inbox_source import InboxSource
 from .processor import NodeProcessor
 from .remote import open_sibling
+from .session_settings import apply_settings
 from .settings import defaults
 
 POLLING_MS = 25
@@ -18,14 +19,20 @@ POLLING_MS = 25
 
 
 def session_for(session: SparkSession, partitions: int) -> SparkSession:
-    """A session of its own on the same Spark, with as many shuffle partitions as nodes have places."""
+    """A session of its own on the same Spark, with as many shuffle partitions as nodes have places. Raises
+    SparkUnavailable if it refuses settings."""
     sibling = open_sibling(session)
-    for name, value in defaults().items():
-        if name.startswith("spark.sql.") and sibling.conf.isModifiable(name):
-            sibling.conf.set(name, value)
-    sibling.conf.set("spark.sql.shuffle.partitions", partitions)
-    sibling.conf.set("spark.sql.streaming.pollingDelay", POLLING_MS)
-    sibling.conf.set("spark.sql.adaptive.enabled", "false")
+    settings: dict[str, object] = {
+        name: value
+        for name, value in defaults().items()
+        if name.startswith("spark.sql.") and sibling.conf.isModifiable(name)
+    }
+    settings |= {
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.sql.streaming.pollingDelay": POLLING_MS,
+        "spark.sql.adaptive.enabled": "false",
+    }
+    apply_settings(sibling, settings)
     sibling.dataSource.register(InboxSource)
     return sibling
 

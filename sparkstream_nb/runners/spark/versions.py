@@ -6,6 +6,7 @@ the Spark that does the work: over Connect, the server's, unless an entry says o
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from ...errors import SparkUnavailable
@@ -50,6 +51,12 @@ STATE_OVER_CONNECT = Difference(
 DIFFERENCES = (NEW_SESSION_OVER_CONNECT, TOLD_START, MOVED_CHECKPOINTS, STATE_OVER_CONNECT)
 
 
+def has_state_over_connect(version: str) -> bool:
+    """True if Spark of a version has stateful operators in Python over Connect. Databricks has them since its runtime
+    16.3, before Spark 4.1 (https://docs.databricks.com/aws/en/stateful-applications)."""
+    return STATE_OVER_CONNECT.in_(version) or "DATABRICKS_RUNTIME_VERSION" in os.environ
+
+
 def number(version: str) -> tuple[int, int]:
     """Major and minor number of a version such as `4.1.1` or `4.0.0-SNAPSHOT`; (0, 0) for other texts."""
     major, minor, *_ = [*version.split("."), "", ""]
@@ -79,7 +86,7 @@ def check_version(version: str) -> str | None:
 
 def check_connect(version: str, whose: str) -> None:
     """Raise SparkUnavailable if a version, such as the server's, cannot run apps over Spark Connect."""
-    if not STATE_OVER_CONNECT.in_(version):
+    if not has_state_over_connect(version):
         raise SparkUnavailable(
             f"Apps run over Spark Connect since Spark 4.1, and {whose} has {version}. Use 4.1 or newer, or the address "
             "of the cluster itself (spark://...)"
