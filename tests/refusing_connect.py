@@ -24,7 +24,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -33,7 +32,6 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 from pyspark.sql.connect.proto import base_pb2
 
-from tests.masters import connect
 from tests.processes import free_port
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -220,12 +218,3 @@ def refusing_proxy(address: str, refusals: Refusals) -> Iterator[tuple[str, Prox
     finally:
         server.stop(1).wait()
         proxy.channel.close()
-
-
-@contextlib.contextmanager
-def refusing_spark(folder: Path, refusals: Refusals = SERVERLESS, **environment: str) -> Iterator[tuple[str, Proxy]]:
-    """The address of a Spark of its own that refuses, and the proxy. Its state store is RocksDB, as Databricks has it.
-    """
-    address, (server,) = connect(folder, conf={"spark.sql.streaming.stateStore.providerClass": ROCKSDB}, **environment)
-    with server, refusing_proxy(address, refusals) as proxy:
-        yield proxy

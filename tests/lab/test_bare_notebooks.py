@@ -1,8 +1,12 @@
-"""Notebooks of others: without anywidget, Plotly and comms, or without IPython, each result has its static form."""
+"""Notebooks of others: each result has its static form in kernels without anywidget, Plotly and comms, in kernels whose
+front end answers no comm, and without IPython."""
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import pytest
@@ -35,20 +39,39 @@ RESULTS = (
 )  # fmt: skip
 
 
+KERNELS = {
+    "Databricks: no anywidget, Plotly, comms": BARE,
+    "Colab: no anywidget, comms without an answer": "import sys\nsys.modules['anywidget'] = None",
+    "VS Code: comms without an answer": "__vsc_ipynb_file__ = 'a.ipynb'",
+}
+"""The first cell of a notebook, by the front end that has such a kernel."""
+IMAGE = re.compile(r'src="data:image/svg\+xml;base64,([^"]+)"')
+
+
 @pytest.mark.notebook
-def test_without_anywidget_plotly_and_comms_each_result_has_a_static_form(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("first_cell", KERNELS.values(), ids=KERNELS.keys())
+def test_each_result_has_a_static_form_where_nothing_can_be_live(
+    first_cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SPARKSTREAM_HOME", str(tmp_path / "apps"))
-    cells = [nbformat.v4.new_code_cell(text) for text in (BARE, DEPLOY, *RESULTS)]
+    cells = [nbformat.v4.new_code_cell(text) for text in (first_cell, DEPLOY, *RESULTS)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbformat.validate(notebook)
+    pictures = 0
     for cell in notebook.cells[2:]:
         forms = [o.data for o in cell.outputs if o.output_type in ("display_data", "execute_result") and o.data]
         assert len(forms) == 1, cell.source
-        assert forms[0]["text/html"], cell.source
-        assert "<i>x" not in forms[0]["text/html"], cell.source
+        assert set(forms[0]) == {"text/html", "text/plain"}, cell.source
+        html = forms[0]["text/html"]
+        assert html, cell.source
+        assert "<i>x" not in html, cell.source
+        assert "<script" not in html, cell.source
         assert forms[0]["text/plain"], cell.source
+        for image in IMAGE.findall(html):
+            assert ElementTree.fromstring(base64.b64decode(image)).tag.endswith("svg"), cell.source
+            pictures += 1
+    assert pictures >= 4
 
 
 @pytest.mark.parametrize("shown", [s for s, _, _ in SHOWN], ids=lambda s: type(s).__name__)

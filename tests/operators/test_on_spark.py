@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pytest
+from pyspark.errors import AnalysisException
 
 from sparkstream_nb import SiddhiFrames, siddhi
-from sparkstream_nb.errors import Misuse
+from sparkstream_nb.errors import Misuse, SparkUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -433,3 +434,29 @@ def test_outputs_of_one_name_side_by_side_and_in_one_query(folder: Folder, texts
     united = [row for text, of_one in zip(texts, amounts, strict=True) for row in expected(text, of_one)]
     assert values(folder.written("united"), "amount") == sorted(united)
     assert metrics(query)["Out"] == len(united)
+
+
+def test_another_state_store_that_cannot_be_changed_is_refused_with_one_line(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = "spark.sql.streaming.stateStore.providerClass"
+    rocksdb = session.conf.get(name)
+    other = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    session.conf.set(name, other)
+
+    def refuse(*_: object) -> None:
+        raise AnalysisException("[CANNOT_MODIFY_CONFIG] It is of the server.\nSee also")
+
+    stream = session.readStream.schema(PAYMENTS).parquet(str(tmp_path))
+    try:
+        with monkeypatch.context() as context:
+            context.setattr(type(session.conf), "set", refuse)
+            with pytest.raises(SparkUnavailable) as refused:
+                siddhi(stream, SPREES, name="Payments", time="at", key="card", delay="1 minute")
+    finally:
+        session.conf.set(name, rocksdb or "")
+    assert str(refused.value) == (
+        "Spark's stateful operators need the RocksDB state store, and this session refuses the setting "
+        f"([CANNOT_MODIFY_CONFIG] It is of the server.). Set {name}={rocksdb} where the server is started, or the "
+        "compute configured"
+    )

@@ -122,4 +122,3 @@ def test_the_rest_is_refused_with_one_line(kind: str, answers: dict[str, dict[st
     for name in ("unseen folder", "stream of outputs", "feed of a stream"):
         if name in ends:
             assert found[name][1].startswith("Spark's workers do not see the app's folder /"), name
-

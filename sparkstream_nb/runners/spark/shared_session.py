@@ -63,7 +63,12 @@ def spark_session(master: str | None = None, *, conf: Mapping[str, str] | None =
             return session
         user_session: SparkSession | None = None if master else connect_session()
         if user_session is not None:  # its settings are left alone: apps have sessions of their own
-            check_connect(user_session.version, "the server of this process's session")
+            try:
+                check_connect(user_session.version, "the server of this process's session")
+            except PySparkException as error:
+                raise SparkUnavailable(
+                    f"The Spark Connect server of this process's session does not answer: {_first_line(error)}"
+                ) from error
             return user_session
         if master is not None and master.startswith("sc://"):
             return _connect(master, conf or {})
