@@ -78,5 +78,6 @@ def test_views_are_live_while_a_feed_runs(lab: Lab, page: Any) -> None:
     page.locator(f"{TIMELINE} select.routing").select_option("hash:card")
     wait_for_title(page, TIMELINE, "under hash:card")
     page.wait_for_function(RATE, arg=200, timeout=60_000)  # the feed still runs
-    lab.picture(page, "notebook-7")
+    assert not page.locator(".sparkstream-selection").first.is_visible(), "nothing is selected"
+    lab.picture(page, "notebook-7-live")
     assert lab.elsewhere() == []

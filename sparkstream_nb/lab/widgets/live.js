@@ -7,7 +7,7 @@ const SILENT = "The kernel did not answer: reload the page, unless a cell is run
 const NOTICE = "margin:4px 0 8px;padding:4px 10px;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#444);" +
   "border-left:5px solid var(--jp-warn-color1,#f57c00)";
 const SELECTION = "margin:4px 0 8px;padding:2px 10px;font:13px system-ui,sans-serif;color:var(--jp-ui-font-color1,#444);" +
-  "border-left:5px solid var(--jp-brand-color1,#1976d2);display:flex;gap:10px;align-items:center";
+  "border-left:5px solid var(--jp-brand-color1,#1976d2);display:none;gap:10px;align-items:center";
 const GONE = "The kernel has ended or was restarted, and the app of this view with it: run the cells again.";
 
 // JupyterLab would take these for its own: it would edit the cell, or go to another one.
@@ -58,6 +58,7 @@ export default {
         const selection = model.get("state").selection ?? "";
         put(view.selection.firstChild, selection && `selected: ${selection}`);
         view.selection.hidden = !selection;
+        view.selection.style.display = selection ? "flex" : "none"; // a display of its own would show what is hidden
         const text = notice || model.get("state").standing || "";
         put(view.notice, text);
         view.notice.hidden = !text;
