@@ -25,6 +25,8 @@ _SECRET_NAME = re.compile(rf"(?i){_NAMES}")
 _SECRET_WORDS = (
     "password", "passwd", "passphrase", "secret", "credential", "credentials", "token", "apikey", "authorization",
 )  # fmt: skip
+_OTHER_WORDS = frozenset(["taken", "woken"])
+"""Words that are no misspelt word for a secret."""
 _SHORT_SECRETS = frozenset(["jwt", "otp", "pass", "pin", "pw", "pwd", "pword", "pswd"])
 _SECRET_PARAMETERS = frozenset(
     ["auth", "code", "hash", "hmac", "jwt", "key", "otp", "pin", "sas", "session", "sessionid", "sid", "sig", "sign"]
@@ -212,7 +214,7 @@ def is_secret_name(name: str) -> bool:
     for word in re.split(r"[._-]", name.lower()):
         if word in _SHORT_SECRETS:
             return True
-        for secret in _SECRET_WORDS:
+        for secret in () if word in _OTHER_WORDS else _SECRET_WORDS:
             limit = 2 if len(secret) > 7 else 1
             if edit_distance(word, secret, limit) is not None:
                 return True

@@ -121,6 +121,7 @@ def test_an_error_looks_as_if_the_password_were_stars(
         ("no ghp_0123456789ab nor ghp_ab", "no **************** nor ghp_ab"),
         ("@source(login='u:s3', url='http://h')", "@source(login='u:**', url='http://h')"),
         ("auth='basic', login='u', pin='12', spin='3'", "auth='basic', login='u', pin='**', spin='3'"),
+        ("app.Taken: '_node', taken='x', tokens='x'", "app.Taken: '_node', taken='x', tokens='*'"),
         ("the password: it does not belong here", "the password: it does not belong here"),
     ],
 )
