@@ -9,9 +9,10 @@ from typing import Any
 from .. import app as api
 from ..app.results.sql_answer import SqlAnswer, with_limit
 from ..errors import Misuse
+from ..stores.sql_session import READING_WORDS
 
-QUERY_BEGINNINGS = "from|select|with|pivot|unpivot|values|describe|summarize|show|table"
-"""The first words of SQL queries that read."""
+QUERY_BEGINNINGS = "|".join(READING_WORDS)
+"""A pattern of the first words of SQL queries."""
 
 
 def answer_line(text: str, o: Namespace, variables: MutableMapping[str, Any], ask: Callable[[Any], Any]) -> Any:

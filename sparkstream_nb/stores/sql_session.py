@@ -23,7 +23,8 @@ from ..errors import Misuse, nearest
 _LOOK_SECONDS = 0.1
 """Time between two looks at the progress of a query (s)."""
 _BATCH_ROWS = 100_000
-_BEGINNINGS = ("from", "select", "with", "pivot", "unpivot", "values", "describe", "summarize", "show", "table", "(")
+READING_WORDS = ("from", "select", "with", "pivot", "unpivot", "values", "describe", "summarize", "show", "table")
+"""The first words of queries that read."""
 _RESERVED = ("memory", "system", "temp")
 """Databases that a DuckDB has from the beginning."""
 _NO_EXTENSIONS = {"autoload_known_extensions": "false", "autoinstall_known_extensions": "false"}
@@ -309,7 +310,7 @@ def _check_reads(text: str) -> None:
     first = text[_offset_of_first(text) :].lower()
     # A pivot is several statements to DuckDB; of a statement that begins like these, none of them writes.
     reads = kind == duckdb.StatementType.SELECT or (
-        kind == duckdb.StatementType.MULTI and first.startswith(_BEGINNINGS)
+        kind == duckdb.StatementType.MULTI and first.startswith((*READING_WORDS, "("))
     )
     if not reads:
         raise Misuse(f"SQL reads here, and this writes or changes something ({kind.name}): write a query (select ...)")
