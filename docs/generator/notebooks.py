@@ -12,6 +12,7 @@ from .markdown import fence, for_site
 
 ROOT = Path(__file__).parents[2]
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 
 
 def books() -> list[Path]:
@@ -54,9 +55,9 @@ def _cells(book: Path) -> list[dict[str, Any]]:
 
 
 def _lead(cells: list[dict[str, Any]]) -> tuple[str, str]:
-    """The title of a notebook and its first paragraph."""
+    """The title of a notebook and its first paragraph, whose links, which are from the notebook's place, are texts."""
     blocks = [b for b in "".join(cells[0]["source"]).split("\n\n") if b.strip()]
-    return blocks[0].lstrip("# ").strip(), " ".join(blocks[1].split())
+    return blocks[0].lstrip("# ").strip(), _LINK.sub(r"\1", " ".join(blocks[1].split()))
 
 
 def _language(text: str) -> str:
