@@ -31,7 +31,7 @@ def _run(folder: Path, temporary: Path) -> None:
     assert result["stream"] == result["batch"]
     assert result["batch"][0] > 400_000
     counts = result["hosts"]
-    assert counts[:2] == [0, 0], "a worker that starts the server works itself"
+    assert counts[0] == 0, "a worker that starts the server works itself"
     assert counts[3] == 2, "one for each of two partitions"
     assert counts[4] == 2, "instead of the one that was killed"
     assert counts[6] == 0, "the server was killed, and its hosts ended with it"
