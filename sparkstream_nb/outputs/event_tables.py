@@ -47,8 +47,7 @@ def output_table(outputs: pa.Table, shards: Sequence[str], schema: Schema) -> pa
 
 def frame_of_events(table: pa.Table) -> pd.DataFrame:
     """A table of events as a pandas frame."""
-    columns = (c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in table.columns)
-    return pd.DataFrame({name: series_of(c) for name, c in zip(table.column_names, columns, strict=True)})
+    return pd.DataFrame({name: series_of(c) for name, c in zip(table.column_names, table.columns, strict=True)})
 
 
 def _plain(column: Any, type: Type) -> pa.Array | pa.ChunkedArray:

@@ -454,7 +454,9 @@ _NULLABLE = {
 def series_of(column: pa.Array | pa.ChunkedArray) -> pd.Series[Any]:
     """An Arrow column as a pandas series that keeps null and NaN apart. With nulls it has a nullable pandas type, since
     plain types turn integers into floats and null into NaN. Nullable floats treat NaN as null, so that a float column
-    with both has type object."""
+    with both has type object. A dictionary's values are as in a plain column."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if not column.null_count:
         return column.to_pandas()
     if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():

@@ -110,8 +110,7 @@ class TimelineMark:
 @dataclass(frozen=True)
 class Timeline:
     """The outputs to a stream between two moments (ms by the app's clock, both included), for a picture `width` px
-    wide. `keys`: only those
-    with one of these values of attributes that the outputs have."""
+    wide; with `keys` the outputs alone that have one of these values of attributes."""
 
     divergence: Divergence
     stream: str

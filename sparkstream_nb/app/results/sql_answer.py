@@ -106,4 +106,4 @@ def _series(column: pa.ChunkedArray) -> pd.Series[Any]:
         with contextlib.suppress(pa.ArrowInvalid):
             return series_of(column.cast(pa.int64()))
         return pd.Series([None if v is None else int(v) for v in column.to_pylist()], dtype=object)
-    return series_of(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    return series_of(column)

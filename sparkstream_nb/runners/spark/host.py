@@ -31,7 +31,7 @@ from .hosts import BEGUN, DONE, GONE, RAISED, SMALL_STATE, STATE, Line, pack_err
 
 IDLE_SECONDS = 60.0
 _OPERATOR_IDLE = 10
-"""Times that after which a host of an operator ends."""
+"""The number of `IDLE_SECONDS` without work after which a host of an operator ends."""
 
 
 class _State:

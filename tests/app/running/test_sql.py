@@ -322,3 +322,8 @@ def test_a_table_in_a_database_is_read_once(run: Runner, tmp_path: Path) -> None
 @pytest.fixture(autouse=True)
 def _no_other_apps() -> None:
     sparkstream_nb.app.stop_all()
+
+
+def test_values_of_an_enum_are_texts() -> None:
+    answer = sparkstream_nb.sql("select cast('a' as enum ('a', 'b')) as e union all select null", frames={})
+    assert [None if pd.isna(value) else value for value in answer.frame["e"]] == ["a", None]
