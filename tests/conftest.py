@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,16 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_apps_of_other_modules() -> Iterator[None]:
+    """Apps that a module's tests leave are stopped and forgotten, so that the lists of the next module have its own.
+
+    What has not imported the package, so that nothing is loaded that a test checks to be absent, has none."""
+    yield
+    if deploying := sys.modules.get("sparkstream_nb.app.deploying"):
+        deploying.stop_all()
 
 
 _SERVERS = frozenset({"broker", "breaking", "fed", "mariadb"})
