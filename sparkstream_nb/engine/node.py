@@ -288,7 +288,7 @@ class NodeEngine:
                 results = self._through(stage, inputs, outputs, ready, clock)
             for op, rows in results:
                 op.apply(rows, clock)
-                out.query(op, rows)
+                out.output_of(op, rows)
                 if self._is_labelled(op):
                     out.note(self._labels[op.name], as_read(op, rows))
         for stream in self._output_streams & (outputs.keys() | (self._published_streams & inputs.keys())):
@@ -437,7 +437,7 @@ class NodeEngine:
         target = op.node.target
         for chunk in rows.by_chunk():
             op.apply(chunk, clock)
-            out.query(op, chunk)
+            out.output_of(op, chunk)
             if target is not None:
                 chunk = as_read(op, chunk)
                 self._push(target, chunk, clock, out)

@@ -8,13 +8,14 @@ and only its name passes through Spark; a file that no commit takes means nothin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
-from ..engine.state.node_batch import RetrievalAnswer
+from ..engine.state.node_batch import ElementRows, RetrievalAnswer
 from ..plan.nodes import BatchClock
 from . import result_codec
 from .entries import Entry, from_json
@@ -131,6 +132,24 @@ class Logs(Row):
     @classmethod
     def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
         return cls(node, seq, last, tuple(json.loads(columns[2])))
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts(Row):
+    """The numbers of rows that queries and named windows put out."""
+
+    kind = "counts"
+
+    rows: ElementRows
+
+    def _pack(self) -> Packed:
+        rows = {"queries": self.rows.queries, "windows": self.rows.windows}
+        return "", 1, json.dumps(rows).encode(), ""
+
+    @classmethod
+    def _unpack(cls, node: int, seq: int, last: int, columns: Packed) -> Self:
+        rows = json.loads(columns[2])
+        return cls(node, seq, last, ElementRows(Counter(rows["queries"]), Counter(rows["windows"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +285,8 @@ class NodePart(Row):
 KINDS: dict[str, type[Row]] = {
     c.kind: c
     for c in (
-        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, Answered, NodeDone, NodeFailure, Entries,
-        NodePart,
+        StreamEvents, CurrentEvents, ExpiredEvents, Partial, Errors, Logs, RowCounts, Answered, NodeDone, NodeFailure,
+        Entries, NodePart,
     )
 }  # fmt: skip
 

@@ -58,13 +58,15 @@ class ArrivalCounts:
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
     """A committed micro-batch: its `number`, when it `ended` (seconds since 1970), how many `ms` it took, how many
-    events had come in by then (`arrived`) and how many of them were `committed` with it, both of the app's life."""
+    events had come in by then (`arrived`) and how many of them were `committed` with it, both of the app's life; and
+    how many ms its slowest node took (`node_ms`)."""
 
     number: int
     ended: float
     ms: float
     arrived: int
     committed: int
+    node_ms: float = 0.0
 
 
 @dataclass(frozen=True)

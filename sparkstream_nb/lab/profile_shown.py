@@ -17,11 +17,12 @@ def _title(profile: Profile) -> str:
 
 def _blocks(profile: Profile) -> list[Block]:
     notes = [*profile.advice]
-    batch = profile.last_batch
-    if batch is not None:
+    time = profile.batch_time
+    if time is not None:
+        batches = "micro-batch" if time.count == 1 else f"{time.count:,} micro-batches"
         notes.append(
-            f"The app's last micro-batch took {batch.ms:,.1f} ms: {batch.node_ms:,.1f} ms in the slowest node, "
-            f"{batch.ms - batch.node_ms:,.1f} ms around it."
+            f"The app's last {batches} took {time.ms:,.1f} ms: {time.node_ms:,.1f} ms in the slowest node, "
+            f"{time.ms - time.node_ms:,.1f} ms around it ({(time.ms - time.node_ms) / max(time.ms, 1e-9):.0%})."
         )
     grids = [_parts(profile), _nodes(profile)]
     grids += [_keys(profile)] if profile.keys else []

@@ -157,6 +157,7 @@ def join_published(parts: list[Published]) -> Outputs:
             if had is not None:
                 current, expired_events = _chain_outputs(had[0], current), _chain_outputs(had[1], expired_events)
             out.queries[query] = (current, expired_events)
+        out.element_rows.add(o.element_rows)
         out.errors += o.errors
         out.logs += o.logs
     return out

@@ -18,7 +18,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..engine.aggregation import storable
-from ..engine.state.node_batch import RetrievalAnswer
+from ..engine.state.node_batch import ElementRows, RetrievalAnswer
 from ..journal.private import private_folder
 from ..journal.resting import write_resting
 from ..journal.result_codec import QueryFailed, errors_of
@@ -30,6 +30,7 @@ from ..journal.result_rows import (
     NodeReport,
     Partial,
     Row,
+    RowCounts,
     StreamEvents,
     TableRow,
     from_table,
@@ -61,13 +62,15 @@ class Progress:
     `batch` and `last` are the last micro-batch and entry that are committed. By node: `nodes` as of the last
     micro-batch, `events_by_node` and `ms_by_node`, the events and the time of all micro-batches. `errors` counts events
     that could not be processed, `faulty` the same by stream, aggregation or sink; `dropped_errors` those no longer
-    kept, since the app began. Commits pass through `gate`.
+    kept, since the app began. `element_rows`: put out by queries and named windows since this process deployed the app.
+    Commits pass through `gate`.
     """
 
     changed: threading.Condition = field(default_factory=threading.Condition)
     batch: int = -1
     last: int = -1
     rows: dict[str, int] = field(default_factory=dict)
+    element_rows: ElementRows = field(default_factory=ElementRows)
     errors: int = 0
     faulty: Counter[str] = field(default_factory=Counter)
     dropped_errors: int = 0
@@ -174,7 +177,9 @@ class Commit:
                     end, longest_ms = self.clock(), max((r.ms for r in gathered_rows.nodes.values()), default=0.0)
                     ms = 1000 * (end - taken_up) + longest_ms if began is None else 1000 * (end - began)
                     events_in, events_done = self.after.arrivals.total, self.after.arrivals.through(self.progress.last)
-                    self.progress.throughput.add(BatchFigures(batch, end, round(ms, 1), events_in, events_done))
+                    self.progress.throughput.add(
+                        BatchFigures(batch, end, round(ms, 1), events_in, events_done, longest_ms)
+                    )
                 self.progress.changed.notify_all()
         if self.after.merging is not None:
             self.after.merging.note_commit(batch, rows_by_stream)
@@ -233,6 +238,7 @@ class Commit:
         if fresh is not None:
             for name, count in fresh.items():
                 p.rows[name] = p.rows.get(name, 0) + count
+            p.element_rows.add(gathered_rows.element_rows)
             p.errors += len(gathered_rows.errors)
             p.faulty.update(e.stream for e in gathered_rows.errors)
             for node, report in gathered_rows.nodes.items():
@@ -275,6 +281,7 @@ class _Gathered:
     shards: Sequence[str]
     streams: dict[str, list[StreamEvents]] = field(default_factory=dict)
     partials: dict[tuple[str, str], list[pa.Table]] = field(default_factory=dict)
+    element_rows: ElementRows = field(default_factory=ElementRows)
     errors: list[ErrorRow] = field(default_factory=list)
     nodes: dict[int, NodeReport] = field(default_factory=dict)
     answers: dict[int, dict[int, RetrievalAnswer | QueryFailed]] = field(default_factory=dict)
@@ -294,6 +301,8 @@ class _Gathered:
                 self.partials.setdefault((row.name, self.shards[row.node]), []).append(row.table())
             case Errors():
                 self.errors.extend(ErrorRow(*error) for error in errors_of(row.lines))
+            case RowCounts():
+                self.element_rows.add(row.rows)
             case Answered():
                 self.answers.setdefault(row.seq, {})[row.node] = row.answer
             case Logs():

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..engine.state.node_batch import Emitted, Outputs
+from ..engine.state.node_batch import ElementRows, Emitted, Outputs
 from ..journal.private import private_file, private_folder
 from ..journal.result_codec import emitted_table, error_lines, to_ipc
-from ..journal.result_rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, StreamEvents
+from ..journal.result_rows import CurrentEvents, Errors, ExpiredEvents, Logs, Partial, Row, RowCounts, StreamEvents
 from ..journal.segments import StepsOfNode
 
 INLINE_ROWS = 20_000
@@ -24,13 +24,16 @@ UNTAKEN = ".new"
 
 class Spill:
     """Turns a node's output, piece after piece, into rows. Large output goes to files under `folder`, if there is one:
-    a file per node and stream, written while the node continues. `close` gives the rows of the files.
+    a file per node and stream, written while the node continues. `close` gives the rows of the files, and
+    the numbers of rows that queries put out.
     """
 
     def __init__(self, folder: str | Path | None) -> None:
         self.folder = None if folder is None else Path(folder, UNTAKEN)
         self._files: dict[tuple[int, str], _File] = {}
         self._pool: ThreadPoolExecutor | None = None
+        self._row_counts: dict[int, RowCounts] = {}
+        """By node."""
 
     def encode(self, outputs: Outputs, node: int, piece: StepsOfNode) -> list[Row]:
         """The rows of one `NodeEngine.step`."""
@@ -57,6 +60,8 @@ class Spill:
         if outputs.errors:
             error_rows = [[e.stream, e.ts, e.values, f"{e.query}: {e.message}"] for e in outputs.errors]
             out.append(Errors(*where, len(error_rows), error_lines(error_rows)))
+        if outputs.element_rows:
+            self._row_counts.setdefault(node, RowCounts(*where, ElementRows())).rows.add(outputs.element_rows)
         if outputs.logs:
             out.append(Logs(*where, tuple(outputs.logs)))
         return out
@@ -83,7 +88,7 @@ class Spill:
             out.append(StreamEvents(f.node, f.seq, f.last, stream, f.rows, file=str(f.path)))
         if self._pool is not None:
             self._pool.shutdown()
-        return out
+        return [*out, *self._row_counts.values()]
 
 
 def _blob(events: Emitted, piece: StepsOfNode) -> bytes:

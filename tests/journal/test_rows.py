@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sparkstream_nb.engine.state.node_batch import Emitted, RetrievalAnswer
+from sparkstream_nb.engine.state.node_batch import ElementRows, Emitted, RetrievalAnswer
 from sparkstream_nb.journal import result_codec, result_rows
 from sparkstream_nb.journal.entries import Ask, to_json
 from sparkstream_nb.journal.journal import COLUMNS
@@ -40,6 +41,7 @@ ROWS: list[result_rows.Row] = [
     result_rows.Entries(0, 3, 4, to_json([Ask(text="from T select *")])),
     result_rows.NodePart(0, 3, 4, 2, b"rows"),
     result_rows.NodePart(0, 3, 4, 2, b"", "parts/3-4-a.0", "parts/3-4-a.clock"),
+    result_rows.RowCounts(0, 3, 4, ElementRows(Counter(q=3, other=1), Counter(w=2))),
 ]
 
 
@@ -121,7 +123,7 @@ def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
     commit, store = commit_to(tmp_path)
     large = tmp_path / "partial"
     large.write_bytes(result_codec.to_ipc(SUMS))
-    taken = [ROWS[i] for i in (0, 4, 5, 6, 7, 9)]
+    taken = [ROWS[i] for i in (0, 4, 5, 6, 7, 9, 14)]
     commit.commit([*taken, result_rows.Partial(0, 3, 4, "Sums", 2, file=str(large))], 12)
     key, partials, errors, clock = store.told
     assert (key, clock) == (BatchKey("app", "run", 12), BatchClock(3, 5, 9))
@@ -130,6 +132,7 @@ def test_a_commit_takes_each_kind_to_its_place(tmp_path: Path) -> None:
     assert not large.exists()
     p = commit.progress
     assert (p.batch, p.last, p.rows, p.errors, p.logs) == (12, 4, {"Out": 2}, 1, ["one", "two"])
+    assert p.element_rows == ElementRows(Counter(q=3, other=1), Counter(w=2))
     assert p.nodes == {0: REPORT}
     assert p.answers == {4: {0: RetrievalAnswer([("n", "long")], [[2**40], [None]])}}
     frame = commit.outputs.frame("Out", ["k"], 12)

@@ -64,7 +64,7 @@ from sparkstream_nb.app.explaining.why_not import Explanation, Reason
 from sparkstream_nb.app.pictures import moves_picture
 from sparkstream_nb.app.removal import AppFolder, AppFolders
 from sparkstream_nb.app.results import frontend  # fmt: skip
-from sparkstream_nb.app.results.app_profile import KeyProfile, LastBatch, NodeProfile, PartProfile, Profile, StateGrowth
+from sparkstream_nb.app.results.app_profile import BatchTime, KeyProfile, NodeProfile, PartProfile, Profile, StateGrowth
 from sparkstream_nb.app.results.divergence import Truth
 from sparkstream_nb.app.results.failover_study import Wanted, runs_of
 from sparkstream_nb.app.results.label_scores import Example
@@ -258,7 +258,7 @@ ORIGIN = OutputOrigin("<App>", MomentOutput("O", "<q>", 1000, ["<i>"], "node-1")
 PROFILE = Profile(
     "<App>", 9, [NodeProfile("node-1", 9, 2.0, 100, "by operator")],
     [PartProfile("node-1", "<q>", "select", 1.0, 9, 3)], [KeyProfile("S", "k", "<i>", 9, 1.0)],
-    [StateGrowth("<q>", 50, 100, None, 7)], LastBatch(3.0, 1.0), ["<q> is slow."],
+    [StateGrowth("<q>", 50, 100, None, 7)], BatchTime(2, 3.0, 1.0), ["<q> is slow."],
 )  # fmt: skip
 SELECTION = Selection(
     Criteria(keys={"<k>": ("<i>",)}), lambda c: [], [], Followed("<App>", lambda c: lambda: None), lambda: SELECTION

@@ -245,6 +245,8 @@ class _CaseReplay:
                         questions.append((app, row))
                 case result_rows.NodeDone():
                     clocks[app] = row.report.clock
+                case result_rows.RowCounts():
+                    pass  # cases have the rows themselves
                 case result_rows.Logs():
                     pass  # a case expects none
                 case _:

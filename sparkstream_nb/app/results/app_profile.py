@@ -62,18 +62,19 @@ class StateGrowth:
 
 
 @dataclass(frozen=True)
-class LastBatch:
-    """The app's last micro-batch: its time (ms), and the time in which its slowest node worked; the rest is Spark,
-    reading and writing."""
+class BatchTime:
+    """The time (ms) of the app's last `count` micro-batches, and the time in which the slowest node of each worked; the
+    rest is Spark, reading and writing."""
 
+    count: int
     ms: float
     node_ms: float
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Profile(Pictured):
-    """Times, keys and state of an app's nodes over `events` of its input. `last_batch`: None before the first
-    micro-batch. `advice`: sentences about known causes."""
+    """Times, keys and state of an app's nodes over `events` of its input. `batch_time`: None before the
+    first micro-batch. `advice`: sentences about known causes."""
 
     app: str
     events: int
@@ -81,7 +82,7 @@ class Profile(Pictured):
     parts: Sequence[PartProfile]
     keys: Sequence[KeyProfile]
     growth: Sequence[StateGrowth]
-    last_batch: LastBatch | None
+    batch_time: BatchTime | None
     advice: Sequence[str]
 
     @property

@@ -22,7 +22,7 @@ from ...plan import nodes as n
 from ...plan.nodes import Plan
 from ...replay.replay import Nodes, Recording, ReplayedNodes, Way
 from ..results.answers import Stats
-from ..results.app_profile import KeyProfile, LastBatch, NodeProfile, PartProfile, Profile, StateGrowth
+from ..results.app_profile import BatchTime, KeyProfile, NodeProfile, PartProfile, Profile, StateGrowth
 
 _MOST_KEYS = 5
 """Values of an attribute that a profile names."""
@@ -89,7 +89,7 @@ class Profiler:
         keys = list(self._key_profiles())
         advice = list(_Advisor(self.nodes.plan, node_profiles, parts, keys, growth).sentences())
         return Profile(
-            self.app, self.recording.events, node_profiles, parts, keys, growth, _last_batch(stats), advice
+            self.app, self.recording.events, node_profiles, parts, keys, growth, _batch_time(stats), advice
         )
 
     @cached_property
@@ -169,11 +169,11 @@ def _growth(half: Sequence[Mapping[str, Any]], end: Sequence[Mapping[str, Any]])
     return sorted(growth, key=lambda g: -g.bytes)
 
 
-def _last_batch(stats: Stats) -> LastBatch | None:
+def _batch_time(stats: Stats) -> BatchTime | None:
     if not stats.recent:
         return None
-    node_ms = max((node.ms for node in stats.nodes.values()), default=0.0)
-    return LastBatch(stats.recent[-1].ms, min(node_ms, stats.recent[-1].ms))
+    ms = sum(batch.ms for batch in stats.recent)
+    return BatchTime(len(stats.recent), ms, sum(min(batch.node_ms, batch.ms) for batch in stats.recent))
 
 
 @dataclass

@@ -173,12 +173,15 @@ class Replays:
         """The time of the nodes by query and step, their skew, frequent keys, and how state grows, with advice.
 
         Private nodes take the app's input once more in this process and are measured: as it came, or as `nodes` under a
-        `routing` would take it. The app itself is not slowed down. Raises `Misuse` in modes with groups and for an app
-        without input, SparkStreamError as `divergence` does.
+        `routing` would take it; in modes with groups, these have to be given. The app itself is not slowed down. Raises
+        `Misuse` for an app without input, SparkStreamError as `divergence` does.
         """
         app = self._app
-        if app.deployment.groups is not None:
-            raise Misuse(f"{app.name} has mode {app.mode}: a profile is of nodes that share the events")
+        if app.deployment.groups is not None and nodes is None and routing is None:
+            raise Misuse(
+                f"{app.name} has mode {app.mode}: a profile is of nodes that share the events, such as one that runs "
+                f"all queries: profile(nodes=1), %siddhi profile {app.name} --nodes 1"
+            )
         app.waits.flush()
         recording = self._material(None).source.read()
         if not recording.events:

@@ -12,11 +12,11 @@ from ...plan.output_labels import stream_of
 from ...types import Schema, Type
 from ..columnar.column_data import Column, StringPool, concat
 from ..columnar.rows import EVENT_PHASE, Rows, concat_rows, steps_of
-from ..state.node_batch import Chunks, Emitted, LazyObjects, OutputOptions, Outputs
+from ..state.node_batch import Chunks, ElementRows, Emitted, LazyObjects, OutputOptions, Outputs
 from ..state.services import Services
 from ..windows.window_protocol import no_rows
 from .memory_topics import TopicOperator
-from .operators import Operator, QueryOperator
+from .operators import Operator, QueryOperator, WindowOperator
 from .query_operator import QueryOp, split_kinds
 from .triggers import TriggerOperator
 
@@ -28,14 +28,20 @@ class StepOutputs:
         self.trace = trace
         self.streams: dict[str, list[Rows]] = {}
         self.queries: dict[str, list[Rows]] = {}
+        self.element_rows = ElementRows()
 
     def note(self, stream: str, rows: Rows) -> None:
         """Records the events of an observable stream."""
         self.streams.setdefault(stream, []).append(rows)
 
-    def query(self, op: Operator, rows: Rows) -> None:
-        if self.trace and isinstance(op, QueryOperator):
-            self.queries.setdefault(op.name, []).append(rows)
+    def output_of(self, op: Operator, rows: Rows) -> None:
+        """Counts the rows that an operator put out; keeps the rows of a query for a trace."""
+        if isinstance(op, QueryOperator):
+            self.element_rows.queries[op.name] += len(rows)
+            if self.trace:
+                self.queries.setdefault(op.name, []).append(rows)
+        elif isinstance(op, WindowOperator):
+            self.element_rows.windows[op.name] += len(rows)
 
 
 class OutputCollector:
@@ -53,7 +59,7 @@ class OutputCollector:
         """The outputs without partials of aggregations, and all errors and logs since the last call. `steps`: the
         number of the first step."""
         services = self._services
-        outputs = Outputs(errors=list(services.errors), logs=list(services.logs))
+        outputs = Outputs(errors=[*services.errors], logs=[*services.logs], element_rows=step_outputs.element_rows)
         services.errors.clear()
         services.logs.clear()
         for stream, parts in step_outputs.streams.items():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -220,6 +221,22 @@ PLAIN_OUTPUTS = OutputOptions()
 
 
 @dataclass(slots=True)
+class ElementRows:
+    """Numbers of rows that elements of an app put out: queries and named windows, by their names."""
+
+    queries: Counter[str] = field(default_factory=Counter)
+    windows: Counter[str] = field(default_factory=Counter)
+
+    def __bool__(self) -> bool:
+        return bool(self.queries or self.windows)
+
+    def add(self, rows: ElementRows) -> None:
+        """Adds the numbers of further outputs."""
+        self.queries.update(rows.queries)
+        self.windows.update(rows.windows)
+
+
+@dataclass(slots=True)
 class Outputs:
     """The output of one `step` call.
 
@@ -227,6 +244,7 @@ class Outputs:
     named query, only with `OutputOptions.trace`. `partials`: per aggregation id, this call's additions,
     for the store: a table `duration string, AGG_TIMESTAMP long, [AGG_EVENT_TIMESTAMP long,]` group-by attributes, base
     columns (`plan.AggregationDef.base`); rows of all durations. Base columns of kind "set" are Arrow lists.
+    `element_rows`: of each query and named window, also of one that writes a table.
     """
 
     streams: dict[str, Emitted] = field(default_factory=dict)
@@ -234,6 +252,7 @@ class Outputs:
     partials: dict[str, pa.Table] = field(default_factory=dict)
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
+    element_rows: ElementRows = field(default_factory=ElementRows)
 
 
 @dataclass(slots=True)

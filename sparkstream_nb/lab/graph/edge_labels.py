@@ -13,9 +13,9 @@ LONGEST_RATE = "999,999/s"
 
 def total_labels(graph: AppGraph) -> list[str] | None:
     """The label of each edge with the events that went there; None if there are none yet."""
-    if graph.flow is None or not any(graph.flow.totals):
+    if graph.flow is None or not any(graph.flow.present.totals):
         return None
-    return _labels(graph.graph, ["" if n is None else f"{n:,}" for n in graph.flow.totals])
+    return _labels(graph.graph, ["" if n is None else f"{n:,}" for n in graph.flow.present.totals])
 
 
 def rate_labels(graph: Graph, rates: Sequence[float | None]) -> list[str]:

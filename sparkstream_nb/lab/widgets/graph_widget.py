@@ -28,25 +28,25 @@ class GraphView(FollowingView):
         super().__init__(target, read_script("graph_widget.js"), {_PICTURE: self._picture})
         self.graph, self._flow = graph, flow
         self._meter = FlowMeter()
-        self._saved_totals = self._totals = flow.totals
-        self._rates = self._meter.add(flow.totals)
+        self._saved_reading = self._reading = flow.present
+        self._rates = self._meter.add(flow.present.counts)
 
     def read(self) -> None:
-        self._totals = self._flow.read()
-        self._rates = self._meter.add(self._totals)
+        self._reading = self._flow.read()
+        self._rates = self._meter.add(self._reading.counts)
 
     def state(self) -> dict[str, Any]:
         """Texts by edge, which the script puts into the picture as texts."""
         return {"labels": rate_labels(self.graph.graph, self._rates), "flows": [bool(r) for r in self._rates]}
 
     def static(self) -> dict[str, str]:
-        return display.bundle(replace(self.graph, flow=replace(self._flow, totals=self._totals)))
+        return display.bundle(replace(self.graph, flow=replace(self._flow, present=self._reading)))
 
     def _draw_on(self) -> None:
         """Draw, and keep the static form when no more events come: a notebook whose apps rest can be saved."""
         self._draw()
-        if self._totals != self._saved_totals and not any(self._rates):
-            self._saved_totals = self._totals
+        if self._reading != self._saved_reading and not any(self._rates):
+            self._saved_reading = self._reading
             self._output.keep()
 
     def _rest(self) -> None:
@@ -54,7 +54,7 @@ class GraphView(FollowingView):
 
     def _picture(self) -> bytes:
         """The picture as HTML, with room for a rate on each edge that has one; every text is escaped."""
-        widest = [LONGEST_RATE if total is not None else "" for total in self._flow.totals]
+        widest = [LONGEST_RATE if count is not None else "" for count in self._flow.present.counts]
         labels = [" · ".join(filter(None, [e.label, w])) for e, w in zip(self.graph.graph.edges, widest, strict=True)]
         # A page may have the picture twice, and one of them hidden, whose arrows the other could not show.
         arrow = f"arrow-{self.output.key}"

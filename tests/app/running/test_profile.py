@@ -66,8 +66,10 @@ def test_rows_and_times(run: Runner) -> None:
     for node in profile.nodes:
         ms = profile.frame.query("node == @node.node")["ms"].sum()
         assert 0 < ms <= node.ms
-    assert profile.last_batch is not None
-    assert 0 < profile.last_batch.node_ms <= profile.last_batch.ms
+    time, recent = profile.batch_time, app.stats().recent
+    assert time is not None
+    assert (time.count, time.ms) == (len(recent), pytest.approx(sum(b.ms for b in recent)))
+    assert 0 < max(b.node_ms for b in recent) <= time.node_ms < time.ms
 
 
 def test_keys_and_growth(run: Runner) -> None:
@@ -136,5 +138,17 @@ def test_what_has_no_profile(run: Runner, tmp_path: Any) -> None:
     with pytest.raises(Misuse):
         app.profile("3")  # type: ignore[arg-type]
     pair = run(TEXT.replace("@PartitionById", ""), name="pair", home=tmp_path / "pair", mode="ha")
-    with pytest.raises(Misuse, match="pair has mode ha: a profile is of nodes that share the events"):
+    with pytest.raises(Misuse, match="pair has mode ha: a profile is of nodes that share the events, .* --nodes 1"):
         pair.profile()
+
+
+def test_a_profile_of_a_pair_as_one_node(run: Runner, tmp_path: Any) -> None:
+    text = TEXT.replace("@PartitionById", "")
+    pair = run(text, name="pair", home=tmp_path / "pair", mode="ha")
+    pair.feed("Payments", frame(), time="at")
+    one = run(text, name="one", home=tmp_path / "one")
+    one.feed("Payments", frame(), time="at")
+    profile, expected = pair.profile(nodes=1), one.profile()
+    columns = ["node", "element", "part", "rows_in", "rows_out"]
+    pd.testing.assert_frame_equal(profile.frame[columns], expected.frame[columns])
+    assert profile.batch_time is not None
