@@ -45,6 +45,11 @@ class NodeLayout:
             partitions = min(began, OLD_PARTITIONS)
         return NodeLayout(tuple(keys_apart(nodes, partitions)), partitions)
 
+    @property
+    def places(self) -> tuple[int, ...]:
+        """For each node the key of the first one in its partition."""
+        return tuple(self.keys[i % self.partitions] for i in range(len(self.keys)))
+
 
 @dataclass(frozen=True, kw_only=True)
 class NodesJob:

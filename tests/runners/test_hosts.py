@@ -30,7 +30,7 @@ from sparkstream_nb.journal.journal import entries_from
 from sparkstream_nb.plan import compile_app
 from sparkstream_nb.runners.node_spec import NodeSpec, NodeWork
 from sparkstream_nb.runners.operator.operator_spec import InputFrame, OperatorRequest, OperatorSpec, plan_operator
-from sparkstream_nb.runners.spark import forks, hosts
+from sparkstream_nb.runners.spark import forks, frames, hosts
 from sparkstream_nb.runners.spark.host import Host
 from sparkstream_nb.runners.spark.hosts import Columns, HostPlace, Line, PackedWork
 from sparkstream_nb.runners.spark.settings import check_master
@@ -178,6 +178,40 @@ def test_a_worker_ends_as_its_host_does(node: Node) -> None:
     assert node.results(given) == ([3], True)
 
 
+def test_a_host_ends_where_its_worker_does_not_leave_it(node: Node) -> None:
+    """As where Spark ends a worker between two nodes of its partition."""
+    assert hosts.folder is not None
+    host = hosts.connect_host(HostPlace(hosts.folder, 0), node.work())
+    assert host is not None
+    host.work(node.state, 0, node.given(1))
+    process = host_of(node)
+    host.__exit__(KeyboardInterrupt)
+    assert ended(process)
+    assert node.take(2) == ([3], True)
+
+
+def test_a_host_works_for_several_nodes_of_one_worker(node: Node) -> None:
+    assert hosts.folder is not None
+    work = PackedWork.of(node.run, NodeWork(node.run, {0: node.spec, 5: node.spec}, node.folder))
+    other, sums = State(), []
+    for value in (1, 2):
+        given = node.given(value)
+        host = hosts.connect_host(HostPlace(hosts.folder, 0), work)
+        assert host is not None
+        with host:
+            for key, state in ((0, node.state), (5, other)):
+                rows = result_rows.from_columns(host.work(state, key, given))
+                sums += [s for r in rows if isinstance(r, result_rows.StreamEvents) for s in r.table()["s"].to_pylist()]
+    assert sums == [1, 1, 3, 3]
+
+
+def test_results_of_nodes_are_in_one_frame_while_they_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "FRAME_BYTES", 100)
+    sizes = [40, 50, 30, 200, 1]
+    results = [result_rows.to_columns([result_rows.NodePart(i, 0, 0, 1, b"x" * n)]) for i, n in enumerate(sizes)]
+    assert [frame["node"].tolist() for frame in frames._frames_of(results)] == [[0, 1, 2], [3], [4]]
+
+
 def test_a_host_ends_as_its_worker_does(node: Node) -> None:
     """As where Spark ends the work of a query that is stopped."""
     node.take(1)
@@ -186,9 +220,10 @@ def test_a_host_ends_as_its_worker_does(node: Node) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(node.address))
         line = Line(connection)
-        line.send((work.digest, 0, given))
+        line.send(work.digest)
         assert line.receive() == (hosts.BEGUN, True)
         line.send(work.data)
+        line.send((0, given))
         assert line.receive()[:2] == (hosts.STATE, "version")
         line.send((True, node.state.version()))
         line.close()

@@ -13,7 +13,6 @@ It works for one worker at a time: another that connects meanwhile, such as one 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import select
@@ -27,7 +26,7 @@ from ..node_spec import NodeWork
 from ..node_work import process_entries
 from ..operator.operator_spec import OperatorSpec
 from ..operator.operator_tasks import work_micro_batch
-from .hosts import BEGUN, DONE, GONE, RAISED, SMALL_STATE, STATE, Line, pack_error
+from .hosts import BEGUN, DONE, ENDED, GONE, RAISED, SMALL_STATE, STATE, Line, pack_error
 
 IDLE_SECONDS = 60.0
 _OPERATOR_IDLE = 10
@@ -106,22 +105,30 @@ class Host:
         """Work for a worker; returns whether the host may continue."""
         # Before it says so, a worker that it cannot work for asks for another host; from then on both end together.
         try:
-            digest, key, message = line.receive()
+            digest = line.receive()
             line.send((BEGUN, digest != self._digest))
             data = line.receive() if digest != self._digest else None
         except GONE:
             return True
         self._works_for = connection
         threading.Thread(target=self._watch, args=(connection, connection.dup()), daemon=True).start()
-        kind, what = self._work_off(line, digest, data, key, message)
-        self._works_for = None
-        with contextlib.suppress(OSError):  # the worker has died just now
-            line.send((kind, what))
-            return kind == DONE
-        return False
+        try:
+            while (request := line.receive()) is not None:
+                kind, what = self._work_off(line, digest, data, *request)
+                line.send((kind, what))
+                if kind != DONE:
+                    return False
+                data = None
+            self._works_for = None
+            line.send((ENDED,))
+        except GONE:  # the worker has died just now
+            return False
+        finally:
+            self._works_for = None
+        return True
 
     def _work_off(self, line: Line, digest: bytes, data: bytes | None, key: int, message: Any) -> tuple[str, Any]:
-        """The result, or the error, pickled. `data`: the work, if it has changed."""
+        """The result for a node, or the error, pickled. `data`: the work, if it has changed."""
         try:
             if data is not None:
                 self._work, self._digest = pickle.loads(data), digest

@@ -20,10 +20,10 @@ import pickle
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from ...system import unix_socket
 from ..node_spec import NodeState
@@ -35,7 +35,7 @@ READY = "ready"
 """The file that a fork server writes into its folder when it can fork."""
 HOST, END = "host", "end"
 """The first words of requests to the fork server: for a host by its name, and to end the hosts of a run."""
-BEGUN, STATE, DONE, RAISED = "begun", "state", "done", "raised"
+BEGUN, STATE, DONE, RAISED, ENDED = "begun", "state", "done", "raised", "ended"
 """The kinds of messages that a host sends."""
 GONE = (EOFError, OSError, pickle.UnpicklingError)
 """The errors of a line whose other end is gone."""
@@ -119,9 +119,39 @@ def prefix(run: str) -> str:
     return f"h{hashlib.blake2b(run.encode(), digest_size=6).hexdigest()}-"
 
 
-def work_in_host(place: HostPlace, work: PackedWork[Any], state: NodeState, key: int, message: Any) -> Any:
-    """The result of a node's work on a message, which the host at a place does; None if no host can be had, and nothing
-    was done. Raises the errors that are raised in the host."""
+class ConnectedHost:
+    """A host that works for this worker until it is left as a context. From its beginning on both end together: where
+    one dies, the other ends as well."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            with _together():
+                self._line.send(None)
+                self._line.receive()
+        self._line.close()
+
+    def work(self, state: NodeState, key: int, message: Any) -> Any:
+        """The result of a node's work on a message. Raises the errors that are raised in the host."""
+        with _together():
+            self._line.send((key, message))
+            while True:
+                kind, *what = self._line.receive()
+                if kind != STATE:
+                    break
+                self._line.send(_answer(state, *what))
+        if kind == RAISED:
+            raise pickle.loads(what[0])
+        return what[0]
+
+
+def connect_host(place: HostPlace, work: PackedWork[Any]) -> ConnectedHost | None:
+    """The host at a place, with the work at hand; None if no host can be had."""
     name = f"{prefix(work.run)}{place.partition}"
     for attempt in range(_TRIES):
         if attempt:
@@ -132,17 +162,27 @@ def work_in_host(place: HostPlace, work: PackedWork[Any], state: NodeState, key:
             continue
         line = Line(connection)
         try:
-            line.send((work.digest, key, message))
+            line.send(work.digest)
             kind, wants = line.receive()
         except GONE:  # it was about to end, and has done nothing
             line.close()
             continue
         assert kind == BEGUN
-        try:
-            return _serve_host(line, work.data if wants else None, state)
-        finally:
-            line.close()
+        if wants:
+            with _together():
+                line.send(work.data)
+        return ConnectedHost(line)
     return None
+
+
+def work_in_host(place: HostPlace, work: PackedWork[Any], state: NodeState, key: int, message: Any) -> Any:
+    """The result of one node's work on a message, which the host at a place does; None if no host can be had, and
+    nothing was done. Raises the errors that are raised in the host."""
+    host = connect_host(place, work)
+    if host is None:
+        return None
+    with host:
+        return host.work(state, key, message)
 
 
 def _connect_to_host(folder: Path, name: str) -> socket.socket:
@@ -169,23 +209,6 @@ def _connection(path: Path) -> socket.socket:
     return connection
 
 
-def _serve_host(line: Line, data: bytes | None, state: NodeState) -> Any:
-    """Answers a host that has begun, until it is done."""
-    try:
-        if data is not None:
-            line.send(data)
-        while True:
-            kind, *what = line.receive()
-            if kind != STATE:
-                break
-            line.send(_answer(state, *what))
-    except GONE:
-        _die()
-    if kind == RAISED:
-        raise pickle.loads(what[0])
-    return what[0]
-
-
 def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[bool, Any]:
     """Call a method of the state; returns (whether it succeeded, its result or error). Spark's errors say nothing about
     the events (`recovery.batch_care`), nor does an OSError.
@@ -197,8 +220,16 @@ def _answer(state: NodeState, method: str, arguments: tuple[Any, ...]) -> tuple[
 
 
 def _die() -> NoReturn:
-    """Ends this worker as if the engine, which ended its host, had run in it."""
     os._exit(1)
+
+
+@contextlib.contextmanager
+def _together() -> Iterator[None]:
+    """Ends this worker where its host dies, as if the engine, which ended the host, had run in it."""
+    try:
+        yield
+    except GONE:
+        _die()
 
 
 def end(folder: Path | None, run: str) -> None:

@@ -1,4 +1,5 @@
-"""The node engine as Spark's stateful processor: one key per node.
+"""The node engine as Spark's stateful processor: the rows of all nodes of a partition under one key, and the state of
+each node under a key of its own.
 
 Spark starts a process for every query that only asks the processor for its state variables: this module loads quickly,
 and `nodes`, which loads the engine, is loaded where entries are worked on.
@@ -24,11 +25,21 @@ def node_key(key: Any) -> int:
 
 
 class SparkNodeState:
-    """The state of the node whose key Spark works on, in variables of its state store. A `NodeState`."""
+    """The state of the node of `key`, in variables of Spark's state store. A `NodeState`. Spark works on one key, and
+    other nodes of its partition have keys of their own."""
+
+    key: int | None = None
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._client = handle._statefulProcessorApiClient  # no public way leads to the state of another key
         self._version = handle.getValueState("version", "version string, pieces string")
         self._pieces = handle.getMapState("pieces", "digest string", "bytes binary")
+
+    def move_to(self, key: int) -> None:
+        """From now on it is the state of another node in the same partition."""
+        if key != self.key:
+            self._client.set_implicit_key((key,))
+            self.key = key
 
     def version(self) -> tuple[str, str] | None:
         value = self._version.get()
@@ -53,6 +64,7 @@ class NodeProcessor(StatefulProcessor):
 
     def __init__(self, work: NodeWork) -> None:
         self.work, self.keep = PackedWork.of(work.run, work), work.keep
+        self.keys = {spec.node: key for key, spec in work.specs.items()}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = SparkNodeState(handle)
@@ -60,7 +72,8 @@ class NodeProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         from .frames import work_off_frames
 
-        yield work_off_frames(self.work, self.state, node_key(key), rows, in_host=self.keep)
+        self.state.key = node_key(key)
+        yield from work_off_frames(self.work, self.state, self.keys, rows, in_host=self.keep)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -136,10 +136,12 @@ class SparkRunner:
             with contextlib.suppress(PySparkException, *_GONE):
                 self._release(self.query, Runners.of(self.session))
         inbox, outputs = self.home / "inbox", self.home / "outputs"
-        job, keys = self.job, self.layout.keys
-        app = app_of(keys, job.specs, job.schemas, outputs=str(outputs), instructions=instructions)
+        job = self.job
+        # Spark's work for a key, and the frames to and from a worker, are once for all nodes of a partition.
+        places = self.layout.places
+        app = app_of(places, job.specs, job.schemas, outputs=str(outputs), instructions=instructions)
         options = options_of(inbox, [app], job.rows, job.retention)
-        specs = dict(zip(keys, job.specs, strict=True))
+        specs = dict(zip(self.layout.keys, job.specs, strict=True))
         shared = None
         if self.mirror is not None:
             shared = self.mirror.shared
