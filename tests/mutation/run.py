@@ -4,7 +4,8 @@
 fault is noticed by a case of `tests/cases` that comes out otherwise: by operator, by chunk, cut into micro-batches, or
 with restarts; with `--tests` those that are left are shown to the area's unit tests as well. Each fault runs in a
 process of its own, forked from one that has imported nothing of what may be at fault; the loops of these modules run as
-plain Python. Only cases that reach the fault's line are run.
+plain Python. Only cases and tests that reach the fault's line are run. It takes minutes to find them; `.work` has the
+answer for as long as the files of all areas stay unchanged, and of unit tests also their file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import random
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,8 @@ sys.path[:0] = [str(ROOT), str(HERE), str(HERE.parent)]
 
 import loops  # noqa: E402
 import mutants  # noqa: E402
+import unit_tests  # noqa: E402
+from reached_lines import LineTrace, Place, merge_reach  # noqa: E402
 
 ENGINE = ROOT / "sparkstream_nb" / "engine"
 AREAS = {
@@ -45,35 +48,45 @@ TESTS = {
     "joins": (
         "test_compaction.py", "test_buffers.py", "test_passing.py", "test_noted_tables.py", "test_hostile_events.py",
     ),
-    "tables": ("test_noted_tables.py", "test_repeats.py", "test_stretches.py"),
-    "windows": ("test_compaction.py", "test_properties.py", "test_window_memory.py", "test_parts.py"),
+    "tables": (
+        "test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_stored_tables.py", "test_state_rows.py",
+        "test_hostile_events.py", "test_parts.py", "test_needed.py", "test_changed_apps.py",
+    ),
+    "windows": (
+        "test_parts.py", "test_state_rows.py", "test_declarations.py", "test_compaction.py", "test_window_memory.py",
+        "test_buffers.py", "test_cron.py", "test_hostile_events.py", "test_properties.py", "test_purge.py",
+        "test_next_due.py", "../tracing/test_window_traces.py",
+    ),
     "order": (
         "test_ways.py", "test_noted_tables.py", "test_repeats.py", "test_stretches.py", "test_passing.py",
         "test_sinks.py", "test_changed_apps.py",
     ),
-}
+}  # fmt: skip
+"""The files of an area's unit tests, from `tests/engine`."""
 SURVIVED = "SURVIVED"
 LONG = 20
 """Seconds after which a case does not end."""
-ENOUGH = 1200
-"""Seconds after which unit tests are taken for endless."""
-FEW = 300
-"""So many cases are also cut and restarted."""
+FEW, MANY = 300, 1000
+"""The most cases that are also cut and restarted, and that are run at all."""
 
 Case = dict[str, Any]
-Variant = tuple[int, str]
-"""The case's number, and how it is run."""
-Place = tuple[str, int]
-"""A file and a line."""
+Variant = tuple[str, str]
+"""The digest of a case, and how it is run."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """Which cases, by their numbers, reach a line; and the variants that do not come out as they should, which tell
-    nothing: Siddhi loses what it holds of some windows in a restart."""
+    """By the digests of cases: the cases that were surveyed, those that reach a line, and the variants that do not come
+    out as they should, which tell nothing: Siddhi loses what it holds of some windows in a restart."""
 
-    reach: dict[Place, set[int]]
-    wrong: set[Variant]
+    cases: frozenset[str]
+    reach: Mapping[Place, frozenset[str]]
+    wrong: frozenset[Variant]
+
+    def merge(self, other: Survey) -> Survey:
+        """Both surveys, of different cases, as one."""
+        reach = merge_reach(self.reach, other.reach)
+        return Survey(self.cases | other.cases, reach, self.wrong | other.wrong)
 
 
 def files(areas: Sequence[str]) -> list[Path]:
@@ -133,59 +146,28 @@ def _too_long(*_: Any) -> None:
     raise TimeoutError
 
 
-def reached(cases: Sequence[Case], paths: Sequence[Path]) -> Survey:
-    """Runs all cases as they are, by operator and by chunk, and notes which lines each reaches."""
+def survey_cases(cases: Mapping[str, Case], paths: Sequence[Path]) -> Survey:
+    """Runs the cases as they are, in all variants; by operator and by chunk it notes which lines each reaches."""
     signal.signal(signal.SIGALRM, _too_long)
-    names = {str(p) for p in paths}
-    lines: dict[Place, set[int]] = {}
-    now: set[Place] = set()
-
-    def within(frame: Any, event: str, _: Any) -> Any:
-        if event == "line":
-            now.add((frame.f_code.co_filename, frame.f_lineno))
-        return within
-
-    def called(frame: Any, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename not in names:
-            return None
-        now.add((frame.f_code.co_filename, frame.f_lineno))
-        return within
-
+    trace = LineTrace(paths)
     wrong = set()
-    for i, case in enumerate(cases):
+    for digest, case in cases.items():
         for how in ("by_operator", "by_chunk"):
-            now.clear()
-            sys.settrace(called)
+            trace.start()
             if notices(case, how):
-                wrong.add((i, how))
-            sys.settrace(None)
-            for place in now:
-                lines.setdefault(place, set()).add(i)
-    return Survey(lines, wrong)
-
-
-def unstable(cases: Sequence[Case]) -> set[Variant]:
-    """The variants with cuts and restarts that do not come out as they should."""
-    signal.signal(signal.SIGALRM, _too_long)
-    return {(i, how) for i, case in enumerate(cases) for how in ("cuts", "restarts") if notices(case, how)}
-
-
-def _few_examples(settings: Any) -> None:
-    """Loops as plain Python are slow: random tests try fewer examples than they say."""
-    made = settings.__init__
-
-    def init(self: Any, *args: Any, **given: Any) -> None:
-        if "max_examples" in given:
-            given["max_examples"] = min(given["max_examples"], 50)
-        made(self, *args, **given)
-
-    settings.__init__ = init
+                wrong.add((digest, how))
+            trace.stop(digest)
+        wrong |= {(digest, how) for how in ("cuts", "restarts") if notices(case, how)}
+        # A trigger at 'start' fires once more when a node starts anew, and so it should.
+        if re.search(r"at\s*['\"]start", case["app"], re.IGNORECASE):
+            wrong.add((digest, "restarts"))
+    return Survey(frozenset(cases), trace.reach(), frozenset(wrong))
 
 
 def judged(
-    mutant: mutants.Mutant, cases: Sequence[Case], variants: Sequence[Variant], tests: Sequence[str]
+    mutant: mutants.Mutant, cases: Mapping[str, Case], variants: Sequence[Variant], tests: Collection[str]
 ) -> str:  # fmt: skip
-    """By what a fault is noticed; empty if by nothing."""
+    """By what a fault is noticed; empty if by nothing. `tests`: the ids of the unit tests that are tried."""
     signal.signal(signal.SIGALRM, _too_long)
     plain = importlib.machinery.SourceFileLoader.get_code
 
@@ -199,62 +181,78 @@ def judged(
         from reference import replay  # noqa: F401
     except Exception:
         return "import"
-    for i, how in variants:
-        if notices(cases[i], how):
-            return f"case {cases[i]['id']} {how}"
-    if tests:
-        import pytest
-        from hypothesis import Phase, settings
-
-        os.environ.setdefault("SPARKSTREAM_PROFILE", "merge")
-        import profiles  # noqa: F401  (loads its own profile, here, and not once pytest runs)
-
-        _few_examples(settings)
-        settings.register_profile("mutation", phases=[Phase.generate], derandomize=True, database=None)
-        settings.load_profile("mutation")
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-        args = ["-xq", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={ROOT}", "--import-mode=importlib"]
-        signal.signal(signal.SIGALRM, lambda *_: os._exit(1))
-        signal.alarm(ENOUGH)
-        status = pytest.main([*args, *(str(HERE.parent / "engine" / t) for t in tests)])
-        if status != 0:
-            return "tests" if status == 1 else f"pytest answers {status}"
-    return ""
+    for digest, how in variants:
+        if notices(cases[digest], how):
+            return f"case {cases[digest]['id']} {how}"
+    return unit_tests.run(tests) if tests else ""
 
 
-def surveyed(cases: Sequence[Case], paths: Sequence[Path]) -> Survey:
-    """A survey of all variants; kept in a file, as it takes minutes."""
-    digest = hashlib.sha256(json.dumps(cases).encode())
+def digest_of(case: Case) -> str:
+    """A digest of a case."""
+    return hashlib.sha256(json.dumps(case).encode()).hexdigest()[:16]
+
+
+def survey_file(paths: Sequence[Path]) -> Path:
+    """Where a survey is that holds for these files as they are."""
+    digest = hashlib.sha256()
     for path in paths:
         digest.update(str(path).encode() + path.read_bytes())
-    kept = ROOT / ".work" / f"mutation-{digest.hexdigest()[:16]}.pickle"
-    if not kept.exists():
-        with ThreadPoolExecutor(2) as pool:
-            first = pool.submit(forked, lambda: reached(cases, paths))
-            more = pool.submit(forked, lambda: unstable(cases)).result()
-            found = first.result()
-        # A trigger at 'start' fires once more when a node starts anew, and so it should.
-        once = (i for i, c in enumerate(cases) if re.search(r"at\s*['\"]start", c["app"], re.IGNORECASE))
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_bytes(pickle.dumps(Survey(found.reach, found.wrong | more | {(i, "restarts") for i in once})))
-    return pickle.loads(kept.read_bytes())  # type: ignore[no-any-return]
+    return ROOT / ".work" / f"mutation-{digest.hexdigest()[:16]}.pickle"
+
+
+def load_survey(cases: Mapping[str, Case], paths: Sequence[Path]) -> Survey:
+    """A survey of all cases. It is in a file, as it takes minutes; cases that this lacks are surveyed and added."""
+    file = survey_file(paths)
+    survey = pickle.loads(file.read_bytes()) if file.exists() else Survey(frozenset(), {}, frozenset())
+    new = [digest for digest in cases if digest not in survey.cases]
+    halves = [{digest: cases[digest] for digest in new[i::2]} for i in range(2)] if new else []
+    with ThreadPoolExecutor(2) as pool:
+        for part in pool.map(lambda half: forked(lambda: survey_cases(half, paths)), halves):
+            survey = survey.merge(part)
+    if new:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(pickle.dumps(survey))
+    return survey
+
+
+def load_reach_of_tests(area: str, paths: Sequence[Path]) -> dict[Place, frozenset[str]]:
+    """The ids of an area's unit tests that reach a line. By test file in a file, for all of them as they are."""
+    tests = [ROOT / "tests" / "engine" / name for name in TESTS[area]]
+    reach: dict[Place, frozenset[str]] = {}
+    with ThreadPoolExecutor(2) as pool:
+        for part in pool.map(partial(_load_reach_of_file, paths=paths), tests):
+            reach = merge_reach(reach, part)
+    return reach
+
+
+def _load_reach_of_file(test: Path, paths: Sequence[Path]) -> dict[Place, frozenset[str]]:
+    file = survey_file([*paths, test])
+    if not file.exists():
+        reach = forked(lambda: unit_tests.survey([test], paths))
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(pickle.dumps(reach))
+    return pickle.loads(file.read_bytes())  # type: ignore[no-any-return]
 
 
 def chosen(mutant: mutants.Mutant, survey: Survey) -> Iterator[Variant]:
     """The variants to be run for a fault."""
-    found = sorted(survey.reach.get((str(mutant.path), mutant.line), ()))
-    random.Random(1).shuffle(found)
-    order = [(found[:FEW], ("by_operator", "by_chunk", "cuts", "restarts")), (found[FEW:], ("by_operator", "by_chunk"))]
-    for numbers, ways in order:
-        yield from ((i, how) for how in ways for i in numbers if (i, how) not in survey.wrong)
+    digests = sorted(survey.reach.get((str(mutant.path), mutant.line), ()))
+    random.Random(1).shuffle(digests)
+    order = [
+        (digests[:FEW], ("by_operator", "by_chunk", "cuts", "restarts")),
+        (digests[FEW:MANY], ("by_operator", "by_chunk")),
+    ]
+    for some, ways in order:
+        yield from ((digest, how) for how in ways for digest in some if (digest, how) not in survey.wrong)
 
 
-def read_cases() -> list[Case]:
-    """Siddhi's cases that the engine answers as it does."""
+def read_cases() -> dict[str, Case]:
+    """Siddhi's cases that the engine answers as it does, by their digests."""
     from reference import replay
 
     listed = {i for d in replay.listed_differences() for i in d["cases"]}
-    return [c for c in replay.siddhi_cases() if c["id"] not in listed and "error" not in c["expect"]]
+    cases = [c for c in replay.siddhi_cases() if c["id"] not in listed and "error" not in c["expect"]]
+    return {digest_of(c): c for c in cases}
 
 
 def drawn(area: str, asked: argparse.Namespace) -> list[mutants.Mutant]:
@@ -271,7 +269,7 @@ def main() -> None:
     p.add_argument("areas", nargs="*", default=list(AREAS), help=", ".join(AREAS))
     p.add_argument("--count", type=int, default=40)
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--tests", action="store_true", help="run the area's unit tests as well; takes minutes a fault")
+    p.add_argument("--tests", action="store_true", help="run the area's unit tests as well")
     p.add_argument("--only", help="FILE.py:NUMBER,... of faults to try again", default="")
     asked = p.parse_args()
     paths = files(list(AREAS))
@@ -281,21 +279,27 @@ def main() -> None:
         importlib.import_module(f"sparkstream_nb.{name}")
     assert not modules & set(sys.modules), modules & set(sys.modules)
     cases = forked(read_cases)
-    survey = surveyed(cases, paths)
+    survey = load_survey(cases, paths)
     print(f"{len(cases)} cases, {len(survey.wrong)} variants left out", flush=True)
     for area in asked.areas:
-        tests = TESTS[area] if asked.tests else ()
-        judge = partial(_in_its_process, cases=cases, survey=survey, tests=tests)
-        told = []
+        reach = load_reach_of_tests(area, paths) if asked.tests else {}
+        judge = partial(_in_its_process, cases=cases, survey=survey, reach_of_tests=reach)
+        answers = []
         with ThreadPoolExecutor(2) as pool:
-            found = drawn(area, asked)
-            for m, by in zip(found, pool.map(judge, found), strict=True):
-                told.append(by)
+            faults = drawn(area, asked)
+            for m, by in zip(faults, pool.map(judge, faults), strict=True):
+                answers.append(by)
                 print(f"{area} {m.path.relative_to(ENGINE)}:{m.line} #{m.number} {m.what}: {by}", flush=True)
-        print(f"{area}: {len(told)} faults, {told.count(SURVIVED)} not noticed", flush=True)
+        print(f"{area}: {len(answers)} faults, {answers.count(SURVIVED)} not noticed", flush=True)
 
 
-def _in_its_process(mutant: mutants.Mutant, cases: Sequence[Case], survey: Survey, tests: Sequence[str]) -> str:
+def _in_its_process(
+    mutant: mutants.Mutant,
+    cases: Mapping[str, Case],
+    survey: Survey,
+    reach_of_tests: Mapping[Place, frozenset[str]],
+) -> str:
+    tests = reach_of_tests.get((str(mutant.path), mutant.line), frozenset())
     by = forked(lambda: judged(mutant, cases, list(chosen(mutant, survey)), tests))
     return "the process died, or did not end" if by is None else by or SURVIVED
 
