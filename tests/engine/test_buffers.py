@@ -39,18 +39,19 @@ def test_chains_hold_what_they_held_when_the_log_closes_its_ranks() -> None:
         values, order = Column(Type.LONG, np.arange(begin, begin + n)), np.arange(n)
         at = log.add(Rows([values], order, order, order, None, instance), instances)
         for k, p in enumerate(instance.tolist()):
-            log.push(0, at + k, p)
-            log.alive[at + k] = True
-            chains[0][p].append(begin + k)
-        for _ in range(2 * n):  # from the first chain to the second, from there out
-            p, c = r.randrange(instances), r.randrange(2)
+            if k % 17:  # the others enter no chain
+                log.push(0, at + k, p)
+                log.alive[at + k] = True
+                chains[0][p].append(begin + k)
+        for _ in range(4 * n):  # behind later events of the other chain, or out
+            p, c, stays = r.randrange(instances), r.randrange(2), r.random() < 0.5
             if chains[c][p]:
                 pos = log.pop(c, p)
                 value = chains[c][p].popleft()
-                log.alive[pos] = c == 0
-                if c == 0:
-                    log.push(1, pos, p)
-                    chains[1][p].append(value)
+                log.alive[pos] = stays
+                if stays:
+                    log.push(1 - c, pos, p)
+                    chains[1 - c][p].append(value)
         marks, before = np.append(log.head[0], -1), log.end
         log.tidy(marks)
         closed += log.end < before
@@ -59,7 +60,61 @@ def test_chains_hold_what_they_held_when_the_log_closes_its_ranks() -> None:
             state = log.chain_state(c)
             assert state["columns"][0].values.tolist() == [v for held in chains[c] for v in held]
             assert state["lengths"].tolist() == [len(held) for held in chains[c]]
+        assert log.held == sum(len(held) for of_chain in chains for held in of_chain)
     assert closed > 5
+
+
+def test_the_first_event_of_a_log_may_come_behind_another_in_a_chain() -> None:
+    log = ChainedLog([Type.LONG])
+    log.add(rows(5000), 1)
+    for pos in (1, 0):
+        log.push(0, pos, 0)
+        log.alive[pos] = True
+    log.tidy()
+    assert log.end == 2
+    assert log.chain_state()["columns"][0].values.tolist() == [10, 0]
+
+
+def fill_in_line(log: ChainedLog, n: int) -> None:
+    """Adds `n` events, which enter the first chain."""
+    at = log.add(rows(n), 1)
+    for pos in range(at, at + n):
+        log.push(0, pos, 0)
+
+
+def test_a_log_of_batches_drops_those_that_left() -> None:
+    log = ChainedLog([Type.LONG], chains=2, in_line=True)
+    for _ in range(30):
+        fill_in_line(log, 500)
+        while log.head[1][0] >= 0:
+            log.pop(1, 0)
+        while log.head[0][0] >= 0:
+            log.push(1, log.pop(0, 0), 0)
+        log.tidy()
+        assert log.held == 500
+    assert log.end < 5000
+
+
+def test_a_log_gives_room_back_once_few_of_many_events_are_left() -> None:
+    log = ChainedLog([Type.LONG], in_line=True)
+    fill_in_line(log, 20_000)
+    log.tidy()
+    assert log.end == 20_000
+    for _ in range(19_900):
+        log.pop(0, 0)
+    log.tidy()
+    assert log.held == 100
+    assert log.capacity < 10_000
+    assert log.chain_state()["columns"][0].values.tolist() == [10 * i for i in range(19_900, 20_000)]
+
+
+def test_a_log_with_enough_room_is_not_moved() -> None:
+    log = ChainedLog([Type.LONG], in_line=True)
+    fill_in_line(log, 3000)
+    for _ in range(2000):
+        log.pop(0, 0)
+    log.tidy()
+    assert log.end == 3000, "the next batch drops what is dead"
 
 
 def test_a_log_in_chains_says_so_when_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:

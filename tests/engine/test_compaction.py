@@ -1,5 +1,5 @@
-"""What windows and joins hold is moved together once most of it is gone: feeds that are long enough for that, in many
-micro-batches, come out as plain Python has it."""
+"""Long feeds come out as plain Python has it, in many micro-batches: what windows and joins hold is moved together once
+most of it is gone, and timers of many partition instances wait together."""
 
 from __future__ import annotations
 
@@ -68,3 +68,33 @@ def test_time_windows_of_instances_whose_events_left(restarts: bool) -> None:
         held[k].append((ts, v))
         want.append([k, len(held[k]), sum(w for _, w in held[k])])
     assert fed(app, feed, restarts) == want
+
+
+def test_timers_of_late_events_of_many_instances() -> None:
+    """Each event is older than one of another instance, but the newest of its own, so that it needs a timer."""
+    keys = [f"k{i}" for i in range(40)]
+    times = [9000 + 7 * i for i in range(len(keys))]
+    Random(5).shuffle(times)
+    feed: list[Any] = [["S", 10_000, ["first"]]]
+    feed += [["S", ts, [k]] for ts, k in zip(times, keys, strict=True)]
+    feed += [{"tick": now} for now in range(10_001, 11_002)]
+    app = (
+        "define stream S (k string); partition with (k of S) begin "
+        "from S#window.time(1 sec) select k, currentTimeMillis() as now insert expired events into O; end;"
+    )
+    want = sorted((max(ts + 1000, 10_001), k) for ts, k in [*zip(times, keys, strict=True), (10_000, "first")])
+    assert fed(app, feed, restarts=False) == [[k, now] for now, k in want]
+
+
+def test_timers_of_one_time_that_wait_when_the_log_is_moved() -> None:
+    """Of instances whose timers are due at the same time one fires with each movement of the clock: the others hold
+    events that are before all whose timers are still to come."""
+    r = Random(6)
+    feed = [["S", 7 * i, [k]] for i in range(1200) for k in r.sample([f"k{j}" for j in range(30)], 3)]
+    app = (
+        "define stream S (k string); partition with (k of S) begin "
+        "from S#window.time(1 sec) select k, currentTimeMillis() as now insert expired events into O; end;"
+    )
+    whole = run_case({"id": "whole", "app": app, "feed": feed})
+    assert len(whole["streams"]["O"]) > 3000
+    assert run_case({"id": "cut", "app": app, "feed": feed}, cuts=range(0, len(feed), 100)) == whole

@@ -69,6 +69,18 @@ def test_cuts_change_nothing(by_chunk: bool) -> None:
     assert run_case({"app": APP, "feed": restarts}, by_chunk=by_chunk) == whole
 
 
+@pytest.mark.parametrize(("keys", "buckets"), [("opaq", 16), ("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 64)])
+def test_instances_of_a_partition_leave_in_the_order_of_their_map(keys: str, buckets: int) -> None:
+    """A `HashMap` of Java's: by bucket, in a bucket the latest key first; the hash of a letter is its code."""
+    app = (
+        "define stream S (k string); partition with (k of S) begin "
+        "from S#window.cron('*/5 * * * * ?') select k insert into O; end;"
+    )
+    feed = [*(["S", 1000, [k]] for k in keys), {"tick": 6000}]
+    order = sorted(keys, key=lambda k: (ord(k) % buckets, -keys.index(k)))
+    assert [values for _, values in run_case({"app": app, "feed": feed})["streams"]["O"]] == [[k] for k in order]
+
+
 @pytest.mark.parametrize(
     ("text", "moment", "expected"),
     [

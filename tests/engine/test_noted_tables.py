@@ -150,6 +150,30 @@ def test_which_tables_are_noted(table: str, queries: str, noted: bool) -> None:
     assert (node.graph.order is not None) == noted
 
 
+@pytest.mark.parametrize(("op", "noted"), [("and", True), ("or", False)])
+def test_a_condition_by_the_whole_key_is_noted(op: str, noted: bool) -> None:
+    app = (
+        "define stream S (k string, v long); @PrimaryKey('k', 'v') define table T (k string, v long); "
+        f"from S delete T on T.k == k {op} T.v == v; from S[(T.k == k and T.v == v) in T] select k insert into O;"
+    )
+    assert (NodeEngine(compile_app(app)).graph.order is not None) == noted
+
+
+def test_an_update_of_one_attribute_leaves_an_object_unchanged() -> None:
+    app = (
+        "define stream S (k string, v long); define stream R (k string); "
+        "@PrimaryKey('k') define table T (k string, v long, o object); "
+        "from S[v < 10] select k, v, createSet(k) as o insert into T; "
+        "from S[v >= 10] select k, v update T set T.v = v on T.k == k; "
+        "from R join T on T.k == R.k select T.k as k, T.v as v, T.o as o insert into O;"
+    )
+    assert NodeEngine(compile_app(app)).graph.order is not None
+    feed = [["S", 1, ["a", 1]], ["S", 2, ["b", 2]], ["S", 3, ["a", 20]], ["S", 4, ["a", 30]], ["R", 5, ["a"]]]
+    for by_chunk in (False, True):
+        got = run_case({"id": "object", "app": app, "feed": feed}, by_chunk=by_chunk)
+        assert got["streams"]["O"] == [[5, ["a", 30, ["a"]]]]
+
+
 def test_a_table_whose_assumed_key_comes_twice_is_written_one_by_one() -> None:
     app = f"{STREAMS}{TABLE} "
     app += "from S select k, g, v, p update or insert into T on T.k == k; from R join T on R.k == T.k select T.v as v "
@@ -172,6 +196,7 @@ def test_a_table_whose_assumed_key_comes_twice_is_written_one_by_one() -> None:
         ("from S[not ((T.k == k) in T)] insert into N; from N[not ((U.v == v) in U)] insert into T; "
          "from N insert into U;", False),
         ("from S[not ((T.v == v) in T)] select k, v + 1L as v insert into T;", False),  # not the value that comes in
+        ("from S[not ((T.v == v) in T)] select k, v + 1L as v insert into N; from N insert into T;", False),
         ("from S[not ((T.k == k) in T)] insert into T; from S[v == 0] delete T on T.k == k;", False),
         ("from S#window.lengthBatch(2) insert into N; from N[not ((T.k == k) in T)] insert into T;", False),
         ("from S[not ((T.k == k) in T)]#window.length(2) insert into T;", False),
