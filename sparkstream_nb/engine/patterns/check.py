@@ -12,7 +12,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .machine_memory import COMPARISON_WORDS, FAILURE, LEAP_WORDS, Machine
+from .machine_memory import (
+    CALL_WORDS,
+    COMPARISON_WORDS,
+    FAILURE,
+    LEAP_WORDS,
+    LOAD_WORDS,
+    OPERATION_WORDS,
+    Machine,
+)
 from .partial_matches import find_event
 from .pointers import called, compiled, unit
 from .records import Octets, Reals, Words
@@ -60,24 +68,32 @@ def _right_place(m: Machine, e: int, g: int, q: int) -> int:
 
 
 @compiled
+def _outcome(m: Machine, e: int, g: int, q: int) -> int:
+    """1 if the comparison at `q` holds, 0 if not, `FAILURE` if one of its values could not be computed."""
+    test, nulls, words, reals = m.comparisons[q], m.nulls, m.words, m.reals
+    a = _left_place(m, e, g, q)
+    b = _right_place(m, e, g, q)
+    null = nulls[a] | nulls[b]
+    if null >= FAILURE:
+        return FAILURE
+    if null != 0:
+        holds = test.op == NE
+    else:
+        a_real, b_real = test.left_real, test.right_real
+        holds = _compare(test.op, test.kind, words[a], reals[a], a_real, words[b], reals[b], b_real)
+    return 1 if holds else 0
+
+
+@compiled
 def comparisons(m: Machine, e: int, g: int, q: int) -> int:
     """Runs the comparisons at the beginning of the program at `q`. Returns where it continues, or -1 if one is
     false."""
-    codes, nulls, words, reals = m.codes, m.nulls, m.words, m.reals
+    codes = m.codes
     while codes[q] == ASSERT_COMPARE:
-        test = m.comparisons[q]
-        a = _left_place(m, e, g, q)
-        b = _right_place(m, e, g, q)
-        null = nulls[a] | nulls[b]
-        if null >= FAILURE:
-            m.has_failed = True
-            return -1
-        if null != 0:
-            holds = test.op == NE
-        else:
-            a_real, b_real = test.left_real, test.right_real
-            holds = _compare(test.op, test.kind, words[a], reals[a], a_real, words[b], reals[b], b_real)
-        if not holds:
+        outcome = _outcome(m, e, g, q)
+        if outcome != 1:
+            if outcome == FAILURE:
+                m.has_failed = True
             return -1
         q += COMPARISON_WORDS
     return q
@@ -123,12 +139,9 @@ def _arith(op: int, kind: int, values: Words, reals: Reals, nulls: Octets, s: in
     elif b == -1:  # the one quotient that does not fit
         a = -a if op == DIV else 0
     else:  # truncated, where Python's floors
-        q = abs(a) // abs(b) if a != -(1 << 63) and b != -(1 << 63) else a // b
-        q = q if (a < 0) == (b < 0) else -q
-        if a == -(1 << 63) or b == -(1 << 63):
-            q = a // b
-            if q < 0 and q * b != a:
-                q += 1
+        q = a // b
+        if q < 0 and q * b != a:
+            q += 1
         a = q if op == DIV else a - q * b
     values[s] = ((a + (1 << 31)) & 0xFFFFFFFF) - (1 << 31) if kind == T_INT else a
 
@@ -151,6 +164,60 @@ def _math(function: int, values: Words, reals: Reals, s: int, a_real: int, b_rea
     reals[s] = x
 
 
+@compiled
+def _operate(m: Machine, op: int, q: int, s: int) -> int:
+    """Carries out the operation `op`, which is at `q`, on the last of the `s` values of the stack. Returns how many
+    values there are then."""
+    stack, reals, nulls = m.stack, m.stack_reals, m.stack_nulls
+    if op == ARITH:
+        s -= 1
+        operation = m.operations[q]
+        a_real, b_real = operation.left_real, operation.right_real
+        _arith(operation.op, operation.kind, stack, reals, nulls, s - 1, a_real, b_real)
+    elif op == COMPARE:
+        s -= 1
+        operation = m.operations[q]
+        null = max(nulls[s - 1], nulls[s])
+        if null != 0:
+            stack[s - 1] = 1 if operation.op == NE else 0
+        else:
+            a, a_real, x = stack[s - 1], operation.left_real, reals[s - 1]
+            b, b_real, y = stack[s], operation.right_real, reals[s]
+            stack[s - 1] = _compare(operation.op, operation.kind, a, x, a_real, b, y, b_real)
+        nulls[s - 1] = null & FAILURE
+    elif op == NOT:
+        stack[s - 1] = 1 if nulls[s - 1] != 0 or stack[s - 1] == 0 else 0
+        nulls[s - 1] &= FAILURE
+    elif op == CHOOSE:
+        s -= 2
+        branch = s if nulls[s - 1] == 0 and stack[s - 1] != 0 else s + 1
+        stack[s - 1] = stack[branch]
+        nulls[s - 1] = max(nulls[s - 1] & FAILURE, nulls[branch])
+    elif op == COALESCE:
+        s -= 1
+        if nulls[s - 1] == 1:
+            stack[s - 1] = stack[s]
+            nulls[s - 1] = nulls[s]
+    elif op == MATH:
+        call = m.calls[q]
+        if call.function >= BIGGER:
+            s -= 1
+            nulls[s - 1] = max(nulls[s - 1], nulls[s])
+        _math(call.function, stack, reals, s - 1, call.left_real, call.right_real)
+    elif op == IS_NULL:
+        stack[s - 1] = nulls[s - 1]
+        nulls[s - 1] &= FAILURE
+    else:  # AND, OR: if the first one decides, the second is not evaluated
+        s -= 1
+        a = 1 if nulls[s - 1] == 0 and stack[s - 1] != 0 else 0
+        if nulls[s - 1] != FAILURE and a == (op == AND):
+            a = 1 if nulls[s] == 0 and stack[s] != 0 else 0
+            nulls[s - 1] = nulls[s]
+        stack[s - 1] = a
+        nulls[s - 1] &= FAILURE
+    return s
+
+
 @unit
 def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> int:
     """1 if event `g` passes the filter of processor `p` together with the earlier events of partial `e`, else 0. The
@@ -162,27 +229,19 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
     if q < 0:
         m.has_failed = verdict == FAILURE
         return 0 if verdict == FAILURE else 1
-    codes, nulls = m.codes, m.nulls
-    words, reals = m.words, m.reals
-    stack, stack_reals, stack_nulls = m.stack, m.stack_reals, m.stack_nulls
+    codes, nulls, words = m.codes, m.nulls, m.words
+    stack, stack_nulls = m.stack, m.stack_nulls
     s = 0
     while True:
         op = codes[q]
         if op in (ASSERT_COMPARE, LEAP_COMPARE):
-            test = m.comparisons[q]
-            a = _left_place(m, e, g, q)
-            b = _right_place(m, e, g, q)
-            if nulls[a] != 0 or nulls[b] != 0:
-                if nulls[a] == FAILURE or nulls[b] == FAILURE:
-                    m.has_failed = True
-                    return 0
-                holds = test.op == NE
-            else:
-                a_real, b_real = test.left_real, test.right_real
-                holds = _compare(test.op, test.kind, words[a], reals[a], a_real, words[b], reals[b], b_real)
+            outcome = _outcome(m, e, g, q)
+            if outcome == FAILURE:
+                m.has_failed = True
+                return 0
             if op == LEAP_COMPARE:
-                q += LEAP_WORDS + (test.leap if holds else 0)
-            elif holds:
+                q += LEAP_WORDS + (m.comparisons[q].leap if outcome == 1 else 0)
+            elif outcome == 1:
                 q += COMPARISON_WORDS
             else:
                 return 0
@@ -195,69 +254,18 @@ def interpret_filter(m: Machine, p: int, e: int, g: int, cell: int, q: int) -> i
             stack[s] = words[a]
             stack_nulls[s] = nulls[a]
             s += 1
-            q += 5
+            q += LOAD_WORDS
         elif op == CONST:
             stack[s] = m.constants[codes[q + 1]]
             stack_nulls[s] = 0
             s += 1
             q += 2
-        elif op == ARITH:
-            s -= 1
-            operation = m.operations[q]
-            a_real, b_real = operation.left_real, operation.right_real
-            _arith(operation.op, operation.kind, stack, stack_reals, stack_nulls, s - 1, a_real, b_real)
-            q += 5
-        elif op == COMPARE:
-            s -= 1
-            operation = m.operations[q]
-            null = max(stack_nulls[s - 1], stack_nulls[s])
-            if null != 0:
-                stack[s - 1] = 1 if operation.op == NE else 0
-            else:
-                a, a_real, x = stack[s - 1], operation.left_real, stack_reals[s - 1]
-                b, b_real, y = stack[s], operation.right_real, stack_reals[s]
-                stack[s - 1] = _compare(operation.op, operation.kind, a, x, a_real, b, y, b_real)
-            stack_nulls[s - 1] = null & FAILURE
-            q += 5
         elif op == ASSERT:
             s -= 1
             if stack_nulls[s] != 0 or stack[s] == 0:
                 m.has_failed = stack_nulls[s] == FAILURE
                 return 0
             q += 1
-        elif op == NOT:
-            stack[s - 1] = 1 if stack_nulls[s - 1] != 0 or stack[s - 1] == 0 else 0
-            stack_nulls[s - 1] &= FAILURE
-            q += 1
-        elif op == CHOOSE:
-            s -= 2
-            branch = s if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else s + 1
-            stack[s - 1] = stack[branch]
-            stack_nulls[s - 1] = max(stack_nulls[s - 1] & FAILURE, stack_nulls[branch])
-            q += 1
-        elif op == COALESCE:
-            s -= 1
-            if stack_nulls[s - 1] == 1:
-                stack[s - 1] = stack[s]
-                stack_nulls[s - 1] = stack_nulls[s]
-            q += 1
-        elif op == MATH:
-            call = m.calls[q]
-            if call.function >= BIGGER:
-                s -= 1
-                stack_nulls[s - 1] = max(stack_nulls[s - 1], stack_nulls[s])
-            _math(call.function, stack, stack_reals, s - 1, call.left_real, call.right_real)
-            q += 4
-        elif op == IS_NULL:
-            stack[s - 1] = stack_nulls[s - 1]
-            stack_nulls[s - 1] &= FAILURE
-            q += 1
-        else:  # if the first one decides, the second is not evaluated
-            s -= 1
-            a = 1 if stack_nulls[s - 1] == 0 and stack[s - 1] != 0 else 0
-            if stack_nulls[s - 1] != FAILURE and a == (op == AND):
-                a = 1 if stack_nulls[s] == 0 and stack[s] != 0 else 0
-                stack_nulls[s - 1] = stack_nulls[s]
-            stack[s - 1] = a
-            stack_nulls[s - 1] &= FAILURE
-            q += 1
+        else:
+            s = _operate(m, op, q, s)
+            q += OPERATION_WORDS if op in (ARITH, COMPARE) else CALL_WORDS if op == MATH else 1

@@ -472,6 +472,7 @@ RECORDED_POOLS = tuple(f.name for f in RECORDS["Machine"].fields.values() if f.i
 
 LINK_WORDS, BUCKET_WORDS, KEY_WORDS = words_of(Link), words_of(Bucket), words_of(IndexKey)
 COMPARISON_WORDS, LEAP_WORDS = offset_of(Comparison, "leap"), words_of(Comparison)
+LOAD_WORDS, OPERATION_WORDS, CALL_WORDS = words_of(Load), words_of(Operation), words_of(FunctionCall)
 EVENTS = offset_of(Partial, "events")
 """Words of a partial before its events."""
 SETTLED_COLUMNS = offset_of(MatchColumns, "events")
