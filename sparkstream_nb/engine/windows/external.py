@@ -13,11 +13,12 @@ from ..columnar.frame import frame_of
 from ..columnar.rows import BEFORE_ALL, CURRENT, ENTER, EXPIRED, LEAVE, RESET, Clock, Rows
 from ..columnar.timers import Schedule
 from ..expressions import Env, compile_expr
-from ..notation.kernels import compiled, inlined, kernel, struct
+from ..notation.kernels import compiled, inlined, struct
 from .batch_windows import Batches, BatchesInLine
 from .chain import CURRENT_CHAIN, EXPIRED_CHAIN
 from .declared_state import ChainedWindow, first_events, numbers, per_instance, scheduled_times
 from .ordered_expiry import slide_in_line
+from .time_batch import next_emit
 from .timed_window import Due, Event, TimedWindow, timed_window
 from .window_protocol import Emission, Feed, Untimed, Window, WindowSetup
 
@@ -27,7 +28,6 @@ _NO_TIME = "the window's time attribute is null"
 @struct
 class ExternalTimeWindow(ChainedWindow, Untimed):
     """The events of the last t ms by their own time; only events move it on, the clock never does."""
-
 
     stamps, moves, is_ordered = None, False, False
 
@@ -81,13 +81,6 @@ END, START, SCHEDULED, NEWEST, FLUSHED, HELD, PENDING = 0, 1, 2, 3, 4, 5, 6
 """Rows of the batch window's state: when the batch ends, where batches begin, when the timeout is due, the highest
 time so
 far, whether a timeout has put the batch out already, and how many events are held as expired and as pending."""
-
-
-@kernel
-def _end_time(now: int, start: int, span: int) -> int:
-    since_start = now - start
-    since_start = since_start - span * int(since_start / span) if span else 0  # Java's remainder, toward zero
-    return now + (span - since_start)
 
 
 @struct
@@ -175,7 +168,7 @@ class _ExternalBatchInLine(BatchesInLine):
             t = time[pos]
             if end < 0 and (i == 0 or rows.chunk[i] != rows.chunk[i - 1]):
                 if self.args.starts == 1:
-                    end = _end_time(t, self.batch[START], self.args.span)
+                    end = next_emit(t, self.args.span, self.batch[START], True)
                 else:
                     self.batch[START] = start[i] if self.args.starts == 2 else t
                     end = self.batch[START] + self.args.span
@@ -185,7 +178,7 @@ class _ExternalBatchInLine(BatchesInLine):
                     out.put(pos, newest, rows.order_key[i])
                     expiring = new
                     new = pos
-                end = _end_time(newest, self.batch[START], self.args.span)
+                end = next_emit(newest, self.args.span, self.batch[START], True)
             if self.args.replaces:
                 time[pos] = end
         self.batch[END] = end
@@ -246,7 +239,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
         t = self.time[event.pos]
         if self.batch[END, p] < 0 and event.begins_chunk:
             if self.args.starts == 1:
-                self.batch[END, p] = _end_time(t, self.batch[START, p], self.args.span)
+                self.batch[END, p] = next_emit(t, self.args.span, self.batch[START, p], True)
             else:
                 self.batch[START, p] = self.start[event.row] if self.args.starts == 2 else t
                 self.batch[END, p] = self.batch[START, p] + self.args.span
@@ -258,7 +251,7 @@ class ExternalTimeBatchWindow(TimedWindow, ChainedWindow):
             out.chunks += 1
             out.count = self._flush(p, event.order_key, out)
             self.batch[FLUSHED, p] = 0
-            self.batch[END, p] = _end_time(self.batch[NEWEST, p], self.batch[START, p], self.args.span)
+            self.batch[END, p] = next_emit(self.batch[NEWEST, p], self.args.span, self.batch[START, p], True)
             if self.args.timeout > 0:
                 self._wait(p, event.now, schedule)
         if self.args.replaces:
