@@ -19,6 +19,8 @@ EXAMPLES, SURVEY_EXAMPLES = 50, 2
 """The most examples that a random test tries, to notice a fault and to see which lines it reaches."""
 _LEFT_OUT = frozenset({"rotates", "timed", "spark", "server", "browser", "notebook"})
 """Marks of tests that take long, or measure time."""
+SURVEY_SECONDS = 60
+"""Seconds after which a survey leaves a test out."""
 ENOUGH = 1200
 """Seconds after which unit tests are taken for endless."""
 
@@ -51,19 +53,26 @@ class _Reach:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        signal.alarm(SURVEY_SECONDS)
         self._trace.start()
         try:
             return (yield)  # type: ignore[misc]
         finally:
+            signal.alarm(0)
             self._trace.stop(None if item.nodeid in self._failed_ids else item.nodeid)
 
 
 def survey(files: Sequence[Path], paths: Sequence[Path]) -> dict[Place, frozenset[str]]:
-    """By line of `paths`, the ids of the tests of `files` that reach it, without those that fail
-    without a fault."""
+    """By line of `paths`, the ids of the tests of `files` that reach it, without those that fail or take long without a
+    fault."""
+    signal.signal(signal.SIGALRM, _stop_test)
     trace = LineTrace(paths)
     _run([str(file.resolve()) for file in files], _Reach(trace), SURVEY_EXAMPLES)
     return trace.reach()
+
+
+def _stop_test(*_: Any) -> None:
+    raise TimeoutError
 
 
 def run(ids: Collection[str]) -> str:
