@@ -96,7 +96,7 @@ docs: setup ## The documentation as static pages with search, into site/, ready 
 release: setup ## The files of a release into dist/, built twice and compared, with sums, licences and a tag; sends nothing (VERSION)
 	@$(BIN)/python conf/release/make_release.py $(VERSION)
 
-# Fewer than all: make matrix ONLY='4.0.0 3.13', or ONE=TEXT for a pair that a hash of the text chooses
+# Fewer than all: make matrix ONLY='4.0.0 emr-8', or ONE=TEXT for a pair that a hash of the text chooses
 matrix: setup ## Each version of Spark and Python in an environment of its own (some 2 GB each), into docs/spark-versions.md; ONLY, ONE
 	$(SHORT_LIVED) $(BIN)/python -m tests.matrix $(if $(ONLY),--only $(ONLY)) $(if $(ONE),--one $(ONE))
 
