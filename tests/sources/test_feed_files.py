@@ -7,6 +7,7 @@ import decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -196,7 +197,7 @@ ARROW = [
     pa.array([[1], None]), pa.array([{"a": 1}, None]), pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
     pa.array([True, None]), pa.nulls(2), pa.array([decimal.Decimal(10) ** 30, None]),
     pa.array(["a", None]).dictionary_encode(), pa.array([AT, None], pa.timestamp("ns", "UTC")),
-    pa.array([float("nan"), float("inf")]), pa.array([1.0, 2.0], pa.float16()),
+    pa.array([float("nan"), float("inf")]), pa.array(np.array([1.0, 2.0], np.float16)),
     pa.array([b"ab", None], pa.binary(2)), pa.array(["1", None], pa.string_view()),
     pa.array([(1, 2, 3), None], pa.month_day_nano_interval()),
 ]  # fmt: skip
