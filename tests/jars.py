@@ -17,7 +17,10 @@ def home_of(name: str) -> Path:
 
 
 def fetch(pom: Path, home: Path) -> Path:
-    """The folder with the jars of a Maven project without code, in `home`."""
+    """The folder with the jars of a Maven project without code, in `home`.
+
+    Maven runs on the Java of the path: `JAVA_HOME` is Spark's, which may have no certificates of the machine.
+    """
     if not (home / "ok").exists():
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="jars-", dir=home) as folder:
@@ -25,7 +28,7 @@ def fetch(pom: Path, home: Path) -> Path:
             subprocess.run(
                 [_maven() or "mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies",
                  f"-DoutputDirectory={jars}"],
-                check=True, stdin=subprocess.DEVNULL,
+                check=True, stdin=subprocess.DEVNULL, env={k: v for k, v in os.environ.items() if k != "JAVA_HOME"},
             )  # fmt: skip
             with contextlib.suppress(OSError):  # another process was first
                 jars.rename(home / "jars")
