@@ -22,7 +22,7 @@ from tests.matrix.pair_environment import (
 )
 from tests.matrix.pairs import Pair
 from tests.matrix.platforms import PLATFORMS, Platform
-from tests.matrix.version_tables import MANAGED, PAGE, VERSIONS, PairResult, read_rows, replace_rows
+from tests.matrix.version_tables import MANAGED, PAGE, VERSIONS, PairResult, passed_platforms, read_rows, replace_rows
 
 
 def platform_named(name: str) -> Platform:
@@ -127,7 +127,17 @@ def test_each_platform_has_its_row_on_the_page() -> None:
 
 
 def test_each_pair_is_chosen_by_some_commit() -> None:
-    pairs = [Pair("python3", p.python, p.spark, p) for p in PLATFORMS]
-    assert {choose_one(pairs, f"{number:040x}").title for number in range(200)} == {pair.title for pair in pairs}
-    assert len({pair.folder for pair in pairs}) == len(pairs)
+    """Of platforms those that passed: one that was not tried yet, or failed, is no reason to refuse a commit."""
+    plain = [Pair("python3", "3.11", spark) for spark in ("4.0.0", "4.3.0")]
+    managed = [Pair("python3", p.python, p.spark, p) for p in PLATFORMS]
+    results = [PairResult(managed[0]), PairResult(managed[1], failures=["contract: 1 failed"])]
+    passed = passed_platforms(replace_rows(PAGE_TEXT, results))
+    chosen = {choose_one([*plain, *managed], f"{number:040x}", passed).title for number in range(200)}
+    assert chosen == {pair.title for pair in (*plain, managed[0])}
+
+
+def test_a_pair_is_named_by_a_version_or_its_platform() -> None:
+    pairs = [Pair("python3", "3.11", "4.0.2"), *(Pair("python3", p.python, p.spark, p) for p in PLATFORMS)]
     assert [pair.title for pair in pairs if pair.has_one_of(["emr-8"])] == ["EMR 8 (Python 3.13, Spark 4.0.2)"]
+    assert len([pair for pair in pairs if pair.has_one_of(["4.0.2"])]) == 2
+    assert len({pair.folder for pair in pairs}) == len(pairs)

@@ -3,7 +3,7 @@
     python -m tests.matrix                     all pairs, and the tables in docs/spark-versions.md
     python -m tests.matrix --only 4.0.0 emr-8  pairs with one of these versions or platforms, and their rows
     python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text, a commit's id, and a third of
-                                               the contract
+                                               the contract; of platforms one that passed by its row
 
 In each: what installing the wheel beside a pyspark, and beside a platform's packages, changes of them, the contract of
 the runners on Spark, kills at random moments, the first notebook, a report that has the same bytes in each; and of
@@ -17,14 +17,14 @@ import hashlib
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
 from sparkstream_nb.runners.spark.versions import STATE_OVER_CONNECT
 from tests.matrix.pair_environment import PairEnvironment, build_wheel, make_environment, process_variables
 from tests.matrix.pairs import ROOT, WORK, Pair, list_pairs
-from tests.matrix.version_tables import PairResult, describe_packages, write_rows
+from tests.matrix.version_tables import PAGE, PairResult, describe_packages, passed_platforms, write_rows
 
 CONTRACT = [
     "tests/app", "tests/runners", "tests/sources", "tests/sinks", "tests/operators",
@@ -94,9 +94,10 @@ def run_pair(pair: Pair, wheel: Path, *, complete: bool) -> PairResult:
     return result
 
 
-def choose_one(pairs: Sequence[Pair], text: str) -> Pair:
-    """One of the pairs, by a hash of the text."""
-    return pairs[int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % len(pairs)]
+def choose_one(pairs: Sequence[Pair], text: str, platforms: Collection[str]) -> Pair:
+    """One of the pairs, by a hash of the text; `platforms`: names of those that it may be."""
+    choices = [pair for pair in pairs if pair.platform is None or pair.platform.name in platforms]
+    return choices[int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % len(choices)]
 
 
 def main() -> int:
@@ -106,7 +107,7 @@ def main() -> int:
     arguments = parser.parse_args()
     pairs = list_pairs()
     if arguments.one is not None:
-        pairs = [choose_one(pairs, arguments.one)]
+        pairs = [choose_one(pairs, arguments.one, passed_platforms(PAGE.read_text(encoding="utf-8")))]
     elif arguments.only:
         pairs = [pair for pair in pairs if pair.has_one_of(arguments.only)]
     WORK.mkdir(parents=True, exist_ok=True)

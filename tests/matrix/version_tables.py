@@ -13,6 +13,8 @@ PAGE = ROOT / "docs" / "spark-versions.md"
 DATA_PACKAGES = ("pandas", "pyarrow", "numpy", "protobuf")
 STEPS = ("contract", "kills", "notebook", "clusters")
 """Steps of a run with a column of their own."""
+FAILED, NOT_TRIED = "failed", "not tried"
+"""Of a platform, instead of the day of the run that it passed."""
 _END = "<!-- end -->"
 
 
@@ -62,7 +64,7 @@ class PairResult:
             return [self.pair.spark, self.pair.version, *steps]
         packages = self.texts.get("packages", "–")
         row = [platform.name, self.pair.spark, self.pair.version, str(platform.java), packages, *steps]
-        return [*row, date.today().isoformat()]
+        return [*row, FAILED if self.failures else date.today().isoformat()]
 
 
 def describe_packages(platform: Platform, versions: Mapping[str, str]) -> str:
@@ -77,6 +79,11 @@ def read_rows(page: str, table: VersionTable) -> list[list[str]]:
     """The cells of a table's rows on the page."""
     lines = page.partition(table.begin + "\n")[2].partition(_END)[0].splitlines()[2:]
     return [line.removeprefix("| ").removesuffix(" |").split(" | ") for line in lines]
+
+
+def passed_platforms(page: str) -> frozenset[str]:
+    """Names of the platforms that passed by the page: a commit is tried on these alone."""
+    return frozenset(row[0] for row in read_rows(page, MANAGED) if row[-1] not in (FAILED, NOT_TRIED))
 
 
 def replace_rows(page: str, results: Sequence[PairResult]) -> str:
