@@ -17,4 +17,5 @@ def only(outputs: Outputs, duty: Duty) -> Outputs:
         queries={q: e for q, e in outputs.queries.items() if q not in duty.silent},
         partials={a: p for a, p in outputs.partials.items() if a in duty.aggregations},
         errors=[e for e in outputs.errors if e.query not in duty.silent],
+        element_rows=outputs.element_rows.without_queries(duty.silent),
     )

@@ -11,7 +11,7 @@ import io
 import json
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -234,6 +234,10 @@ class ElementRows:
         """Adds the numbers of further outputs."""
         self.queries.update(rows.queries)
         self.windows.update(rows.windows)
+
+    def without_queries(self, names: Collection[str]) -> ElementRows:
+        """The same without some queries."""
+        return ElementRows(Counter({q: n for q, n in self.queries.items() if q not in names}), self.windows)
 
 
 @dataclass(slots=True)

@@ -128,6 +128,19 @@ def test_queries_that_share_a_stream_in_each_mode(run: Callable[..., App], deplo
         assert (counts["low → Out"], counts["high → Out"]) == (11, 9)
 
 
+def test_rows_that_only_the_leader_needs_are_not_counted_twice(run: Callable[..., App]) -> None:
+    text = """
+    define stream S (k string, v int);
+    @info(name='low') from S[v <= 10] select k, v insert into Low;
+    @info(name='pairs') from Low#window.lengthBatch(2) select sum(v) as v insert into Pairs;
+    """
+    app = run(text, nodes=3, alerts="leader")
+    events = pd.DataFrame({"k": ["a", "b"] * 10, "v": range(20), "at": [1000 * i for i in range(20)]})
+    app.feed("S", events, time="at", progress=lambda p: None)
+    assert app.deployment.led == ("pairs",)
+    assert app.runtime.progress.element_rows.queries == {"low": 11, "pairs": 5}
+
+
 def test_rates_are_of_the_last_seconds() -> None:
     now = [0.0]
     meter = FlowMeter(lambda: now[0])
