@@ -26,8 +26,8 @@ APP_EXTRAS = ("avro", "databases", "generate", "kafka", "magics", "mcp", "nats",
 
 @dataclass(frozen=True)
 class PairEnvironment:
-    """A pair's environment: its Python, the versions of its packages by canonical name, in words what of them the wheel
-    left alone, and the home of its Java (None: the machine's)."""
+    """A pair's environment: its Python, the versions of its packages by canonical name, the packages that the wheel
+    does not replace (in words), and the home of its Java (None: the machine's)."""
 
     pair: Pair
     python: Path
@@ -107,7 +107,7 @@ def list_constraints(platform: Platform | None) -> list[str]:
 
 
 def core_requirements() -> list[Requirement]:
-    """What the wheel without an extra needs."""
+    """The requirements of the wheel without an extra."""
     return _requirements()
 
 
@@ -131,7 +131,7 @@ def process_variables(environment: PairEnvironment, profile: str = "merge") -> d
 
 
 def _install_beside_spark(pair: Pair, python: Path, wheel: Path) -> str:
-    """Installs all with the versions of constraints.txt; in words what stays."""
+    """Installs all with the versions of constraints.txt; returns, in words, the packages that stay."""
     before = installed_versions(python)
     _install_tools(pair, python, f"sparkstream-nb[all,test] @ {wheel.as_uri()}")
     after = installed_versions(python)
@@ -142,7 +142,7 @@ def _install_beside_spark(pair: Pair, python: Path, wheel: Path) -> str:
 
 
 def _install_beside_platform(pair: Pair, platform: Platform, python: Path, wheel: Path) -> str:
-    """Installs the core as a user does, then what the tests need; in words what stays."""
+    """Installs the core as a user does, then the extras for the tests; returns, in words, the packages that stay."""
     before = installed_versions(python)
     core = f"sparkstream-nb @ {wheel.as_uri()}"
     replacements = list_replacements(_dry_run(python, core), before)
@@ -178,7 +178,7 @@ def _install(python: Path, *words: str) -> None:
 
 
 def _dry_run(python: Path, requirement: str) -> str:
-    """The report of what pip would install."""
+    """The report of an installation that pip does not carry out."""
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--dry-run", "--report", "-"]
     return subprocess.run([*pip, requirement], check=True, capture_output=True, text=True).stdout
 
