@@ -6,9 +6,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ...engine.state.node_batch import ElementRows
 from ...plan.reports.app_graph import Edge, Graph, GraphNode
+
+if TYPE_CHECKING:  # `sparkstream check` draws graphs without the engine
+    from ...engine.state.node_batch import ElementRows
 
 WINDOW = 5.0
 """Seconds over which a rate is measured."""
