@@ -28,7 +28,7 @@ def work_off_frames(
     in_host: bool,
 ) -> Iterator[pd.DataFrame]:
     """The results of the entries of a partition's nodes, as rows of `journal.SCHEMA`. `keys`: by number of node. The
-    work is done by the engine host of the partition if `in_host`; where there is none, by this process."""
+    work is done by the engine host of the partition if `in_host`; without a host, by this process."""
     task = TaskContext.get()
     host = None
     if in_host and task is not None and hosts.folder is not None:

@@ -89,7 +89,7 @@ def test_events_on_each_edge(run: Callable[..., App]) -> None:
     flow = app.graph().flow
     assert flow is not None
     assert not any(flow.present.counts)
-    assert "\n  → high\n" in display.text(app.graph())
+    assert "stream S\n  → !S (on error)\n  → high\n" in display.text(app.graph())
     n = range(100)
     events = pd.DataFrame({"k": ["a", "b"] * 50, "v": n, "at": [1000 * i for i in n]})
     app.feed("S", events, time="at", progress=lambda p: None)
