@@ -31,13 +31,14 @@ from .node_state import ITS_CHECKPOINT, damaged_state
 
 Answer = RetrievalAnswer | QueryFailed
 
-_plans: OrderedDict[bytes, tuple[Plan, Plan, Needed | None]] = OrderedDict()
+_plans: OrderedDict[tuple[bytes, bool, bool], tuple[Plan, Plan, Needed | None]] = OrderedDict()
 
 
 def _plan(spec: NodeSpec) -> tuple[Plan, Plan, Needed | None]:
     """The plan, its part for the node, and the attributes that this reads (None: all), unpickled once per worker: nodes
-    with equal properties share it. One that takes all events does all of its plan itself."""
-    key = hashlib.blake2b(spec.plan, digest_size=16).digest()
+    with equal properties share it. One that takes all events does all of its plan itself; another app's node with the
+    same plan may not."""
+    key = hashlib.blake2b(spec.plan, digest_size=16).digest(), spec.takes_all, spec.trace
     if key not in _plans:
         plan = pickle.loads(spec.plan)
         part = plan if spec.takes_all else split(plan)[1]

@@ -66,6 +66,16 @@ def test_a_failover(run: Callable[..., App], cuts: list[int]) -> None:
     assert "<img" in html(report)
 
 
+def test_an_app_that_ran_on_one_node_in_this_process(run: Callable[..., App], tmp_path: Path) -> None:
+    """Single nodes leave stateless queries to tasks; the nodes of a pair do all themselves."""
+    text = "define stream S (v long); @info(name='all') from S select v insert into Each;"
+    for mode in ("single", "ha"):
+        app = run(text, mode=mode, name=mode, home=tmp_path / mode)
+        app.feed("S", EVENTS[["v", "at"]][:20], time="at")
+        app.stop()
+        assert app.output("Each").frame["v"].tolist() == list(range(20))
+
+
 def test_the_files_of_a_pair_give_mode_names_and_figures(run: Callable[..., App], tmp_path: Path) -> None:
     app = run(APP, conf=CONF / "minimum-ha", faults=[Kill(90_000, "wso2-si-1")])
     assert (app.mode, app.shard_ids, app.cluster.nodes) == ("ha", ("wso2-si-1", "wso2-si-2"), app.shard_ids)
