@@ -27,6 +27,9 @@ NAMESPACES = {
     "map": "Map functions (map)",
     "list": "List functions (list)",
     "json": "JSON functions (json)",
+    "unitconversion": "Unit conversions (unitconversion)",
+    "geo": "Geography (geo)",
+    "coordination": "The nodes of an app (coordination)",
 }
 """The title of the page of each namespace of functions."""
 _MODES = {

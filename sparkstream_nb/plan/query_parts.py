@@ -139,6 +139,8 @@ def expressions(q: n.Query) -> Iterator[n.Expr]:
             yield from (s.value for s in q.output.set or ())
 
 
+IS_LEADER = "coordination:isLeader"
+"""The function that is true on one node of several."""
 _UNREPEATABLE = frozenset(
     {"UUID", "math:rand", "time:currentDate", "time:currentTime", "time:currentTimestamp", "time:utcTimestamp"}
 )
@@ -185,7 +187,7 @@ def _name(e: n.Expr) -> str:
 
 _SURE = frozenset(
     {"ifThenElse", "coalesce", "default", "maximum", "minimum", "UUID", "convert", "createSet", "sizeOfSet"}
-    | {"eventTimestamp", "currentTimeMillis"}
+    | {"eventTimestamp", "currentTimeMillis", IS_LEADER}
     | {f"instanceOf{t}" for t in ("Boolean", "Double", "Float", "Integer", "Long", "String")}
 )
 """Functions that answer for every event."""

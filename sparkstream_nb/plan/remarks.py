@@ -44,6 +44,10 @@ def remarks(plan: n.Plan) -> Iterator[Remark]:
                 if side.ignored is not None:
                     what = f"'#window.{side.ignored.function}' of table '{side.source.id}'"
                     yield Remark(what, "has no effect: a join reads all rows of a table", side.ignored.span)
+        for i in inputs(q.input):
+            for step in i.steps:
+                if isinstance(step, n.FunctionStep) and step.function == "throughput:throughput":
+                    yield Remark(f"'#{step.function}' of query '{q.name}'", _MEASURES, step.span)
     for e in plan.elements:
         if isinstance(e, n.Partition):
             for q in e.queries:
@@ -71,6 +75,8 @@ _SERIAL_COSTS = (
     "its events are processed one after the other, some hundreds a second. Without the way back they are processed "
     "many at a time"
 )
+
+_MEASURES = "passes events on, and writes no file: throughput and times of micro-batches are among the app's figures"
 
 _ONE_END = (
     "ends its batches at times that all keys of the partition share, as in Siddhi, so events of some keys may never "

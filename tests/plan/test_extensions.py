@@ -46,8 +46,8 @@ def test_what_this_build_has_is_known_too() -> None:
         ("from S#window.priority:time(k) select k insert into O;", "window 'priority:time'",
          "siddhi-execution-priority"),
         ("from S#rdbms:cud('x', 'y') select * insert into O;", "stream function 'rdbms:cud'", "siddhi-store-rdbms"),
-        ("from S select unitconversion:kgTog(v) as g insert into O;", "function", "siddhi-execution-unitconversion"),
-        ("from S select geo:newInTheNextVersion(k) as g insert into O;", "function", "siddhi-"),
+        ("from S select sentiment:getRate(k) as r insert into O;", "function", "siddhi-execution-sentiment"),
+        ("from S select sentiment:newInTheNextVersion(k) as g insert into O;", "function", "siddhi-"),
     ],
 )  # fmt: skip
 def test_what_an_extension_has_is_a_gap(query: str, what: str, extension: str) -> None:
@@ -60,10 +60,11 @@ def test_what_an_extension_has_is_a_gap(query: str, what: str, extension: str) -
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("unitconversion:kgToh", "'unitconversion:kgTog'; it is not included"), ("mine:own", None),
+    [("sentiment:getRates", "'sentiment:getRate'; it is not included"), ("mine:own", None),
      ("math:sine", "Did you mean"), ("other:upper", "This build has 'str:upper'."), ("cache:get", None),
      ("mp:get", "Did you mean 'map:get'?"), ("Math:abs", "Did you mean 'math:abs'?"),
-     ("UnitConversion:kgTog", "siddhi-execution-unitconversion has 'unitconversion:kgTog'; it is not included.")],
+     ("UnitConversion:kgTog", "Did you mean 'unitconversion:kgTog'?"),
+     ("Sentiment:getRate", "siddhi-execution-sentiment has 'sentiment:getRate'; it is not included.")],
 )  # fmt: skip
 def test_other_names_are_mistakes(name: str, hint: str | None) -> None:
     with pytest.raises(SiddhiBindError, match="unknown function") as caught:

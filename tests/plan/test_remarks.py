@@ -26,6 +26,11 @@ T = "define table T (k string, n int);\n"
             "a table in a database has @store(type='rdbms', ...) now",
         ),
         (
+            f"{S}@info(name='q') from S#throughput:throughput(eventTimestamp(), 'both') select k insert into O;",
+            "'#throughput:throughput' of query 'q' (line 2) passes events on, and writes no file: throughput and times "
+            "of micro-batches are among the app's figures",
+        ),
+        (
             f"@Import('trades:1.0.0')\n{S}from S insert into O;",
             "@Import of stream 'S' (line 1) is of Siddhi 3 and has no effect: "
             "streams have @source(type='...', @map(type='...')) now",

@@ -45,6 +45,7 @@ QUERIES = [
     ("running sum per group", "from S select k, sum(v) as s group by k insert into O", "keyed", S_BY_K),
     ("running sum of all", "from S select sum(v) as s insert into O", "node-dependent", ()),
     ("limit", "from S#window.time(1 sec) select k limit 1 insert into O", "node-dependent", ()),
+    ("a query that asks for the leader", "from S[coordination:isLeader()] select k insert into O", "node-dependent", ()),
     ("rate in events", "from S select k output every 3 events insert into O", "node-dependent", ()),
     ("rate by time", "from S select k output every 3 sec insert into O", "stateless", ()),
     ("last of a period", "from S select k output last every 3 sec insert into O", "node-dependent", ()),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ...plan.distributed.leader import Parts
 from ...plan.nodes import Plan
+from ...plan.rewrites.leadership import without_leadership
 from ...plan.state_units import state_tokens
 from ...runners.node_spec import NodeSpec
 from ...runners.packed_tables import pack_tables
@@ -34,9 +35,15 @@ def node_specs(deployment: Deployment, plans: Sequence[Plan], app_run: AppRun) -
     by_shard = dict(zip(deployment.shard_ids, plans, strict=True))
     tables = pack_tables(deployment.connections.tables.items()) if deployment.connections.tables else b""
     tokens = state_tokens(plans[0], app_run.units) if app_run.units else None
+    first = app_run.over[0] if app_run.leader is None else app_run.leader
+
+    def plan_of(number: int, shard: str) -> Plan:
+        part = parts.part_of(by_shard.get(shard, plans[0]), leads=number == app_run.leader)
+        return part if number == first or deployment.groups is not None else without_leadership(part)
+
     return [
         NodeSpec(
-            i, s, pickle.dumps(parts.part_of(by_shard.get(s, plans[0]), leads=i == app_run.leader)),
+            i, s, pickle.dumps(plan_of(i, s)),
             scripts=deployment.request.allow_scripts, index=i, count=app_run.began, start=deployment.start,
             tables=tables, duty=parts.duty if i == app_run.leader else None, groups=deployment.groups,
             limits=deployment.limits, tokens=tokens,

@@ -34,8 +34,8 @@ any group: node-dependent, also with `group by`, unless the query only passes on
 8. Tables: stateless if no query writes the table (its rows do not change); keyed if all queries of the app reach it by
 equality of one column, with a primary key one of its columns, with an attribute; the key applies to all these queries.
 All else: node-dependent. That a table is in a database (`@store`) makes one difference: it takes the rows of all nodes,
-   so a query that only adds rows is as its input is. Triggers fire on every node. Joins with aggregations read the rows
-   stored by then: node-dependent.
+   so a query that only adds rows is as its input is. Triggers fire on every node. `coordination:isLeader()` is true on
+   one. Joins with aggregations read the rows stored by then: node-dependent.
 9. A query inherits from the queries whose output it reads, that write a table which it reads, and, of a fault stream,
    from those that read the stream; attributes are traced back to the streams that are routed.
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from .. import nodes as n
 from ..dataflow import Dataflow
 from ..query_parts import (
+    IS_LEADER,
     conjuncts,
     expressions,
     inputs,
@@ -88,7 +89,9 @@ def _both(one: Own, two: Own) -> Own:
 
 
 def _own_shared(q: n.Query, rules: SafetyRules) -> Own | None:
-    """Rule 8: triggers, tables, aggregations."""
+    """Rule 8: triggers, tables, aggregations, and the function that tells nodes apart."""
+    if any(isinstance(e, n.Call) and e.function == IS_LEADER for top in expressions(q) for e in n.walk(top)):
+        return dependent(f"'{IS_LEADER}()' is true on one node only")
     for s in sources(q):
         if s.id in rules.plan.triggers:
             return dependent(f"trigger '{s.id}' fires on every node")

@@ -1,7 +1,9 @@
-"""Scalar functions: the built-in ones, and the extensions str, time, math, regex, map, list and json.
+"""Scalar functions: the built-in ones, and the extensions str, time, math, regex, map, list, json, unitconversion, geo
+and coordination.
 
 Parameter names and types as the extensions' own metadata has them (siddhi-core 5.1, execution-string 5.0,
--time 5.0, -math 5.0, -regex 5.0, -map 5.0, -list 1.0, -json 2.0), result types as the engine infers them.
+-time 5.0, -math 5.0, -regex 5.0, -map 5.0, -list 1.0, -json 2.0, -unitconversion 2.0, gpl-execution-geo 5.0, and
+carbon-analytics 3.0), result types as the engine infers them.
 """
 
 from __future__ import annotations
@@ -223,6 +225,25 @@ json:toString(json any) -> string
 json:toString(json any, allow.escape bool) -> string
 """
 
+_CONVERSIONS = """
+MmTokm cmToft cmToin cmTokm cmTom cmTomi cmTomm cmTonm cmToum cmToyd dToh gTokg gTomg gToug hTom hTos kgToLT kgToST
+kgTog kgTolb kgTooz kgTost kgTot kmTocm kmToft kmToin kmTom kmTomi kmTomm kmTonm kmToum kmToyd lTom3 lToml m3Tol mTocm
+mToft mTomm mTos mToyd miTokm mlTol sToms sTons sTous tTog tTokg yTod
+"""
+UNIT_CONVERSIONS = tuple(_CONVERSIONS.split())
+"""Functions of siddhi-execution-unitconversion: the symbols of two units, with `To` between them."""
+_UNITS = "\n".join(
+    f"unitconversion:{name}(p1 {'int|double' if name in ('tTog', 'tTokg') else 'num'}) -> double"
+    for name in UNIT_CONVERSIONS
+)
+
+_OTHERS = """
+coordination:isLeader() -> bool
+geo:distance(location1.latitude double, location1.longitude double, location2.latitude double, location2.longitude double) -> double
+"""  # noqa: E501
+
 TABLE: Mapping[str, Signature] = signatures(
-    _BUILT_IN + _STR + _TIME + _MATH + _REGEX + _MAP + _LIST + _JSON, rules=rules.RESULTS, checks=rules.CHECKS
+    "\n".join((_BUILT_IN, _STR, _TIME, _MATH, _REGEX, _MAP, _LIST, _JSON, _UNITS, _OTHERS)),
+    rules=rules.RESULTS,
+    checks=rules.CHECKS,
 )

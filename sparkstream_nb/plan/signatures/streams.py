@@ -53,6 +53,9 @@ _SIGNATURES: Mapping[str, Signature] = signatures(
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!)
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!, discard.late.arrival bool!)
     reorder:akslack(timestamp long, correlation.field num, batch.size long!, timeout long!, max.k long!, discard.late.arrival bool!, error.threshold double!, confidence.level double!)
+    throughput:throughput(iijtimestamp long, type string!)
+    throughput:throughput(iijtimestamp long, type string!, window.size int!)
+    throughput:throughput(iijtimestamp long, type string!, window.size int!, id string!)
     unique:deduplicate(unique.key prim, time.interval long!)
     """,  # noqa: E501
     checks={
@@ -86,6 +89,7 @@ _APPENDS: Mapping[str, Callable[[Sequence[Expr]], Schema]] = {
     "list:tokenize": _always(("index", Type.INT), ("value", Type.OBJECT)),
     "reorder:kslack": _no_columns,
     "reorder:akslack": _no_columns,
+    "throughput:throughput": _no_columns,
     "unique:deduplicate": _no_columns,
 }
 

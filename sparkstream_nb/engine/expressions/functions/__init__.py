@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from ....plan.plugins import WithExtensions
 from ..rowwise import Builder
-from . import core, jsons, lists, maps, maths, regexes, strings, times
+from . import core, geo, jsons, lists, maps, maths, regexes, strings, times, units
 
 _BUILT_IN: Mapping[str, Builder] = {
     key: builder
-    for table in (core, strings, maths, times, regexes, maps, lists, jsons)
+    for table in (core, strings, maths, times, regexes, maps, lists, jsons, units, geo)
     for key, builder in table.TABLE.items()
 }
 

@@ -312,6 +312,7 @@ TABLE: Mapping[str, Builder] = {
     "sameType": _same_type,
     "convert": _convert,
     "coalesce": eager(coalesce),
+    "coordination:isLeader": lambda call, args, context: lambda env: Column(Type.BOOL, np.ones(env.n, np.bool_)),
     "createSet": rowwise_typed(_create_set),
     "currentTimeMillis": eager(_now),
     "default": eager(coalesce),
