@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import SiddhiError, SparkStreamError
-from ..options import CannotRead, read_text
+from ..options import CannotRead
+from ..siddhi_process import read_app
 
 
 def describe_error(error: SparkStreamError) -> str:
@@ -26,7 +27,7 @@ def text_of(path: str) -> Iterator[str]:
     if Path(path).suffix.lower() in _OF_EVENTS:
         what = f"{path} is a {_OF_EVENTS[Path(path).suffix.lower()]} file, and no app's text: feed a stream with it"
         raise CannotRead(f"{what}, sparkstream run APP.siddhi --feed STREAM={path}")
-    text = read_text(path)
+    text = read_app(path)
     try:
         yield text
     except SiddhiError as error:

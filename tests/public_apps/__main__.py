@@ -28,6 +28,7 @@ from sparkstream_nb.errors import NotInThisBuild, SiddhiError, SiddhiSyntaxError
 from sparkstream_nb.plan.connectors.without_connections import compile_offline
 from sparkstream_nb.plan.gaps import find_gaps
 from sparkstream_nb.plan.nodes import Plan
+from sparkstream_nb.siddhi_process import script_of
 
 ROOT = Path(__file__).parents[2]
 ADDRESSES = Path(__file__).parent / "addresses.tsv"
@@ -141,6 +142,7 @@ def judge(address: Address, text: str | None) -> AppResult:
         return AppResult(address, Verdict.NOT_FETCHED)
     if re.search(r"@Plan:", text, re.IGNORECASE):
         return AppResult(address, Verdict.REFUSED, Cause.SIDDHI_3, "`@Plan:...`")
+    text = script_of(text, address.place) or text
     checked = check(text)
     if checked.plan is not None and not find_gaps(checked.plan):
         assemble(checked.plan)

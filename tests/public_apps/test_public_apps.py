@@ -34,7 +34,7 @@ def test_the_page_has_each_address_once_and_no_text() -> None:
     [
         (WHOLE, Verdict.WHOLE, Cause.NONE, ""),
         (JMS, Verdict.OFFLINE, Cause.CONNECTOR, "jms"),
-        (JMS.replace("select v", "select geo:distance(v, v, v, v) as v"), Verdict.REFUSED, Cause.EXTENSION, "geo"),
+        (JMS.replace("select v", "select geo:geocode(v) as v"), Verdict.REFUSED, Cause.EXTENSION, "geo"),
         (f"@Plan:name('p') {WHOLE}", Verdict.REFUSED, Cause.SIDDHI_3, "@Plan"),
         (f"apiVersion: siddhi.io/v1alpha2\nspec: {WHOLE}", Verdict.REFUSED, Cause.TEMPLATE, "apiVersion"),
         ("define stream S (v int) from S", Verdict.REFUSED, Cause.SYNTAX, "';' is missing"),

@@ -14,7 +14,8 @@ from ...errors import Misuse, SparkStreamError, escape_controls
 from ...lab import connect
 from ...lab.drawings.text_tables import fit_terminal
 from ...lab.plans_shown import page
-from ...options import CannotRead, read_text, reading_of, write_text
+from ...options import CannotRead, reading_of, write_text
+from ...siddhi_process import read_app
 from ..replays_shown import show_replays
 
 
@@ -28,7 +29,7 @@ def run(options: Any) -> int:
     apps = []
     for path in options.apps:
         try:
-            text = read_text(path)
+            text = read_app(path)
         except SparkStreamError as e:
             apps.append(AppAudit(path, error=e))
             continue

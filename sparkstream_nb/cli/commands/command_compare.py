@@ -10,7 +10,8 @@ import pandas as pd
 from ...app import App, Labels
 from ...errors import Misuse
 from ...lab.compared_shown import Comparison
-from ...options import compared_of, read_text, write_text
+from ...options import compared_of, write_text
+from ...siddhi_process import read_app
 from ..comparing import compare_nodes
 from ..rule_reports import CheckedBound, as_junit, as_sarif, check_bounds
 
@@ -25,7 +26,7 @@ def run(options: Any) -> int:
 
     def compare(app: App) -> Comparison:
         comparison = app.compare(
-            read_text(options.new), nodes=options.nodes, routing=options.routing, **compared_of(options)
+            read_app(options.new), nodes=options.nodes, routing=options.routing, **compared_of(options)
         )
         bounds.extend(check_bounds(comparison, dict(options.at_most)))
         if options.junit is not None:
@@ -53,7 +54,7 @@ def _vary(options: Any) -> int:
         labels = Labels.of(_read_labels(options.labels), options.label_time, options.tolerance)
 
     def sweep(app: App) -> Comparison:
-        text, values = read_text(options.new), dict(options.vary)
+        text, values = read_app(options.new), dict(options.vary)
         return app.sweep(
             text, values, labels=labels, nodes=options.nodes, routing=options.routing, warm_up=options.warm_up,
             freeze=options.freeze,

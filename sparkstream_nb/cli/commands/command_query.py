@@ -12,14 +12,14 @@ from ...app.deployment.app_folder import default_home, document_home
 from ...app.stored.maintenance import StoredApp
 from ...app.stored.stored_queries import query_stored
 from ...lab import connect
-from ...options import read_text
+from ...siddhi_process import read_app
 from ..compiling import compile_plan
 
 
 def run(options: Any) -> int:
     """`sparkstream query`. It only reads; nodes that write to a database may run meanwhile."""
     connect()
-    text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
+    text, references = read_app(options.app), References(dict(options.param), tuple(options.allow_env))
     name = options.name or compile_plan(options).name
     home = Path(options.home or (document_home(Path(options.app)) if name is None else default_home(name)))
     file = home / "store.duckdb" if options.store is None else Path(options.store)

@@ -11,7 +11,7 @@ from ...app.running.recorder import sources_only
 from ...charts.value_texts import format_count
 from ...journal.temporary import temporary_folder
 from ...lab import connect
-from ...options import read_text
+from ...siddhi_process import read_app
 from ..compiling import compile_plan
 from ..results import format_source_stats
 from ..running import follow
@@ -21,7 +21,7 @@ def run(options: Any) -> int:
     """`sparkstream record`. The recording is written at the end, with the time in its name."""
     connect()
     file = Path("app" if options.app == "-" else options.app)
-    text = read_text(options.app)
+    text = read_app(options.app)
     name = options.name or compile_plan(options, text).name or file.stem
     folder = Path(options.into)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,14 +9,14 @@ from typing import Any
 from ...app.audit.splitting import split
 from ...charts.value_texts import format_count
 from ...messaging import Messaging
-from ...options import read_text
+from ...siddhi_process import read_app
 from ..compiling import compile_plan
 
 
 def run(options: Any) -> int:
     """`sparkstream split`. Without --into and --make-topics it prints the apps and topics."""
     file = Path("app" if options.app == "-" else options.app)
-    text = read_text(options.app)  # once: standard input is gone then
+    text = read_app(options.app)  # once: standard input is gone then
     name = options.name or compile_plan(options, text).name or file.stem
     parts = split(text, kafka=options.kafka, nats=options.nats, name=name, variables=dict(options.param))
     files = [] if options.into is None else parts.write(options.into)

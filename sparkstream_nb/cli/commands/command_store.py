@@ -16,7 +16,7 @@ from ...charts.value_texts import format_count
 from ...errors import Misuse
 from ...journal.query_checkpoint import QueryCheckpoint
 from ...lab import connect
-from ...options import read_text
+from ...siddhi_process import read_app
 from ..compiling import compile_plan
 
 
@@ -52,7 +52,7 @@ def _check_arguments(options: Any) -> None:
 
 def _stored_app(options: Any) -> StoredApp:
     """The app, with the store that the options or its name tell."""
-    text, references = read_text(options.app), References(dict(options.param), tuple(options.allow_env))
+    text, references = read_app(options.app), References(dict(options.param), tuple(options.allow_env))
     name = options.name or compile_plan(options).name or Path(options.app).stem
     home = default_home(name) if options.home is None else Path(options.home)
     file = home / "store.duckdb" if options.store is None else Path(options.store)
