@@ -73,7 +73,7 @@ def _page(end: Literal["source", "sink"], title: str, text: str, configuration: 
     out = [f"# {title}", "", text, "", table(["type", "promise"], rows)]
     for type_, options in found.items():
         out += [f"## {type_}", ""]
-        former = FORMER_TYPES.get(type_)
+        former = FORMER_TYPES[end].get(type_)
         if former is not None:
             out += [f"The former name of [{code(former)}](#{former}), with the same options.", ""]
             continue

@@ -31,7 +31,7 @@ from ..stores.duckdb import check_file
 from .config.conf import DISTRIBUTED, node_files
 from .config.grants import Grants
 from .config.secrets import References
-from .connectors.call_desks import desks_of
+from .connectors.response_links import response_links
 from .connectors.sinks import SinkPlans, check_sinks
 from .connectors.sources import SourcePlans
 from .connectors.stores import databases_of, tables_of
@@ -128,10 +128,10 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
     if groups is not None:
         check_groups(plans[0], mode.name, routing_layer.routing, request.alerts)
     grants = Grants.of(request.allow)
-    desks = desks_of(plans[0])
-    sinks = SinkPlans(plans[0], grants, references, desks)
-    if sinks and groups is not None:
+    if groups is not None:
         check_sinks(plans[0], mode.name)
+    links = response_links(plans[0])
+    sinks = SinkPlans(plans[0], grants, references, links)
     check_home(home)
     connections = Connections(
         references=references,
@@ -139,7 +139,7 @@ def _plan_deployment(request: DeployRequest, attached: bool, compiler: Compiler)
         databases={} if request.offline else databases_of(plans, files, references, grants),
         tables=shared_tables(plans[0], home) if request.offline else tables_of(plans, files, references, grants),
         sinks=sinks,
-        sources=SourcePlans(plans[0], grants, references, home, files, desks),
+        sources=SourcePlans(plans[0], grants, references, home, files, links),
         left_out="" if offline is None else offline.left_out,
     )
     deployment = Deployment(

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ..errors import Span
 from ..lang.tree import Annotation
 from . import nodes as n
-from .connectors.incoming import refused_place
+from .connectors.incoming import SERVICES, refused_place
 from .cycles import serial_tables
 from .open_names import OpenName
 from .query_parts import connector_options, connector_type, inputs
@@ -112,7 +112,7 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
     options = {k.lower(): v for k, v in connector_options(a, plan.properties).items()}
     end = a.name.lower()
     what = f"{type_} {end} of stream '{stream}'"
-    if end == "source" and type_.lower() == "http" and "receiver.url" in options:
+    if end == "source" and type_.lower() in ("http", *SERVICES) and "receiver.url" in options:
         elsewhere = _listens_elsewhere(options["receiver.url"])
         if elsewhere is not None:
             yield Remark(what, f"is refused when it is deployed: {elsewhere}", a.span)

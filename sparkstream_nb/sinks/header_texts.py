@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..errors import has_surrogate
 from ..plan.query_parts import template_parts
+from .target import Undeliverable
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters, and what some programs read as the end of a line."""
@@ -60,3 +61,43 @@ def value_fault(properties: Mapping[str, str], attributes: Iterable[str], marks:
     if any(mark in properties[f"value {a}"] for a in attributes for mark in marks):
         return f"has one of {marks} in a value that is a part of it"
     return None
+
+
+def forbidden(value: str) -> str | None:
+    """Why a header cannot have a value; None if it can."""
+    fault = text_fault(value.replace("\t", " "))
+    if fault is not None:
+        return fault
+    try:
+        value.encode("latin-1")
+    except UnicodeEncodeError:
+        return "has a character that headers do not have"
+    return None
+
+
+class HeaderTemplates:
+    """The headers of a sink's messages over HTTP: `fixed_headers` as they are, and `header_templates` that name
+    attributes as `{{attribute}}`, by name."""
+
+    def __init__(
+        self, fixed_headers: Sequence[tuple[str, str]], header_templates: Sequence[tuple[str, str]]
+    ) -> None:
+        self._fixed_headers, self._header_templates = dict(fixed_headers), tuple(header_templates)
+        self.templates: Mapping[str, str] = {f"header {name}": value for name, value in header_templates}
+        """Texts that a message needs filled in as its properties."""
+        for name, template in header_templates:
+            if name.lower() == "cookie":
+                self.templates = {**self.templates, **value_templates(partial_attributes(template, ";"))}
+
+    def fill(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a message with these properties. Raises Undeliverable for a value that no header has."""
+        headers = dict(self._fixed_headers)
+        for name, template in self._header_templates:
+            value = properties[f"header {name}"]
+            fault = forbidden(value) or header_fault(value.replace("\t", " "))
+            if fault is None and name.lower() == "cookie":
+                fault = value_fault(properties, partial_attributes(template, ";"), COOKIE_MARKS)
+            if fault is not None:
+                raise Undeliverable(f"header {name} {fault}")
+            headers[name] = value
+        return headers

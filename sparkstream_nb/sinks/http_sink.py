@@ -14,7 +14,7 @@ from typing import Any
 from ..connections.call_responses import POLL, Desk, Response
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
-from .header_texts import COOKIE_MARKS, header_fault, partial_attributes, text_fault, value_fault, value_templates
+from .header_texts import HeaderTemplates
 from .http_client import HttpAnswer, HttpClient, HttpServer
 from .oauth import OAuthPlace, TokenSource
 from .target import OutputPlace, Target, TargetUnavailable, Undeliverable
@@ -48,18 +48,6 @@ class HttpPlace:
     oauth: OAuthPlace | None = field(default=None, repr=False)
 
 
-def forbidden(value: str) -> str | None:
-    """Why a header cannot have a value; None if it can."""
-    fault = text_fault(value.replace("\t", " "))
-    if fault is not None:
-        return fault
-    try:
-        value.encode("latin-1")
-    except UnicodeEncodeError:
-        return "has a character that headers do not have"
-    return None
-
-
 @dataclass(frozen=True)
 class Calls:
     """Destination of responses; `attributes`: attributes of the event that sources read with a response."""
@@ -76,10 +64,8 @@ class HttpTarget(Target):
         self.place, self._calls = place, calls
         self._cancel_event = threading.Event()
         method = {"method": place.method} if template_attributes(place.method) else {}
-        self.templates: Mapping[str, str] = {f"header {name}": value for name, value in place.templates} | method
-        for name, template in place.templates:
-            if name.lower() == "cookie":
-                self.templates = {**self.templates, **value_templates(partial_attributes(template, ";"))}
+        self._headers = HeaderTemplates(place.headers, place.templates)
+        self.templates: Mapping[str, str] = {**self._headers.templates, **method}
         if calls is not None:
             self.templates = {**self.templates, **{f"event {a}": f"{{{{{a}}}}}" for a in calls.attributes}}
         self._client = HttpClient(
@@ -98,15 +84,7 @@ class HttpTarget(Target):
         method = message.properties.get("method", self.place.method).upper()
         if method not in METHODS:
             raise Undeliverable(f"'{method[:20]}' is not a method: it is {', '.join(sorted(METHODS))}")
-        headers = dict(self.place.headers)
-        for name, template in self.place.templates:
-            value = message.properties[f"header {name}"]
-            fault = forbidden(value) or header_fault(value.replace("\t", " "))
-            if fault is None and name.lower() == "cookie":
-                fault = value_fault(message.properties, partial_attributes(template, ";"), COOKIE_MARKS)
-            if fault is not None:
-                raise Undeliverable(f"header {name} {fault}")
-            headers[name] = value
+        headers = self._headers.fill(message.properties)
         headers["Idempotency-Key"] = f"{self.place.key}-{place.batch}-{place.row}"
         answer = self._request_with_token(method, message.body, headers)
         status, reason = answer.status, f"the server answered {answer}"

@@ -1,4 +1,5 @@
-"""Takes events over HTTP, on this machine alone: a listener with a token, which answers when they are on the disk.
+"""Takes events over HTTP, on this machine alone: a listener with a token, which answers when they are on the disk, or,
+as a service, with what a sink of the app responds (`connections/service_requests.py`).
 
 Requests that wait are entered together. Where the app is behind, or too many wait, the answer is 429. Sources of one
 port share a listener, which distinguishes them by the path.
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
+from ..connections.service_requests import ServiceRequest, ServiceRequests
 from ..logins import Logins
 from ..mapping.decoding import Decoder
 from ..serving import LEAVE_SECONDS, Answer, Listener, ServerLimits, SharedListener
@@ -29,7 +31,9 @@ MOST_CONNECTIONS = 128
 MOST_BYTES = 1 << 24
 """Bytes of a request's body, at most."""
 ANSWER_SECONDS = 30.0
-"""Longest wait of a request for its answer."""
+"""Longest wait of a request until its events are on the disk."""
+MESSAGE_ID = "messageId"
+"""The transport property by which a sink responds to a request."""
 _POLL = 0.1
 _LOCAL = frozenset({"localhost", "127.0.0.1"})
 _FULL, _STOPPED = "the app is behind: try again later", "the app does not take events now"
@@ -50,6 +54,14 @@ class HttpListener:
     logins: Logins | None = None
 
 
+@dataclass(frozen=True)
+class HttpService:
+    """The requests of a source whose events are answered, each within `seconds`."""
+
+    requests: ServiceRequests
+    seconds: float
+
+
 @dataclass(eq=False)
 class _WaitingRequest:
     body: bytes
@@ -68,8 +80,9 @@ class _WaitingRequest:
 class HttpReader(SourceReader):
     """A `Reader` of requests."""
 
-    def __init__(self, place: HttpListener, decoder: Decoder) -> None:
-        self.place, self._decoder = place, decoder
+    def __init__(self, place: HttpListener, decoder: Decoder, service: HttpService | None = None) -> None:
+        """With `service`, a request is answered by a sink, else when its events are on the disk."""
+        self.place, self.service, self._decoder = place, service, decoder
         self._waiting: queue.Queue[_WaitingRequest] = queue.Queue(MOST_REQUESTS)
         self._listens = False
         self._full = False
@@ -114,6 +127,10 @@ class HttpReader(SourceReader):
         self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED)
         if was_listening:
             _leave(self)
+
+    def is_listening(self) -> bool:
+        """True between `open` and `close`."""
+        return self._listens
 
     def _refuse(self, status: HTTPStatus, text: str) -> None:
         """Answers all that wait."""
@@ -174,7 +191,29 @@ class _SourceSite:
 
     def answer(self, request: HttpRequest) -> Answer:
         headers = {k: v for k, v in request.headers.items() if k.lower() != "authorization"}
-        waiting = _WaitingRequest(request.body, headers | {k.lower(): v for k, v in headers.items()})
+        headers |= {k.lower(): v for k, v in headers.items()}
+        service = self.reader.service
+        if service is None:
+            return self._enter(_WaitingRequest(request.body, headers))
+        service_request = service.requests.add()
+        try:
+            properties = headers | dict.fromkeys((MESSAGE_ID, MESSAGE_ID.lower()), service_request.message_id)
+            answer = self._enter(_WaitingRequest(request.body, properties))
+            return answer if answer.status != HTTPStatus.OK else self._wait_for_response(service, service_request)
+        finally:
+            service.requests.remove(service_request)
+
+    def _wait_for_response(self, service: HttpService, request: ServiceRequest) -> Answer:
+        """The answer to a request whose events are on the disk."""
+        response = service.requests.wait(request, service.seconds, self.reader.is_listening)
+        if response is not None:
+            return Answer(HTTPStatus.OK, response.body, headers=response.headers)
+        if not self.reader.is_listening():
+            return replace(_answer(HTTPStatus.SERVICE_UNAVAILABLE, _STOPPED, {}), closes=True)
+        return _answer(HTTPStatus.GATEWAY_TIMEOUT, f"the app did not respond within {service.seconds:g} s", {})
+
+    def _enter(self, waiting: _WaitingRequest) -> Answer:
+        """The answer to a request when its events are on the disk, or refused."""
         self.reader.take(waiting)
         # Another start of the app may be the one that answers.
         closes = waiting.status is HTTPStatus.SERVICE_UNAVAILABLE

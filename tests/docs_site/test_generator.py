@@ -76,11 +76,11 @@ def test_every_option_has_a_line_of_help(end: End) -> None:
 
 
 def test_pages_of_connectors_name_every_type_and_option() -> None:
-    for page, tables in ((connectors.sources(), TABLES["source"]), (connectors.sinks(), TABLES["sink"])):
-        for type_, options in tables.items():
+    for end, page in (("source", connectors.sources()), ("sink", connectors.sinks())):
+        for type_, options in TABLES[end].items():
             section = page.partition(f"\n## {type_}\n")[2].partition("\n## ")[0]
             assert section
-            if type_ not in FORMER_TYPES:
+            if type_ not in FORMER_TYPES[end]:
                 assert [n for n, spec in options.items() if spec.runs != (f"| `{n}` |" in section)] == []
                 needed = [spec for spec in options.values() if spec.required and not spec.alternative]
                 assert section.count("| yes |") >= len(needed)

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 
 from ...errors import Misuse, shown
 from ...plan.query_parts import template_attributes
+from ...sinks.header_texts import forbidden
 from ...sinks.http_client import HttpServer
-from ...sinks.http_sink import METHODS, OWN, Calls, HttpPlace, HttpTarget, forbidden
+from ...sinks.http_sink import METHODS, OWN, Calls, HttpPlace, HttpTarget
 from ...sinks.oauth import OAuthPlace
 from ...sinks.target import Target
 from ..config.grants import Grants

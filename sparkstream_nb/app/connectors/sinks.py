@@ -12,12 +12,11 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from ...connections.call_responses import Desks
 from ...engine.columnar.column_data import Array
 from ...errors import Misuse, SiddhiBindError, SparkStreamError
 from ...journal.result_codec import column_values, is_object
 from ...nodes.partitioning import by_hash
-from ...plan.connectors.outside import CALLS, SINK_ID, OutsideSink, outside_sinks, promise
+from ...plan.connectors.outside import CALLS, SERVICE_RESPONSES, SINK_ID, OutsideSink, outside_sinks, promise
 from ...plan.nodes import Plan
 from ...plan.query_parts import template_attributes
 from ...retention import bytes_of
@@ -36,6 +35,8 @@ from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
 from .nats_places import NatsGate
 from .prometheus_sinks import PrometheusGate
+from .response_links import ResponseLinks
+from .service_places import ServiceGate
 from .tcp_sinks import TcpGate
 from .typed_options import OptionValues
 
@@ -52,10 +53,12 @@ class SinkPlans:
     the app's text; `Misuse` if two sinks write to one file.
     """
 
-    def __init__(self, plan: Plan, grants: Grants, references: References, desks: Desks | None = None) -> None:
-        """`desks`: where responses to calls go."""
+    def __init__(
+        self, plan: Plan, grants: Grants, references: References, links: ResponseLinks | None = None
+    ) -> None:
+        """`links` to sources of the app."""
         self._plan, self._grants, self._references = plan, grants, references
-        self._desks = desks or Desks()
+        self._links = links or ResponseLinks()
         self._sinks = outside_sinks(plan)
         self.setups("0" * 12)
 
@@ -125,6 +128,9 @@ class SinkPlans:
                 return lambda options: subjects.target(options, key)
             case "prometheus":
                 return PrometheusGate(self._grants, what, sink.stream, schema).target
+        if sink.type in SERVICE_RESPONSES:
+            service = ServiceGate(self._links.services, self._references, what)
+            return lambda options: service.target(options, writer.content_type)
         if sink.type == "http" or sink.type in CALLS:
             calls = self._calls(sink, schema) if sink.type in CALLS else None
             gate = HttpGate(self._grants, self._references, what, key, calls)
@@ -132,7 +138,7 @@ class SinkPlans:
         raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
 
     def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
-        desk = self._desks.of(sink.destinations[0][SINK_ID].strip())
+        desk = self._links.desks.of(sink.destinations[0][SINK_ID].strip())
         return Calls(desk, tuple(name for name in schema.names if name in desk.names))
 
     def _on_error(self, sink: OutsideSink) -> str:
@@ -208,9 +214,10 @@ def check_sinks(plan: Plan, mode: str) -> None:
                 hint=f"Let a query write the events to publish: from {sink.stream} select * insert into ...",
             )
             raise error.with_source(plan.text) if plan.text else error
-        if mode == DISTRIBUTED and sink.type in CALLS:
+        if mode == DISTRIBUTED and sink.type in CALLS | SERVICE_RESPONSES:
+            why = "that takes its responses" if sink.type in CALLS else "whose requests it answers"
             error = SiddhiBindError(
-                f"mode distributed has no sink of type '{sink.type}': no source runs there that takes its responses",
+                f"mode distributed has no sink of type '{sink.type}': no source runs there {why}",
                 sink.span,
                 hint="Deploy in another mode, or use a sink of type 'http'.",
             )

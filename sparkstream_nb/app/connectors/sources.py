@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
-from ...connections.call_responses import Desks
 from ...errors import SiddhiBindError, SparkStreamError
 from ...mapping.decoding import Decoder, decoder
-from ...plan.connectors.incoming import RESPONSES, IncomingSource, incoming_sources
+from ...plan.connectors.incoming import RESPONSES, SERVICES, IncomingSource, incoming_sources
 from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
-from ...plan.connectors.outside import SINK_ID
+from ...plan.connectors.outside import SINK_ID, SOURCE_ID
 from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
 from ...sources.file_source import FilesReader
-from ...sources.http_source import HttpReader
+from ...sources.http_source import HttpReader, HttpService
 from ...sources.intake import IntakeSetup
 from ...sources.nats_source import NatsReader
 from ...sources.reader import SourceReader
@@ -32,6 +31,7 @@ from .file_sources import make_files_place
 from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
 from .nats_places import NatsGate
+from .response_links import ResponseLinks
 from .tcp_sources import make_tcp_place
 from .typed_options import OptionValues
 
@@ -56,11 +56,11 @@ class SourcePlans:
         references: References,
         home: Path,
         files: Sequence[NodeFile] = (),
-        desks: Desks | None = None,
+        links: ResponseLinks | None = None,
     ) -> None:
-        """`files`: the deployment files, which may have users; `desks`: where responses to calls are taken."""
+        """`files`: the deployment files, which may have users; `links` to sinks of the app."""
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
-        self._files, self._desks = files, desks or Desks()
+        self._files, self._links = files, links or ResponseLinks()
         self._sources = incoming_sources(plan)
         self.setups(lambda: None)
 
@@ -130,14 +130,18 @@ class SourcePlans:
             return f"{subject.subject} at {subject.servers}", NatsReader(subject, decoder(source.mapping, schema))
         if source.type in RESPONSES:
             sink_id, name = option_values.text(SINK_ID), quote(source.name, safe="")
-            reader = ResponseReader(self._desks.of(sink_id), name, decoder(source.mapping, schema))
+            reader = ResponseReader(self._links.desks.of(sink_id), name, decoder(source.mapping, schema))
             return f"responses to {sink_id}", reader
         token = ListenerToken(self._home / "sources" / f"{source.name}.token")
         listener, url = make_listener(option_values, self._grants, token)
         if option_values.flag("basic.auth.enabled"):
             logins = logins_of(source.options, self._files, self._references, option_values.what)
             listener, url = replace(listener, logins=logins), url.partition(", token in ")[0]
-        return url, HttpReader(listener, decoder(source.mapping, schema))
+        service = None
+        if source.type in SERVICES:
+            requests = self._links.services.of(option_values.text(SOURCE_ID))
+            service = HttpService(requests, option_values.number("connection.timeout") / 1000)
+        return url, HttpReader(listener, decoder(source.mapping, schema), service)
 
 
 def _rows_as_json(schema: Schema, mapping: SourceMapping) -> SourceMapping:

@@ -85,7 +85,7 @@ def values_of(place: AnnotationPlace, key: str) -> tuple[str, ...]:
         return VALUES.get((place.name, key), ())
     if key == "type":
         inside = [t for e, t in _OWN_KEYS if e == end]
-        return tuple(t for t in (*inside, *TABLES[end]) if t not in FORMER_TYPES)
+        return tuple(t for t in (*inside, *TABLES[end]) if t not in FORMER_TYPES.get(end, ()))
     specs = [spec for spec in _options(end, type_) if spec.name == key]
     return tuple(dict.fromkeys(value for spec in specs for value in _values(spec)))
 

@@ -30,8 +30,8 @@ _STREAM_ACTIONS = ("LOG", "STREAM", "STORE")
 _SINK_ACTIONS = TABLES["sink"]["file"]["on.error"].values
 _PRIORITIES = ("INFO", "DEBUG", "WARN", "FATAL", "ERROR", "OFF", "TRACE")
 _RUNS: Mapping[str, frozenset[str]] = {
-    "source": frozenset({"inMemory", *TABLES["source"]}) - FORMER_TYPES.keys(),
-    "sink": frozenset({"inMemory", "log", *TABLES["sink"]}) - FORMER_TYPES.keys(),
+    "source": frozenset({"inMemory", *TABLES["source"]}) - FORMER_TYPES["source"].keys(),
+    "sink": frozenset({"inMemory", "log", *TABLES["sink"]}) - FORMER_TYPES["sink"].keys(),
     "mapping": MAPPED,
     "store": frozenset({"rdbms"}),
 }

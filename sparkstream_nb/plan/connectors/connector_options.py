@@ -24,8 +24,11 @@ TABLES: Mapping[End, Mapping[str, Options]] = {
     "sink-mapping": SINK_MAPPINGS,
 }
 """By end and type."""
-FORMER_TYPES = {"http-request": "http-call", "http-response": "http-call-response"}
-"""Types that are other names."""
+FORMER_TYPES: Mapping[str, Mapping[str, str]] = {
+    "source": {"http-request": "http-service", "http-response": "http-call-response"},
+    "sink": {"http-request": "http-call", "http-response": "http-service-response"},
+}
+"""Former names of types, by end: sources and sinks have the same two."""
 _OF_ALL = frozenset({"type", "ref", "on.error", "event.time"})
 """Options that every type has."""
 _LONGEST = 18

@@ -1,8 +1,8 @@
 """Sources that read from outside the app: their annotations as typed data.
 
-`kafka`, `file`, `http`, `http-call-response`, `tcp`, `nats` and `cdc` run here. Their options follow the rules of
-siddhi-io-kafka, -file, -http, -tcp and -cdc; an option of theirs that this build does not have is a declared gap
-(`gaps.py`), never left out in silence, unless its value says no more than leaving it out (`refused_options.py`).
+Their options (`source_options.py`) follow the rules of siddhi-io-kafka, -file, -http, -tcp, -nats and -cdc; an option
+of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence, unless its value says
+no more than leaving it out (`refused_options.py`).
 `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
 stores have it, and its sources put what cannot be mapped into the error store. So are user and password of the http
 source, whose users are the users of the server for WSO2, and the port of the tcp source, which is a setting of the
@@ -35,12 +35,15 @@ CHANGE_PROPERTIES = 3
 """The number of transport properties of a change: its operation, and the times of its commit and of its reading."""
 RESPONSES = frozenset({"http-call-response", "http-response"})
 """The types of sources of the responses to what a sink has called."""
+SERVICES = frozenset({"http-service", "http-request"})
+"""The types of sources whose requests a sink answers; `http-request` is the former name."""
 INCOMING = frozenset(SOURCES)
 """The types of sources that read from outside."""
 _TAKEN = {
     "kafka": "each message once",
     "file": "each line or file once",
     "http": "requests answered with 200 are kept",
+    **dict.fromkeys(SERVICES, "each request is answered once, by the app's event, or with 504; none after a restart"),
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
     "tcp": "messages taken are kept; senders get no answer",
     "nats": "messages taken are kept; servers keep nothing",

@@ -1,9 +1,8 @@
 """Sinks that publish outside the app: their annotations as typed data.
 
-`file`, `http`, `http-call`, `kafka`, `email`, `tcp`, `nats` and `prometheus` run here. Rules of their options are those
-of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and -prometheus; an option of theirs that this build does not have
-is a declared gap (`gaps.py`), never left out in silence, unless its value says no more than leaving it out
-(`refused_options.py`).
+Their options (`sink_options.py`) follow the rules of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and
+-prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence,
+unless its value says no more than leaving it out (`refused_options.py`).
 """
 
 from __future__ import annotations
@@ -30,14 +29,18 @@ from .sink_options import SINKS
 
 CALLS = frozenset({"http-call", "http-request"})
 """The types of sinks whose servers' responses come in by sources; `http-request` is the former name."""
+SERVICE_RESPONSES = frozenset({"http-service-response", "http-response"})
+"""The types of sinks that answer the requests of a source; `http-response` is the former name."""
 OUTSIDE = frozenset(SINKS)
 """The types of sinks that publish outside."""
-SINK_ID = "sink.id"
+SINK_ID, SOURCE_ID = "sink.id", "source.id"
 ON_ERROR = "on.error"
 MAPPINGS = MAPPED - {"passThrough"}
 """Mappings of the messages of outside sinks."""
 
-BINARY = frozenset({"http", *CALLS, "http-call-response", "http-response", "kafka", "tcp", "nats"})
+BINARY = frozenset(
+    {"http", *CALLS, "http-call-response", "http-response", "http-service", *SERVICE_RESPONSES, "kafka", "tcp", "nats"}
+)
 """The types of sinks and sources whose messages may be bytes that are no text."""
 BYTES = ("binary", "avro")
 """Mappings of such messages."""
@@ -49,6 +52,7 @@ _PROMISES = {
     "file": "exactly once, after the commit",
     "http": "at least once, after the commit; each message has an Idempotency-Key",
     **dict.fromkeys(CALLS, "at least once, after the commit, each with its response; each has an Idempotency-Key"),
+    **dict.fromkeys(SERVICE_RESPONSES, "once, after the commit, while the request waits"),
     "kafka": "at least once, after the commit; each record has an Idempotency-Key",
     "email": "at least once, after the commit; each mail has a Message-ID of its own",
     "tcp": "sent once, after the commit; servers do not answer",

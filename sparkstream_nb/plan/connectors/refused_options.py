@@ -14,6 +14,12 @@ _NONE = ("",)
 _FALSE, _TRUE = ("false",), ("true",)
 _EITHER = ("true", "false")
 
+_LISTENER: Mapping[str, tuple[str, ...]] = {
+    "ssl.verify.client": ("", "false"), "ssl.protocol": ("tls",), "tls.store.type": ("jks",),
+    "ssl.configurations": _NONE, "request.size.validation.configurations": _NONE,
+    "header.validation.configurations": _NONE, "server.bootstrap.configurations": _NONE, "parameters": _NONE,
+    "trace.log.enabled": _FALSE,
+}  # fmt: skip
 _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "kafka": {"seq.enabled": _FALSE},
     "file": {
@@ -22,12 +28,8 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "buffer.size": ("65536",), "read.only.header": _FALSE, "read.only.trailer": _FALSE, "skip.trailer": _FALSE,
         "cron.expression": _NONE, "file.system.options": _NONE,
     },
-    "http": {
-        "ssl.verify.client": ("", "false"), "ssl.protocol": ("tls",), "tls.store.type": ("jks",),
-        "ssl.configurations": _NONE, "request.size.validation.configurations": _NONE,
-        "header.validation.configurations": _NONE, "server.bootstrap.configurations": _NONE, "parameters": _NONE,
-        "trace.log.enabled": _FALSE,
-    },
+    "http": _LISTENER,
+    "http-service": _LISTENER,
     "http-call-response": {"allow.streaming.responses": _FALSE},
     "cdc": {
         "pool.properties": _NONE, "datasource.name": _NONE, "jndi.resource": _NONE,

@@ -80,6 +80,32 @@ _CALL = _table_of(
     OptionSpec("sink.id", "The name by which `http-call-response` sources know this sink.", required="sink.id='rates'"),
 )
 
+_SERVICE_RESPONSE = _table_of(
+    "http-service-response",
+    OptionSpec(
+        "source.id",
+        "The `source.id` of the `http-service` source whose requests are answered.",
+        required="source.id='rates', as the http-service source has it",
+        is_shown=True,
+    ),
+    OptionSpec(
+        "message.id",
+        "The attribute that has the request's `trp:messageId`, as `{{messageId}}`.",
+        required="message.id='{{messageId}}'",
+        dynamic=True,
+        is_shown=True,
+    ),
+    OptionSpec("headers", f"Headers of the response: {_HEADERS}", "headers", dynamic=True),
+    OptionSpec(
+        "on.error",
+        "Action for an event whose request waits no more: `LOG` (the default), `STORE` or `STREAM`.",
+        "choice",
+        default="LOG",
+        values=("LOG", "STREAM", "STORE"),
+        refusal="a request that waits no more never will: write LOG, STREAM or STORE",
+    ),
+)
+
 _KAFKA = _table_of(
     "kafka",
     KAFKA_SERVERS,
@@ -190,10 +216,12 @@ SINKS: Mapping[str, Options] = {
     "http": _HTTP,
     "http-call": _CALL,
     "http-request": _CALL,
+    "http-service-response": _SERVICE_RESPONSE,
+    "http-response": _SERVICE_RESPONSE,
     "kafka": _KAFKA,
     "email": _EMAIL,
     "nats": _NATS,
     "tcp": _TCP,
     "prometheus": _PROMETHEUS,
 }
-"""By type. `http-request` is the former name of `http-call`."""
+"""By type. `http-request` is the former name of `http-call`, `http-response` of `http-service-response`."""

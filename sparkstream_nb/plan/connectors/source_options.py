@@ -135,8 +135,7 @@ _FILE = _table_of(
     ),
 )
 
-_HTTP = _table_of(
-    "http",
+_LISTENER = (
     OptionSpec(
         "receiver.url",
         "Where the source listens: `http://localhost:PORT/PATH`, on this machine alone.",
@@ -170,6 +169,25 @@ _HTTP = _table_of(
     OptionSpec("basic.auth.username", "The user name.", is_extra=True),
     OptionSpec(
         "basic.auth.password", "The password, by reference: `${sec:NAME}` or `${env:NAME}`.", secret=True, is_extra=True
+    ),
+)
+_HTTP = _table_of("http", *_LISTENER)
+_SERVICE = _table_of(
+    "http-service",
+    *_LISTENER,
+    OptionSpec(
+        "source.id",
+        "The name by which `http-service-response` sinks know this source.",
+        required="source.id='rates'",
+        is_shown=True,
+    ),
+    OptionSpec(
+        "connection.timeout",
+        "How long a request waits for its response, in ms. Then it is answered with 504.",
+        "ms",
+        default="120000",
+        most=_DAY,
+        is_shown=True,
     ),
 )
 
@@ -293,10 +311,12 @@ SOURCES: Mapping[str, Options] = {
     "kafka": _KAFKA,
     "file": _FILE,
     "http": _HTTP,
+    "http-service": _SERVICE,
+    "http-request": _SERVICE,
     "http-call-response": _RESPONSE,
     "http-response": _RESPONSE,
     "tcp": _TCP,
     "nats": _NATS,
     "cdc": _CDC,
 }
-"""By type. `http-response` is the former name of `http-call-response`."""
+"""By type. `http-response` is the former name of `http-call-response`, `http-request` of `http-service`."""
