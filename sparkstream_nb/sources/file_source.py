@@ -1,4 +1,4 @@
-"""Reads files that grow, and folders in which files appear: lines, whole texts, or parquet.
+"""Reads files that grow, and folders in which files appear: lines, texts between patterns, whole texts, or parquet.
 
 A file is known by its name, its inode, and a digest of the bytes that were read (`reached.py`): inodes are used again.
 It has been read up to an offset. Files are written by others: of a file that grows, a last line without a line break is
@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ..engine.expressions.java_values import RowFailure
 from ..ingest import ingest
 from ..mapping.attribute_values import misfit
 from ..mapping.decoding import Decoded, Decoder, RejectedMessage, cut
@@ -33,6 +34,7 @@ from ..types import Attribute, Schema
 from .nofollow_folder import Folder, Linked
 from .reached import ALL_OF_LINES, FileProgress, Stretch, has_mark, mark_of
 from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable
+from .regex_messages import MessageCutter
 
 BLOCK = 1 << 23
 """Bytes that are read at once."""
@@ -46,7 +48,9 @@ _LONG_AGO = float("-inf")
 _ROTATED = re.compile(r"[._-]\d[\d._:T-]*(?P<packed>\.(gz|bz2|xz|zst|Z))?")
 """Suffix of the name of a log file that is full; it may be compressed then."""
 
-Mode = Literal["line", "text.full", "parquet"]
+Mode = Literal["line", "regex", "text.full", "binary.full", "parquet"]
+GROWING = frozenset({"line", "regex"})
+"""The modes that read a file as it grows."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class FilesPlace:
     """Place of a file source: the file or folder `path`, without links, in `mode`. `pattern` is one for whole names in
     a folder. `tailing`: a file that was read may grow. `header`: the first line of a file is not an event. `after`:
     fate of a file that was read, "keep", "delete" or "move" to the folder `move_to`. `every`: the pause between two
-    looks, in seconds.
+    looks, in seconds. `cutter` finds the messages in mode `regex`.
     """
 
     path: Path
@@ -66,6 +70,12 @@ class FilesPlace:
     after: Literal["keep", "delete", "move"] = "keep"
     move_to: Path | None = None
     every: float = 1.0
+    cutter: MessageCutter | None = None
+
+    @property
+    def grows(self) -> bool:
+        """True for a mode that reads a file as it grows, and not whole."""
+        return self.mode in GROWING
 
 
 @dataclass(frozen=True)
@@ -256,8 +266,8 @@ class FilesReader(SourceReader):
             self._put_away(name, progress)  # a crash came before
             return None
         s = replace(s, at=0 if progress is None else progress.at)
-        self._unread_bytes[name] = s.size - s.at if self.place.mode == "line" else s.size
-        if self.place.mode == "line":
+        self._unread_bytes[name] = s.size - s.at if self.place.grows else s.size
+        if self.place.grows:
             return self._lines(name, name, s)
         if not self._is_settled(s.modified_ns):
             return None
@@ -272,7 +282,7 @@ class FilesReader(SourceReader):
         keeps = self.place.after == "keep"
         if progress.is_unchanged(s) or (progress.modified_ns == s.modified_ns and not keeps):
             return True
-        if self.place.mode == "line":
+        if self.place.grows:
             written_anew = progress.through and not keeps
             return not written_anew and s.size >= progress.at and self._has_mark(name, progress.at, progress.mark)
         if not keeps or not self._has_mark(name, s.size, progress.mark):
@@ -286,7 +296,7 @@ class FilesReader(SourceReader):
     @property
     def _compared_bytes(self) -> int:
         """Bytes up to which all that was read of a file is compared."""
-        return ALL_OF_LINES if self.place.mode == "line" else MOST_TEXT
+        return ALL_OF_LINES if self.place.grows else MOST_TEXT
 
     def _mark(self, name: str, at: int) -> str:
         with self._here.open(name) as source:
@@ -294,11 +304,11 @@ class FilesReader(SourceReader):
 
     def _has_mark(self, name: str, at: int, mark: int | str) -> bool:
         with self._here.open(name) as source:
-            return has_mark(source, at, mark, self._compared_bytes, grows=self.place.mode == "line")
+            return has_mark(source, at, mark, self._compared_bytes, grows=self.place.grows)
 
     def _former(self, progress: FileProgress) -> str | None:
         """The name of the file that was read before, if it is in the same folder (`x.log` as `x.log.1`); or None."""
-        if self.place.mode != "line" or not self.place.tailing:
+        if not self.place.grows or not self.place.tailing:
             return None
         for e in self._here.entries():
             if e.inode() == progress.inode and e.is_file(follow_symlinks=False):
@@ -308,7 +318,7 @@ class FilesReader(SourceReader):
     def _find_renamed(self, name: str, s: Stretch) -> FileProgress | None:
         """Progress of a file that was read under another name."""
         progress = self._progress.get(self._inodes.get(s.inode, ""))
-        if progress is None or self.place.mode != "line" or not self._has_mark(name, progress.at, progress.mark):
+        if progress is None or not self.place.grows or not self._has_mark(name, progress.at, progress.mark):
             return None
         self._call(name, progress)
         return progress
@@ -334,7 +344,7 @@ class FilesReader(SourceReader):
         """Contents of `name` between the file that was read and the present one: each was put aside under its name
         and a number or date (`x.log.1`, `x.log-20261125`), and is newer than the file read. The oldest comes first.
         """
-        if self.place.folder or self.place.mode != "line" or not self.place.tailing:
+        if self.place.folder or not self.place.grows or not self.place.tailing:
             return None
         after = progress.modified_ns if previous_name is None else self._here.stat(previous_name).st_mtime_ns
         rotated_files = []
@@ -353,13 +363,17 @@ class FilesReader(SourceReader):
         return None
 
     def _lines(self, file: str, name: str, s: Stretch, *, is_complete: bool = False) -> ReadMessages | None:
-        """Whole lines of a stretch of `file`, which is known as `name`; a last one without a line break where the file
-        `is_complete`."""
+        """Whole lines, or messages of mode `regex`, of a stretch of `file`, which is known as `name`; a last one
+        without its end where the file `is_complete`."""
         is_complete = is_complete or (not self.place.tailing and self._is_settled(s.modified_ns))
+        if self._needs_properties and not self.place.tailing and not is_complete:
+            return None  # it is not known yet which message is the last one
         if s.at == s.size:
             if self.place.tailing or not is_complete:
                 return None
             return self._take(file, name, s, _Portion(self._decode_none(), s.size, True, 0))
+        if self.place.cutter is not None:
+            return self._cut_messages(file, name, s, self.place.cutter, is_complete)
         block = self._read_block(file, s)
         cut = block.rfind(b"\n") + 1
         reads_to_end = s.at + len(block) == s.size and is_complete
@@ -371,10 +385,51 @@ class FilesReader(SourceReader):
         if self.place.header and s.at == 0:
             del lines[0]
         lines = [line for line in lines if line]
-        assert self._decoder is not None
         end = s.at + cut
         through = end == s.size and is_complete and not self.place.tailing
-        return self._take(file, name, s, _Portion(self._decoder.decode(lines), end, through, len(lines)))
+        return self._take(file, name, s, _Portion(self._decode(file, lines, through), end, through, len(lines)))
+
+    def _cut_messages(
+        self, file: str, name: str, s: Stretch, cutter: MessageCutter, is_complete: bool
+    ) -> ReadMessages | None:
+        """Messages of mode `regex` of a stretch."""
+        with self._here.open(file) as source:
+            source.seek(s.at)
+            block = source.read(min(LONGEST_LINE, s.size - s.at))
+        reads_to_end = s.at + len(block) == s.size and is_complete
+        try:
+            cut_messages = cutter.cut(block, is_complete=reads_to_end)
+        except RowFailure as error:
+            refusal = self._decode_refused(file, str(error))
+            return self._take(file, name, s, _Portion(refusal, s.size, reads_to_end and not self.place.tailing, 1))
+        messages, end = cut_messages.messages, cut_messages.end
+        if reads_to_end:
+            end = len(block)
+        elif not messages:
+            if len(block) < LONGEST_LINE:
+                self._unread_bytes[name] = cut_messages.pending_bytes
+                return None
+            reason = f"there is no message within {LONGEST_LINE:,} bytes, which are passed over"
+            return self._take(file, name, s, _Portion(self._decode_refused(file, reason), s.at + len(block), False, 1))
+        through = reads_to_end and not self.place.tailing
+        events = self._decode(file, messages, through)
+        return self._take(file, name, s, _Portion(events, s.at + end, through, len(messages)))
+
+    @property
+    def _needs_properties(self) -> bool:
+        """True if attributes come from transport properties."""
+        return self._decoder is not None and any(h is not None for h in self._decoder.mapping.headers)
+
+    def _decode(self, file: str, messages: Sequence[bytes], is_last: bool) -> Decoded:
+        """The events of messages of a file, with their transport properties. `is_last`: they end the file."""
+        assert self._decoder is not None
+        if not self._needs_properties:
+            return self._decoder.decode(messages)
+        properties = {"file.path": str(self._path(file)), "file.name": file, "eof": "false"}
+        properties_of_messages = [properties] * len(messages)
+        if is_last and messages:
+            properties_of_messages[-1] = {**properties, "eof": "true"}
+        return self._decoder.decode(messages, properties_of_messages)
 
     def _read_block(self, file: str, s: Stretch) -> bytes:
         """The next bytes of a stretch, with a line break among them if it comes in time."""
@@ -388,7 +443,7 @@ class FilesReader(SourceReader):
     def _take(self, file: str, name: str, s: Stretch, portion: _Portion) -> ReadMessages:
         """The messages of a portion of a stretch of `file`, which is known as `name`."""
         p = portion
-        mark = self._mark(file, p.end if self.place.mode == "line" else s.size) if p.mark is None else p.mark
+        mark = self._mark(file, p.end if self.place.grows else s.size) if p.mark is None else p.mark
         progress = FileProgress(s.inode, p.end, p.is_last, mark, s.modified_ns, s.entry_changed_ns)
         changes, self._changes = {**self._changes, name: progress.data()}, {}
         return ReadMessages(
@@ -397,15 +452,14 @@ class FilesReader(SourceReader):
 
     def _whole(self, file: str, s: Stretch) -> ReadMessages:
         """A file as one message."""
-        assert self._decoder is not None
         mark = None
         if s.size > MOST_TEXT:
-            reason = f"it has {s.size:,} bytes; in mode 'text.full' {MOST_TEXT:,} are read at most"
+            reason = f"it has {s.size:,} bytes; in mode '{self.place.mode}' {MOST_TEXT:,} are read at most"
             events = self._decode_refused(file, reason)
         else:
             with self._here.open(file) as source:
                 text = source.read(s.size)
-            events, mark = self._decoder.decode([text]), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
+            events, mark = self._decode(file, [text], True), mark_of(io.BytesIO(text), s.size, self._compared_bytes)
         return self._take(file, file, s, _Portion(events, s.size, True, 1, mark))
 
     def _groups(self, file: str, s: Stretch, progress: FileProgress | None) -> ReadMessages:

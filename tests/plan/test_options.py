@@ -25,6 +25,7 @@ from sparkstream_nb.plan.extensions import types
 READERS = {
     ("source", "kafka"): ["app.connectors.kafka_sources"],
     ("source", "file"): ["app.connectors.file_sources"],
+    ("source", "fileeventlistener"): ["app.connectors.file_sources"],
     ("source", "http"): ["app.connectors.http_sources", "app.connectors.sources", "app.config.http_logins"],
     ("source", "http-call-response"): ["app.connectors.sources", "app.connectors.call_desks"],
     ("source", "http-response"): ["app.connectors.sources", "app.connectors.call_desks"],
@@ -202,8 +203,8 @@ def test_a_refused_option_is_a_gap_but_for_the_values_that_change_nothing(
         ("@source(type='kafka', seq.enabled='False'", None),
         ("@source(type='kafka', on.error='WAIT'", "on.error='WAIT' of a source of type 'kafka' (a message that cannot"),
         (
-            "@source(type='file', mode='Binary.full'",
-            "mode='Binary.full' of a source of type 'file' (line, text.full, pa",
+            "@source(type='file', mode='Binary.chunked'",
+            "mode='Binary.chunked' of a source of type 'file' (line, regex, text.full, binary.full, pa",
         ),
         ("@source(type='cdc', url='jdbc:postgresql://h/d'", None),
         (

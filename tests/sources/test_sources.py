@@ -461,7 +461,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
 @pytest.mark.parametrize(
     ("source", "what"),
     [
-        ("type='file', dir.uri='/x', mode='regex'", "mode='regex'"),
+        ("type='file', dir.uri='/x', mode='binary.chunked'", "mode='binary.chunked'"),
         ("type='kafka', bootstrap.servers='h:9092', seq.enabled='true'", "'seq.enabled'"),
         ("type='mqtt', url='x'", "a source of type 'mqtt'"),
         ("type='file', dir.uri='/x', on.error='STREAM'", "waiting does not mend it: write STORE or LOG"),

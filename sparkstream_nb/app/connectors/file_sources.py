@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ...engine.expressions.java_values import RowFailure
+from ...engine.expressions.javaregex import compile_java
 from ...errors import Misuse, shown
-from ...sources.file_source import FilesPlace
+from ...sources.file_events import FileEventsPlace
+from ...sources.file_source import GROWING, FilesPlace
+from ...sources.regex_messages import MessageCutter
 from ...system import path_of
 from ..config.grants import Grants
 from .typed_options import OptionValues
@@ -20,9 +24,10 @@ def make_files_place(o: OptionValues, grants: Grants) -> FilesPlace:
     mode = o.choice("mode")
     path = _path(o, folder or file)
     grants.folder_of(path, f"{o.what} reads", file=bool(file))
-    tailing = o.flag("tailing", mode == "line")
-    if tailing and mode != "line":
-        raise Misuse(f"{o.what}: tailing='true' goes with mode='line': a file in mode '{mode}' is read whole")
+    tailing = o.flag("tailing", mode in GROWING)
+    if tailing and mode not in GROWING:
+        modes = " or ".join(f"mode='{growing_mode}'" for growing_mode in sorted(GROWING))
+        raise Misuse(f"{o.what}: tailing='true' goes with {modes}: a file in mode '{mode}' is read whole")
     after = o.choice("action.after.process")
     if after != "keep" and tailing:
         raise Misuse(f"{o.what}: action.after.process='{after}' needs tailing='false': a file that grows has no end")
@@ -46,7 +51,35 @@ def make_files_place(o: OptionValues, grants: Grants) -> FilesPlace:
         after=after,
         move_to=None if move_to is None else move_to.resolve(),
         every=o.number(interval) / 1000,
+        cutter=_cutter(o, mode),
     )
+
+
+def make_file_events_place(o: OptionValues, grants: Grants) -> FileEventsPlace:
+    """The folder of a source of events on files, as far as `grants` allow. Raises `Misuse` for options that are
+    wrong."""
+    path = _path(o, o.text("dir.uri"))
+    grants.folder_of(path, f"{o.what} looks at")
+    names = frozenset(name for text in o.text("file.name.list").split(",") if (name := text.strip()))
+    nested_name = next((name for name in names if "/" in name), None)
+    if nested_name is not None:
+        raise Misuse(f"{o.what}: file.name.list has names of files in the folder, not {shown(nested_name)}")
+    return FileEventsPlace(path.resolve(), names, o.number("monitoring.interval") / 1000)
+
+
+def _cutter(o: OptionValues, mode: str) -> MessageCutter | None:
+    """The cutter of the messages in mode `regex`; None in other modes."""
+    begin, end = o.raw("begin.regex"), o.raw("end.regex")
+    if mode != "regex":
+        if begin or end:
+            raise Misuse(f"{o.what}: begin.regex and end.regex go with mode='regex'")
+        return None
+    if not begin and not end:
+        raise Misuse(f"{o.what}: mode='regex' needs begin.regex or end.regex: give one, or both")
+    try:
+        return MessageCutter(compile_java(begin) if begin else None, compile_java(end) if end else None)
+    except RowFailure as error:
+        raise Misuse(f"{o.what}: begin.regex and end.regex are regular expressions of Java: {error}") from None
 
 
 def _pattern(o: OptionValues) -> re.Pattern[str]:

@@ -9,11 +9,12 @@ from urllib.parse import quote
 
 from ...errors import SiddhiBindError, SparkStreamError
 from ...mapping.decoding import Decoder, decoder
-from ...plan.connectors.incoming import RESPONSES, SERVICES, IncomingSource, incoming_sources
+from ...plan.connectors.incoming import FILE_EVENTS, RESPONSES, SERVICES, IncomingSource, incoming_sources
 from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
 from ...plan.connectors.outside import SINK_ID, SOURCE_ID
 from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
+from ...sources.file_events import FileEventsReader
 from ...sources.file_source import FilesReader
 from ...sources.http_source import HttpReader, HttpService
 from ...sources.intake import IntakeSetup
@@ -27,7 +28,7 @@ from ..config.grants import Grants
 from ..config.http_logins import logins_of
 from ..config.secrets import References
 from .cdc_sources import make_cdc_reader
-from .file_sources import make_files_place
+from .file_sources import make_file_events_place, make_files_place
 from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
 from .nats_places import NatsGate
@@ -120,6 +121,9 @@ class SourcePlans:
             files = make_files_place(option_values, self._grants)
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
+        if source.type == FILE_EVENTS:
+            folder = make_file_events_place(option_values, self._grants)
+            return f"{folder.path}/", FileEventsReader(folder)
         if source.type == "cdc":
             return make_cdc_reader(option_values, source.mapping, schema, self._grants, self._references)
         if source.type == "tcp":

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from ...errors import SiddhiBindError, Span, did_you_mean
 from ...lang.tree import Annotation
 from ...masking import mask_passwords
-from ...types import Type
+from ...types import Schema, Type
 from .. import nodes as n
 from ..query_parts import connector_options, connector_type
 from .change_properties import connector_properties, describe_database_gap, list_property_gaps
@@ -28,6 +28,10 @@ from .mappings import MAPPED, source_mapping
 from .outside import BINARY, BYTES
 from .source_options import SOURCES
 
+FILE_EVENTS = "fileeventlistener"
+"""The type of sources of events on files, which have no mapping of messages."""
+FILE_EVENT_ATTRIBUTES = 3
+"""The number of attributes of such an event: the path of the file, its name, its status."""
 TIME = "event.time"
 ON_ERROR = "on.error"
 PROPERTIES = "connector.properties"
@@ -42,6 +46,7 @@ INCOMING = frozenset(SOURCES)
 _TAKEN = {
     "kafka": "each message once",
     "file": "each line or file once",
+    FILE_EVENTS: "each change that a look at the folder finds, once",
     "http": "requests answered with 200 are kept",
     **dict.fromkeys(SERVICES, "each request is answered once, by the app's event, or with 504; none after a restart"),
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
@@ -141,12 +146,29 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
         )
     if type_ == "cdc":
         _check_rows(a, options, mapping)
+    elif type_ == FILE_EVENTS:
+        _check_file_events(a, schema, mapping)
     elif isinstance(mapping.format, PassThrough) and not parquet:
         raise SiddhiBindError(
             f"a source of type '{type_}' has no @map of messages", a.span, hint="Write @map(type='json') or another."
         )
     on_error = options.get(ON_ERROR, SOURCES[type_][ON_ERROR].default).upper()
     return IncomingSource(stream.source.id, type_, number, options, time, on_error, mapping, a.span)
+
+
+def _check_file_events(a: Annotation, schema: Schema, mapping: SourceMapping) -> None:
+    if not isinstance(mapping.format, PassThrough):
+        raise SiddhiBindError(
+            f"a source of type '{FILE_EVENTS}' gives events and no messages",
+            a.span,
+            hint="Write @map(type='passThrough').",
+        )
+    if len(schema) != FILE_EVENT_ATTRIBUTES or any(x.type is not Type.STRING for x in schema):
+        raise SiddhiBindError(
+            f"a source of type '{FILE_EVENTS}' gives three strings: the path of a file, its name, its status",
+            a.span,
+            hint="Define the stream with (filepath string, filename string, status string).",
+        )
 
 
 def is_listening(options: Mapping[str, str]) -> bool:

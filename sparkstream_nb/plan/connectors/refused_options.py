@@ -23,7 +23,7 @@ _LISTENER: Mapping[str, tuple[str, ...]] = {
 _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "kafka": {"seq.enabled": _FALSE},
     "file": {
-        "begin.regex": _NONE, "end.regex": _NONE, "move.after.failure": _NONE, "move.if.exist.mode": _NONE,
+        "move.after.failure": _NONE, "move.if.exist.mode": _NONE,
         "timeout": ("5000",), "file.read.wait.timeout": ("1000",), "header.line.count": ("1",),
         "buffer.size": ("65536",), "read.only.header": _FALSE, "read.only.trailer": _FALSE, "skip.trailer": _FALSE,
         "cron.expression": _NONE, "file.system.options": _NONE,
@@ -31,6 +31,7 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "http": _LISTENER,
     "http-service": _LISTENER,
     "http-call-response": {"allow.streaming.responses": _FALSE},
+    "fileeventlistener": {"file.system.options": _NONE},
     "cdc": {
         "pool.properties": _NONE, "datasource.name": _NONE, "jndi.resource": _NONE,
         "cron.expression": _NONE, "wait.on.missed.record": _FALSE, "missed.record.waiting.timeout": ("-1",),

@@ -94,16 +94,30 @@ _FILE = _table_of(
     OptionSpec("file.uri", "The file that is read.", "path", is_shown=True),
     OptionSpec(
         "mode",
-        "`line`: a message is a line. `text.full` (the default): a file. `parquet`: rows of a parquet file, without "
-        "`@map`.",
+        "`line`: a message is a line. `regex`: a text between matches of `begin.regex` and `end.regex`. `text.full` "
+        "(the default) and `binary.full`: a file. `parquet`: rows of a parquet file, without `@map`.",
         "choice",
         default="text.full",
-        values=("line", "text.full", "parquet"),
-        refusal="line, text.full, parquet run",
+        values=("line", "regex", "text.full", "binary.full", "parquet"),
+        refusal="line, regex, text.full, binary.full, parquet run",
         is_shown=True,
     ),
     OptionSpec(
-        "tailing", "Whether a file may grow: `true` by default in mode `line`, the only one that takes it.", "bool"
+        "tailing",
+        "Whether a file may grow: `true` by default in modes `line` and `regex`, the only ones that take it.",
+        "bool",
+    ),
+    OptionSpec(
+        "begin.regex",
+        "A regular expression for the beginning of a message in mode `regex`. Without it, a message begins where the "
+        "last one ended.",
+        "regex",
+    ),
+    OptionSpec(
+        "end.regex",
+        "A regular expression for the end of a message in mode `regex`. Without it, a message ends before the next "
+        "match of `begin.regex`.",
+        "regex",
     ),
     OptionSpec(
         "action.after.process",
@@ -131,6 +145,21 @@ _FILE = _table_of(
         "ms",
         default="1000",
         most=_DAY,
+        is_shown=True,
+    ),
+)
+
+_FILE_EVENTS = _table_of(
+    "fileeventlistener",
+    OptionSpec(
+        "dir.uri", "The folder whose files are looked at.", "path", required="dir.uri='/data/in'", is_shown=True
+    ),
+    OptionSpec(
+        "file.name.list", "The names of the files that are looked at, with commas (default: all).", "list",
+        is_shown=True,
+    ),
+    OptionSpec(
+        "monitoring.interval", "Pause between looks at the folder, in ms.", "ms", default="100", most=_DAY,
         is_shown=True,
     ),
 )
@@ -310,6 +339,7 @@ _CDC = _table_of(
 SOURCES: Mapping[str, Options] = {
     "kafka": _KAFKA,
     "file": _FILE,
+    "fileeventlistener": _FILE_EVENTS,
     "http": _HTTP,
     "http-service": _SERVICE,
     "http-request": _SERVICE,
