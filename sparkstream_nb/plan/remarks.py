@@ -121,6 +121,9 @@ def _connector(stream: str, a: Annotation, plan: n.Plan) -> Iterator[Remark]:
         advice = f"did you mean '{near}'?" if near else "leave it out"
         says = f"has no effect, as WSO2 ignores it: {advice}"
         yield Remark(f"option '{key}' of {of} of stream '{stream}'", says, part.span)
+    if type_ == "nats" and "cluster.id" in options:
+        says = "uses core NATS, which keeps no messages: 'cluster.id' is of NATS Streaming, which is retired"
+        yield Remark(what, says, a.span)
     if end == "sink" and options.get("follow.redirect", "").lower() == "true":
         says = "does not follow redirects: an event that a server redirects is an error of the sink"
         yield Remark(what, says, a.span)

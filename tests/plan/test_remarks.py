@@ -53,6 +53,11 @@ T = "define table T (k string, n int);\n"
             "an event that a server redirects is an error of the sink",
         ),
         (
+            f"@sink(type='nats', destination='t', cluster.id='c', @map(type='json'))\n{S}from S insert into O;",
+            "nats sink of stream 'S' (line 1) uses core NATS, which keeps no messages: 'cluster.id' is of NATS "
+            "Streaming, which is retired",
+        ),
+        (
             f"{S}partition with (k of S) begin\n"
             "@info(name='q') from S#window.timeBatch(1 sec) select k, sum(n) as s insert into O; end;",
             "'#window.timeBatch' of query 'q' (line 3) ends its batches at times that all keys of the partition share, "

@@ -296,7 +296,12 @@ REFUSED = [
     ("http://127.0.0.1/in", "method='BREW',", "method is one of"),
     ("http://127.0.0.1/in", "socket.idle.timeout='0',", "of @sink(type='http') is a whole number from 1 to"),
     ("http://127.0.0.1/in", "proxy.host='evil',", "'proxy.host' of a sink of type 'http'"),
-    ("http://127.0.0.1/in", "ssl.verification.disabled='true',", "'ssl.verification.disabled' of a sink"),
+    ("https://127.0.0.1/in", "ssl.verification.disabled='true',", "'ssl.verification.disabled' of a sink"),
+    (
+        "http://127.0.0.1/in",
+        "ssl.verification.disabled='true', token.url='https://127.0.0.1/token',",
+        "'ssl.verification.disabled' of a sink",
+    ),
 ]
 
 
@@ -317,7 +322,7 @@ def test_a_header_line_is_for_files(run: Callable[..., App]) -> None:
 
 def test_secrets_come_from_outside(run: Callable[..., App], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALERTS_PASSWORD", "sesame")
-    login = "basic.auth.username='me', basic.auth.password='${sec:alerts.password}',"
+    login = "basic.auth.username='me', basic.auth.password='${sec:alerts.password}', ssl.verification.disabled='true',"
     with receiver() as server:
         app = run(app_with(http_sink(server.url, login)), allow=[f"http={server.url}"], allow_env=["ALERTS_PASSWORD"])
         send(app, 1, 1)

@@ -96,7 +96,7 @@ def test_a_login_is_a_reference_and_is_not_shown(
     run: Run, server: NatsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NATS_PASSWORD", "s3cret")
-    login = "auth.type='user', username='me', password='${env:NATS_PASSWORD}',"
+    login = "cluster.id='test-cluster', auth.type='user', username='me', password='${env:NATS_PASSWORD}',"
     how = {"allow": server.allow, "allow_env": ["NATS_PASSWORD"]}
     app = run(source_app(server, login), **how)
     until(app, lambda: reads(app))
@@ -116,6 +116,7 @@ def test_a_login_is_a_reference_and_is_not_shown(
         ("auth.type='tls',", "auth.type is 'user' or 'token', not 'tls'"),
         ("auth.type='user', username='me',", "auth.type='user' needs username and password"),
         ("auth.type='token', token='plain',", "write token='${sec:NAME}'"),
+        ("cluster.id='test-cluster', durable.name='d',", "'durable.name'"),
         ("streaming.cluster.id='test-cluster',", "streaming.cluster.id"),
     ],
 )

@@ -8,6 +8,11 @@ NATS_LOGIN = (
     OptionSpec("server.urls", "The servers.", "servers", default="nats://localhost:4222"),
     OptionSpec("bootstrap.servers", "Another name of `server.urls`.", "servers"),
     OptionSpec("client.id", "Accepted, and without effect.", effect=False),
+    OptionSpec(
+        "cluster.id",
+        "A cluster of NATS Streaming, which is retired. Accepted, and without effect: messages go by core NATS.",
+        effect=False,
+    ),
     OptionSpec("auth.type", "`user` or `token`.", "choice", values=("user", "token")),
     OptionSpec("username", "The user name, with `auth.type='user'`."),
     OptionSpec("password", "The password, by reference, with `auth.type='user'`.", secret=True),

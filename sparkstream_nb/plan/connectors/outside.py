@@ -47,6 +47,10 @@ BYTES = ("binary", "avro")
 _ONE_PLACE = ("file", "prometheus")
 """The types of sinks that do not take turns among destinations."""
 
+_NO_TLS_CHECK = "ssl.verification.disabled"
+"""An option of sinks that is refused where it would mean something: certificates are always checked."""
+_ADDRESSES = ("publisher.url", "token.url")
+
 Strategy = Literal["partitioned", "roundRobin", "broadcast"]
 _PROMISES = {
     "file": "exactly once, after the commit",
@@ -182,11 +186,19 @@ def list_gaps(a: Annotation, properties: Mapping[str, str]) -> Iterator[tuple[st
 def _list_option_gaps(type_: str, options: Mapping[str, str]) -> Iterator[str]:
     """The words for what of the options of a sink or destination this build lacks."""
     for key, value in options.items():
+        if key.lower() == _NO_TLS_CHECK and not _uses_tls(options):
+            continue
         words = describe_option_gap("sink", type_, key, value)
         words = words or describe_template_gap("sink", type_, key, value)
         if words is not None:
             yield words
     yield from list_setting_gaps("sink", type_, options.get(CONFIGURATION, ""), PRODUCER)
+
+
+def _uses_tls(options: Mapping[str, str]) -> bool:
+    """True if a sink sends to an address that has a certificate, or may have one."""
+    addresses = [options.get(key, "").strip().lower() for key in _ADDRESSES]
+    return any(address and not address.startswith("http://") for address in addresses)
 
 
 def _list_mapping_gaps(type_: str, mapping: Annotation) -> Iterator[str]:
