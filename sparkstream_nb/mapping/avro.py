@@ -43,7 +43,7 @@ def parsed_schema(format_: Avro, schema: Schema) -> Any:
         return fastavro.parse_schema(json.loads(format_.schema))
     except Exception as error:  # of several kinds, also KeyError
         why = " ".join(str(error).split())[:200] or type(error).__name__
-        raise Misuse(f"schema.def of an avro mapping is no Avro schema: {why}") from None
+        raise Misuse(f"the schema of an avro mapping is no Avro schema: {why}") from None
 
 
 class AvroReader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from ..plan.connectors.mapping import SourceMapping, XmlSource
@@ -45,6 +46,8 @@ class XmlReader:
         elements = [e for e in find(self.format.enclosing, root) if not isinstance(e, str)]
         if not elements:
             raise MessageError(f"it has no '{self.format.enclosing.text}'")
+        if self.format.is_streamed:
+            return [deepcopy(e) for e in elements]  # a copy is the outermost element of a document of its own
         return elements if self.format.as_event else [child for e in elements for child in e]
 
     def _by_name(self, event: Element) -> Row:

@@ -155,7 +155,9 @@ def test_a_payload_is_the_json_of_a_record() -> None:
     [
         ("@map(type='avro', schema.def='{')", ALL, "schema.def is not JSON"),
         ('''@map(type='avro', schema.def="""{"type":"what"}""")''', ALL, "of an avro mapping is no Avro schema"),
-        ("@map(type='avro', schema.registry='http://h')", ALL, "belongs to WSO2's siddhi-map-avro"),
+        ("@map(type='avro', schema.registry='http://h')", ALL, "schema.registry and schema.id of an avro mapping go"),
+        ("@map(type='avro', schema.registry='http://h', schema.id='x')", ALL, "schema.id is a number, found 'x'"),
+        ("@map(type='avro', use.avro.deserializer='true')", ALL, "belongs to WSO2's siddhi-map-avro"),
         ("@map(type='avro')", "o object", "an avro mapping has no values for 'o', which is an object"),
         ("@map(type='binary', @attributes(s='a'))", "s string", "has the stream's attributes in their order"),
     ],

@@ -127,3 +127,21 @@ def test_what_is_no_xml_is_dropped() -> None:
     found = encoder(mapping, schema).encode(arrays(schema, [WSO2, IBM]), times, np.array([0, 1]), dropped)
     assert [m.body for m in found] == [b"<s>WSO2</s>"]
     assert "not XML" in dropped[0].reason
+
+
+OSM = """<osm>
+ <node id="1" lat="0.5"><tag/></node>
+ <way id="7"/>
+ <node id="2"/>
+</osm>
+"""
+
+
+def test_elements_that_are_documents_of_their_own() -> None:
+    mapping = (
+        "@map(type='xml', enclosing.element='/osm/node', enable.streaming.xml.content='true', "
+        "fail.on.missing.attribute='false', @attributes(id='/node/@id', lat='/node/@lat'))"
+    )
+    assert events(decode(mapping, "id string, lat string", OSM)) == [["1", "0.5"], ["2", None]]
+    whole_documents = mapping.replace("'true'", "'false'")
+    assert events(decode(whole_documents, "id string, lat string", OSM)) != [["1", "0.5"], ["2", None]]

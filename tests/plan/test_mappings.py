@@ -85,8 +85,6 @@ def test_sinks() -> None:
         ("source", "@map(type='text', regex.A='x')", "regex.A='x'", "'regex.A' is used by no attribute", "@attributes("),
         ("source", "@map(type='keyvalue', implicit.cast.enable='false')", "implicit.cast.enable='false'", "are texts", "Leave it out."),
         ("source", "@map(type='xml', extract.leaf.node.data='true')", "extract.leaf.node.data='true'", "belongs to WSO2's siddhi-map-xml, and this build leaves it out", "XPath"),
-        ("source", "@map(type='xml', enable.streaming.xml.content='true')", "enable.streaming.xml.content='true'",
-         "belongs to WSO2's siddhi-map-xml, and this build leaves it out", "whole documents"),
         ("source", "@map(type='xml', @attributes('a', 'cuont(b)', 'c'))", "'cuont(b)'", "is not an XPath: unregistered function", "'stock/price'"),
         ("source", "@map(type='xml', enclosing.element='//12', @attributes('a', 'b', 'c'))", "enclosing.element='//12'", "is not an XPath", None),
         ("source", "@map(type='xml', namespaces='x=urn:x', @attributes('y:a', 'b', 'c'))", "'y:a'", "no namespace is given for 'y:'", None),

@@ -1,4 +1,4 @@
-"""Files in mode regex, and the transport properties of messages of files."""
+"""Files in mode regex, files that are one message, and the transport properties of messages of files."""
 
 from __future__ import annotations
 
@@ -131,6 +131,28 @@ def test_a_binary_file_is_one_message(run: Callable[..., App], tmp_path: Path) -
     until(app, lambda: rows(app, "O") == 1)
     assert app.output("O").frame[["k", "eof"]].to_numpy().tolist() == [["a", True]]
     until(app, (tmp_path / "moved" / "x.bin").exists)
+
+
+def xml_app(file: Path, tailing: str) -> str:
+    return f"""
+    @source(type='file', file.uri='file:{file}', mode='line', tailing='{tailing}', file.polling.interval='20',
+            @map(type='xml', enclosing.element='/osm/node', enable.streaming.xml.content='true',
+                 @attributes(id='/node/@id')))
+    define stream S (id string);
+    from S select * insert into O;
+    """
+
+
+def test_a_document_that_is_read_line_by_line_elsewhere(run: Callable[..., App], tmp_path: Path) -> None:
+    file = tmp_path / "in" / "x.xml"
+    file.parent.mkdir()
+    file.write_text("<osm>\n<node\nid='1'/>\n<node id='2'/>\n</osm>\n")
+    app = run(xml_app(file, "false"), allow=[f"file={file.parent}"])
+    until(app, lambda: rows(app, "O") == 2)
+    assert app.output("O").frame["id"].tolist() == ["1", "2"]
+    assert app.errors.frame.empty
+    with pytest.raises(SparkStreamError, match="needs tailing='false': a document has an end"):
+        run(xml_app(file, "true"), name="other", home=tmp_path / "other", allow=[f"file={file.parent}"])
 
 
 @pytest.mark.parametrize(

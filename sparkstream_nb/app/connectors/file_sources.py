@@ -16,8 +16,9 @@ from ..config.grants import Grants
 from .typed_options import OptionValues
 
 
-def make_files_place(o: OptionValues, grants: Grants) -> FilesPlace:
-    """The file or folder of a source, as far as `grants` allow. Raises `Misuse` for options that are wrong."""
+def make_files_place(o: OptionValues, grants: Grants, *, has_documents: bool = False) -> FilesPlace:
+    """The file or folder of a source, as far as `grants` allow. `has_documents`: a file is one document, also in mode
+    `line`. Raises `Misuse` for options that are wrong."""
     folder, file = o.text("dir.uri"), o.text("file.uri")
     if folder and file:
         raise Misuse(f"{o.what}: give 'dir.uri' or 'file.uri', not both")
@@ -25,6 +26,10 @@ def make_files_place(o: OptionValues, grants: Grants) -> FilesPlace:
     path = _path(o, folder or file)
     grants.folder_of(path, f"{o.what} reads", file=bool(file))
     tailing = o.flag("tailing", mode in GROWING)
+    if has_documents and mode in GROWING:
+        if tailing:
+            raise Misuse(f"{o.what}: enable.streaming.xml.content='true' needs tailing='false': a document has an end")
+        mode = "text.full"
     if tailing and mode not in GROWING:
         modes = " or ".join(f"mode='{growing_mode}'" for growing_mode in sorted(GROWING))
         raise Misuse(f"{o.what}: tailing='true' goes with {modes}: a file in mode '{mode}' is read whole")

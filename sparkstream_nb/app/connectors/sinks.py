@@ -36,6 +36,7 @@ from .mail_sinks import MailGate
 from .nats_places import NatsGate
 from .prometheus_sinks import PrometheusGate
 from .response_links import ResponseLinks
+from .schema_registry import SchemaRegistries
 from .service_places import ServiceGate
 from .tcp_sinks import TcpGate
 from .typed_options import OptionValues
@@ -59,7 +60,7 @@ class SinkPlans:
         """`links` to sources of the app."""
         self._plan, self._grants, self._references = plan, grants, references
         self._links = links or ResponseLinks()
-        self._sinks = outside_sinks(plan)
+        self._sinks = SchemaRegistries(grants).resolve(outside_sinks(plan), plan)
         self.setups("0" * 12)
 
     def __len__(self) -> int:

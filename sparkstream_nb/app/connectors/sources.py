@@ -10,7 +10,7 @@ from urllib.parse import quote
 from ...errors import SiddhiBindError, SparkStreamError
 from ...mapping.decoding import Decoder, decoder
 from ...plan.connectors.incoming import FILE_EVENTS, RESPONSES, SERVICES, IncomingSource, incoming_sources
-from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping
+from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping, XmlSource
 from ...plan.connectors.outside import SINK_ID, SOURCE_ID
 from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
@@ -33,6 +33,7 @@ from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
 from .nats_places import NatsGate
 from .response_links import ResponseLinks
+from .schema_registry import SchemaRegistries
 from .tcp_sources import make_tcp_place
 from .typed_options import OptionValues
 
@@ -62,7 +63,7 @@ class SourcePlans:
         """`files`: the deployment files, which may have users; `links` to sinks of the app."""
         self._plan, self._grants, self._references, self._home = plan, grants, references, home
         self._files, self._links = files, links or ResponseLinks()
-        self._sources = incoming_sources(plan)
+        self._sources = SchemaRegistries(grants).resolve(incoming_sources(plan), plan)
         self.setups(lambda: None)
 
     def __len__(self) -> int:
@@ -118,7 +119,7 @@ class SourcePlans:
             time = None if attribute is None else EventTime(attribute, latest)
             return f"{', '.join(place.topics)} at {servers}", KafkaReader(place, source.mapping, schema, time)
         if source.type == "file":
-            files = make_files_place(option_values, self._grants)
+            files = make_files_place(option_values, self._grants, has_documents=_has_documents(source.mapping))
             decodes = None if files.mode == "parquet" else decoder(source.mapping, schema)
             return str(files.path) + ("/" if files.folder else ""), FilesReader(files, schema, decodes)
         if source.type == FILE_EVENTS:
@@ -158,7 +159,14 @@ def _time_of(source: IncomingSource, schema: Schema) -> int | None:
     return None if source.time is None else schema.find(source.time)
 
 
+def _has_documents(mapping: SourceMapping) -> bool:
+    """True if messages are documents that programs write line by line."""
+    return isinstance(mapping.format, XmlSource) and mapping.format.is_streamed
+
+
 def _line_by_line(source: IncomingSource) -> bool:
     """True if a message is a line of a file: no chunk, but an event."""
+    if _has_documents(source.mapping):
+        return False
     mode = source.options.get("mode", SOURCES["file"]["mode"].default)
     return source.type == "file" and mode.lower() in ("line", "parquet")

@@ -48,10 +48,12 @@ class KeyValue:
 
 @dataclass(frozen=True)
 class XmlSource:
-    """The events are the elements that `enclosing` names (`as_event`), or their children; None: the whole message."""
+    """The events are the elements that `enclosing` names (`as_event`), or their children; None: the whole message.
+    `is_streamed`: each of these elements is a document of its own, where paths begin."""
 
     enclosing: XPath | None = None
     as_event: bool = False
+    is_streamed: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,18 @@ class Binary:
 
 @dataclass(frozen=True)
 class Avro:
-    """Records in Avro's binary encoding, of sources and sinks. `schema` is JSON; empty: one of the stream's attributes,
-    called `record`."""
+    """Records in Avro's binary encoding, of sources and sinks. `schema` is JSON; empty: that with the number
+    `schema_id` at the address `registry`, and without one, one of the stream's attributes, called `record`."""
 
     schema: str = ""
     record: str = "Event"
+    registry: str = ""
+    schema_id: str = ""
+
+    @property
+    def has_schema(self) -> bool:
+        """True for a schema of its own, not the stream's attributes."""
+        return bool(self.schema or self.registry)
 
 
 SourceFormat: TypeAlias = JsonSource | CsvSource | TextSource | KeyValue | XmlSource | Binary | Avro | PassThrough

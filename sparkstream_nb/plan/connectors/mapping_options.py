@@ -13,7 +13,15 @@ _MISSING = OptionSpec(
     "bool",
     default="true",
 )
-_SCHEMA = OptionSpec("schema.def", "The schema, in JSON (default: a record of the stream's attributes).", "json")
+_SCHEMA = (
+    OptionSpec("schema.def", "The schema, in JSON (default: a record of the stream's attributes).", "json"),
+    OptionSpec(
+        "schema.registry",
+        "The address of a schema registry, `http://HOST:PORT`, that has the schema. It is asked when the app starts.",
+        "url",
+    ),
+    OptionSpec("schema.id", "The number of the schema in the registry.", "int", most=2_147_483_647),
+)
 _COLUMN_DELIMITER = OptionSpec("delimiter", "The text between values (default: a comma). `\\t` is a tab.", default=",")
 _LINES = (
     OptionSpec("delimiter", "The line between the events of a message.", default="~~~~~~~~~~"),
@@ -74,10 +82,17 @@ _SOURCES: Mapping[str, tuple[OptionSpec, ...]] = {
         OptionSpec("namespaces", "The prefixes of the paths: `p=urn:x,q=urn:y`.", "list"),
         OptionSpec("enclosing.element", "An XPath to the element around the events.", "xpath"),
         OptionSpec("enclosing.element.as.event", "Whether that element is itself an event.", "bool", default="false"),
+        OptionSpec(
+            "enable.streaming.xml.content",
+            "`true`: each enclosing element is an event and a document of its own, where paths begin: `/node/@id`. "
+            "Of a file with `mode='line'` and `tailing='false'` the whole file is the message.",
+            "bool",
+            default="false",
+        ),
         _MISSING,
     ),
     "binary": (),
-    "avro": (_SCHEMA, _MISSING),
+    "avro": (*_SCHEMA, _MISSING),
 }
 _SINKS: Mapping[str, tuple[OptionSpec, ...]] = {
     "json": (
@@ -105,7 +120,7 @@ _SINKS: Mapping[str, tuple[OptionSpec, ...]] = {
         OptionSpec("enclosing.element", "The tag around the events, such as `<portfolio>` (default: `<events>`)."),
     ),
     "binary": (),
-    "avro": (_SCHEMA,),
+    "avro": _SCHEMA,
 }
 
 

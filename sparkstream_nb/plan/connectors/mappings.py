@@ -74,7 +74,7 @@ def source_mapping(mapping: tree.Annotation | None, schema: Schema) -> SourceMap
         reads = _AttributePlaces(o, format_)
         pairs = zip(elements, headers, strict=True)
         places = tuple(None if e is None or h is not None else reads.place(e) for e, h in pairs)
-    if type_ in ("keyvalue", "binary") or format_ == Avro():
+    if type_ in ("keyvalue", "binary") or (isinstance(format_, Avro) and not format_.has_schema):
         _no_objects(mapping, schema, headers, type_)
     if type_ == "binary" and any(e is not None for e in elements):
         raise SiddhiBindError(
@@ -111,7 +111,7 @@ def sink_mapping(mapping: tree.Annotation | None, schema: Schema) -> SinkMapping
             format_ = TextSink(o.line(), o.line_break())
         case "avro":
             is_grouped, format_ = False, _avro(o)
-            if not format_.schema:
+            if not format_.has_schema:
                 _no_objects(mapping, schema, (None,) * len(schema), type_)
         case "binary":
             if payload is not None:
@@ -268,9 +268,11 @@ def _source_format(o: _MapOptions, by_place: bool) -> SourceFormat:
             return _avro(o)
     as_event = o.flag("enclosing.element.as.event")
     path = o.get(_ENCLOSING)
+    is_streamed = o.flag("enable.streaming.xml.content")
     if path is None or not by_place:
-        return XmlSource(None, as_event)
-    return XmlSource(_xpath(path, _namespaces(o), o.span(_ENCLOSING)), as_event)
+        return XmlSource(None, as_event, is_streamed)
+    enclosing = _xpath(path, _namespaces(o), o.span(_ENCLOSING))
+    return XmlSource(enclosing, as_event or is_streamed, is_streamed)
 
 
 class _AttributePlaces:
@@ -306,7 +308,19 @@ def _avro(o: _MapOptions) -> Avro:
         except (ValueError, RecursionError):
             hint = """Write schema.def='{"type":"record","name":"Event","fields":[...]}'."""
             raise SiddhiBindError("schema.def is not JSON", o.span("schema.def"), hint=hint) from None
-    return Avro(text)
+        return Avro(text)
+    registry, schema_id = ((o.get(key) or "").strip() for key in ("schema.registry", "schema.id"))
+    if bool(registry) != bool(schema_id):
+        raise SiddhiBindError(
+            "schema.registry and schema.id of an avro mapping go together",
+            o.mapping.span,
+            hint="Write schema.registry='http://localhost:8081', schema.id='1'.",
+        )
+    if not re.fullmatch(r"\d{0,10}", schema_id, re.ASCII):
+        raise SiddhiBindError(
+            f"schema.id is a number, found '{schema_id}'", o.span("schema.id"), hint="Write schema.id='1'."
+        )
+    return Avro(registry=registry, schema_id=schema_id)
 
 
 def _check_json_path(path: str, span: Span) -> None:

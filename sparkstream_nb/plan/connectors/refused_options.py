@@ -64,17 +64,15 @@ _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
 }  # fmt: skip
 
-_WRITTEN_OUT = "Write the schema: schema.def='{...}'."
 _MAPPINGS: Mapping[tuple[End, str], Mapping[str, str]] = {
     ("source-mapping", "xml"): {
-        "enable.streaming.xml.content": "Send whole documents, each in one message.",
         "extract.leaf.node.data": "Give an XPath for each attribute.",
     },
     ("source-mapping", "avro"): {
-        "use.avro.deserializer": "Leave it out.", "schema.registry": _WRITTEN_OUT, "schema.id": _WRITTEN_OUT,
+        "use.avro.deserializer": "Leave it out.",
     },
     ("sink-mapping", "avro"): {
-        "use.avro.serializer": "Leave it out.", "schema.registry": _WRITTEN_OUT, "schema.id": _WRITTEN_OUT,
+        "use.avro.serializer": "Leave it out.",
     },
     ("sink-mapping", "text"): {"mustache.enabled": "Write {{attribute}} in a @payload without it."},
 }  # fmt: skip
