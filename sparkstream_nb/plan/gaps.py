@@ -168,7 +168,7 @@ def _stream(s: n.StreamDef, properties: Mapping[str, str]) -> Iterator[GapUse]:
                 extension = _extension("source" if kind == "source" else "sink", type_)
                 yield GapUse(kind, f"a {kind} of type '{type_}'", a.span, extension)
             mapping = next((m.get("type") for m in a.nested if m.name.lower() == "map"), None)
-            if type_ == "inMemory" and mapping not in (None, "passThrough"):
+            if type_ == "inMemory" and mapping not in (None, *MAPPED):
                 yield _connector_gap(a, "mapping", f"a {kind} with mapping '{mapping}'")
         elif kind == "onerror" and s.on_error in ("STREAM", "STORE"):
             name = "fault-stream" if s.on_error == "STREAM" else "on-error-store"

@@ -93,6 +93,18 @@ def connector_type(connector: tree.Annotation, properties: Mapping[str, str]) ->
     return next((v for k, v in options.items() if k.lower() == "type"), "")
 
 
+IN_MEMORY = "inMemory"
+"""The type of sources and sinks of topics within an app."""
+
+
+def has_event_topic(connector: tree.Annotation, properties: Mapping[str, str]) -> bool:
+    """True for an `inMemory` source or sink whose topic carries events as they are, inside of a node. One with another
+    mapping than passThrough has a topic of messages."""
+    mapping = next((m for m in connector.nested if m.name.lower() == "map"), None)
+    is_passed = mapping is None or (mapping.get("type") or "") == "passThrough"
+    return is_passed and connector_type(connector, properties) == IN_MEMORY
+
+
 _TEMPLATE = re.compile(r"\{\{([^{}]*)\}\}")
 
 

@@ -70,7 +70,7 @@ CASES = [
     ("@sink(type='http', @distribution(strategy='broadcast', @destination(|", "publisher.url=", "topic= type="),
     ("@sink(type='|", "inMemory nats prometheus", "http-request"),
     ("@source(|", "type= topic= topic.list= dir.uri=", "publisher.url="),
-    ("@source(type='file', |", "dir.uri= mode= event.time=", "topic.list= begin.regex="),
+    ("@source(type='file', |", "dir.uri= mode= event.time=", "topic.list= cron.expression="),
     ("@source(type='file', mode='|", "line text.full parquet", "polling"),
     ("@source(type='|", "inMemory kafka file cdc", "log http-response"),
     ("@source(type='kafka', @map(type='xml', |", "namespaces= fail.on.missing.attribute=", "validate.xml= schema.id="),

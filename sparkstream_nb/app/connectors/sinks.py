@@ -18,11 +18,12 @@ from ...journal.result_codec import column_values, is_object
 from ...nodes.partitioning import by_hash
 from ...plan.connectors.outside import CALLS, SERVICE_RESPONSES, SINK_ID, OutsideSink, outside_sinks, promise
 from ...plan.nodes import Plan
-from ...plan.query_parts import template_attributes
+from ...plan.query_parts import IN_MEMORY, template_attributes
 from ...retention import bytes_of
 from ...sinks.delivery import Delivery, DeliverySource, SinkFigures, SinkSetup
 from ...sinks.file_sink import BatchFiles, FilePlace, GrowingFile, NamedFiles, ReplacedFile
 from ...sinks.http_sink import Calls
+from ...sinks.memory_sink import MemoryTarget
 from ...sinks.sink_messages import MessageWriter
 from ...sinks.target import Target
 from ...sinks.turns import Turns
@@ -129,6 +130,8 @@ class SinkPlans:
                 return lambda options: subjects.target(options, key)
             case "prometheus":
                 return PrometheusGate(self._grants, what, sink.stream, schema).target
+        if sink.type == IN_MEMORY:
+            return self._memory_target
         if sink.type in SERVICE_RESPONSES:
             service = ServiceGate(self._links.services, self._references, what)
             return lambda options: service.target(options, writer.content_type)
@@ -137,6 +140,9 @@ class SinkPlans:
             gate = HttpGate(self._grants, self._references, what, key, calls)
             return lambda options: gate.target(options, writer.content_type)
         raise NotImplementedError(f"no target is made for sinks of type '{sink.type}': add it to `SinkPlans`")
+
+    def _memory_target(self, options: Mapping[str, str]) -> tuple[str, Target]:
+        return f"topic {options['topic']}", MemoryTarget(options["topic"], self._links.topics)
 
     def _calls(self, sink: OutsideSink, schema: Schema) -> Calls:
         desk = self._links.desks.of(sink.destinations[0][SINK_ID].strip())

@@ -14,6 +14,7 @@ from ...plan.connectors.mapping import JsonSource, PassThrough, SourceMapping, X
 from ...plan.connectors.outside import SINK_ID, SOURCE_ID
 from ...plan.connectors.source_options import SOURCES
 from ...plan.nodes import Plan
+from ...plan.query_parts import IN_MEMORY
 from ...sources.file_events import FileEventsReader
 from ...sources.file_source import FilesReader
 from ...sources.http_source import HttpReader, HttpService
@@ -133,6 +134,10 @@ class SourcePlans:
         if source.type == "nats":
             subject = NatsGate(self._grants, self._references, option_values.what).subject(source.options)
             return f"{subject.subject} at {subject.servers}", NatsReader(subject, decoder(source.mapping, schema))
+        if source.type == IN_MEMORY:
+            name, desk = quote(source.name, safe=""), self._links.topics.desk
+            origin = f"topic {option_values.text('topic')}"
+            return origin, ResponseReader(desk, name, decoder(source.mapping, schema))
         if source.type in RESPONSES:
             sink_id, name = option_values.text(SINK_ID), quote(source.name, safe="")
             reader = ResponseReader(self._links.desks.of(sink_id), name, decoder(source.mapping, schema))

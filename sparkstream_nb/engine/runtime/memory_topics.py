@@ -1,4 +1,4 @@
-"""Sinks and sources inside a node: `inMemory` topics between streams of one app, and the `log` sink.
+"""Sinks and sources inside a node: `inMemory` topics of events between streams of one app, and the `log` sink.
 
 Siddhi publishes a chunk at once (`SinkCallback`, `PassThroughSinkMapper`), so a chunk stays one chunk. If the topic
 depends on the event (`topic='{{k}}'`), the events of one topic are a chunk. A sink runs after the queries that read the
@@ -17,7 +17,7 @@ import numpy as np
 
 from ...lang.tree import Annotation
 from ...plan import nodes
-from ...plan.query_parts import connector_options, connector_type, template_parts
+from ...plan.query_parts import connector_options, connector_type, has_event_topic, template_parts
 from ..columnar.column_data import Array
 from ..columnar.error_routing import ErrorObject, Undelivered, fault_stream
 from ..columnar.javamap import hash_code, string_hash
@@ -90,7 +90,7 @@ def _routes(stream: nodes.StreamDef, properties: Mapping[str, str]) -> Iterator[
         return tuple(names.index(p) if i % 2 else p for i, p in enumerate(template_parts(template)))
 
     for n, sink in enumerate(stream.annotations):
-        if sink.name.lower() != "sink" or connector_type(sink, properties) != "inMemory":
+        if sink.name.lower() != "sink" or not has_event_topic(sink, properties):
             continue
         options = connector_options(sink, properties)
         on_error = options.get("on.error", "LOG").upper()
@@ -110,7 +110,7 @@ def _subscriptions(plan: nodes.Plan) -> Iterator[_TopicListener]:
     """Topics of inMemory sources, in the order of the text."""
     for stream in plan.streams.values():
         for source in stream.annotations:
-            if source.name.lower() == "source" and connector_type(source, plan.properties) == "inMemory":
+            if source.name.lower() == "source" and has_event_topic(source, plan.properties):
                 options = connector_options(source, plan.properties)
                 yield _TopicListener(stream, options.get("topic", _DEFAULT_TOPIC), _transport_property(source))
 

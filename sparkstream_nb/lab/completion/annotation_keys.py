@@ -40,8 +40,6 @@ VALUES: Mapping[tuple[str, str], tuple[str, ...]] = {
 """The annotation and its key → the values that it may have, where they are few, without the table of options."""
 
 _OWN_KEYS: Mapping[tuple[End, str], tuple[str, ...]] = {
-    ("source", "inMemory"): ("type", "topic"),
-    ("sink", "inMemory"): ("type", "topic", "on.error"),
     ("sink", "log"): ("type", "prefix", "priority", "on.error"),
     ("source-mapping", "passThrough"): ("type",),
     ("sink-mapping", "passThrough"): ("type",),

@@ -19,7 +19,7 @@ from ...lang.tree import Annotation
 from ...masking import mask_passwords
 from ...types import Schema, Type
 from .. import nodes as n
-from ..query_parts import connector_options, connector_type
+from ..query_parts import IN_MEMORY, connector_options, connector_type, has_event_topic
 from .change_properties import connector_properties, describe_database_gap, list_property_gaps
 from .connector_options import describe_option_gap, describe_value_gap, find_missing_option, list_setting_gaps
 from .kafka_client_settings import CONFIGURATION, CONSUMER
@@ -52,6 +52,7 @@ _TAKEN = {
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
     "tcp": "messages taken are kept; senders get no answer",
     "nats": "messages taken are kept; servers keep nothing",
+    IN_MEMORY: "each message of the app's sinks, once more if a crash comes before it is on the disk",
     "cdc": "each change in the log once; polled, each row once, as the polling column grows",
 }
 
@@ -83,7 +84,8 @@ def delivery_guarantee(type_: str) -> str:
 
 def is_incoming(a: Annotation, properties: Mapping[str, str]) -> bool:
     """True if an annotation is a source that reads from outside."""
-    return a.name.lower() == "source" and connector_type(a, properties) in INCOMING
+    is_source = a.name.lower() == "source" and connector_type(a, properties) in INCOMING
+    return is_source and not has_event_topic(a, properties)
 
 
 def refused_place(scheme: str, host: str, port: int) -> str | None:

@@ -14,7 +14,7 @@ from typing import Literal
 from ...errors import SiddhiBindError, Span
 from ...lang.tree import Annotation
 from .. import nodes as n
-from ..query_parts import connector_options, connector_type, template_attributes
+from ..query_parts import IN_MEMORY, connector_options, connector_type, has_event_topic, template_attributes
 from .connector_options import (
     describe_option_gap,
     describe_template_gap,
@@ -39,7 +39,7 @@ MAPPINGS = MAPPED - {"passThrough"}
 """Mappings of the messages of outside sinks."""
 
 BINARY = frozenset(
-    {"http", *CALLS, "http-call-response", "http-response", "http-service", *SERVICE_RESPONSES, "kafka", "tcp", "nats"}
+    {"http", *CALLS, "http-call-response", "http-service", *SERVICE_RESPONSES, "kafka", "tcp", "nats", IN_MEMORY}
 )
 """The types of sinks and sources whose messages may be bytes that are no text."""
 BYTES = ("binary", "avro")
@@ -62,6 +62,7 @@ _PROMISES = {
     "tcp": "sent once, after the commit; servers do not answer",
     "nats": "at least once to the server, after the commit; each message has a Nats-Msg-Id",
     "prometheus": "exactly once, after the commit",
+    IN_MEMORY: "at least once, after the commit, to each source of the topic",
 }
 
 
@@ -93,7 +94,8 @@ def outside_annotations(plan: n.Plan) -> Iterator[tuple[n.StreamDef, Annotation]
 
 def is_outside(a: Annotation, properties: Mapping[str, str]) -> bool:
     """True if an annotation is a sink that publishes outside."""
-    return a.name.lower() == "sink" and connector_type(a, properties) in OUTSIDE
+    is_sink = a.name.lower() == "sink" and connector_type(a, properties) in OUTSIDE
+    return is_sink and not has_event_topic(a, properties)
 
 
 def published_streams(plan: n.Plan) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from ..query_parts import IN_MEMORY
 from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
 from .option_spec import Options, OptionSpec
 from .refused_options import options_of_type
@@ -211,6 +212,11 @@ _PROMETHEUS = _table_of(
     OptionSpec("buckets", "The upper bounds of a histogram's buckets, with commas.", "list"),
 )
 
+_IN_MEMORY = _table_of(
+    IN_MEMORY,
+    OptionSpec("topic", "The topic, within the app.", required="topic='prices'", dynamic=True, is_shown=True),
+)
+
 SINKS: Mapping[str, Options] = {
     "file": _FILE,
     "http": _HTTP,
@@ -223,5 +229,6 @@ SINKS: Mapping[str, Options] = {
     "nats": _NATS,
     "tcp": _TCP,
     "prometheus": _PROMETHEUS,
+    IN_MEMORY: _IN_MEMORY,
 }
 """By type. `http-request` is the former name of `http-call`, `http-response` of `http-service-response`."""

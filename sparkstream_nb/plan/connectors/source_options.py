@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
+from ..query_parts import IN_MEMORY
 from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
 from .change_properties import PLUGINS
 from .option_spec import Options, OptionSpec
@@ -336,6 +337,11 @@ _CDC = _table_of(
     OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, is_shown=True),
 )
 
+_IN_MEMORY = _table_of(
+    IN_MEMORY,
+    OptionSpec("topic", "The topic, within the app.", default="input inMemory source", is_shown=True),
+)
+
 SOURCES: Mapping[str, Options] = {
     "kafka": _KAFKA,
     "file": _FILE,
@@ -348,5 +354,6 @@ SOURCES: Mapping[str, Options] = {
     "tcp": _TCP,
     "nats": _NATS,
     "cdc": _CDC,
+    IN_MEMORY: _IN_MEMORY,
 }
 """By type. `http-response` is the former name of `http-call-response`, `http-request` of `http-service`."""
