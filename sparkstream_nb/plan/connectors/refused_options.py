@@ -44,10 +44,7 @@ _HTTP: Mapping[str, tuple[str, ...]] = {
     "https.keystore.key.password": ("", "wso2carbon"), "ssl.protocol": ("tls",), "ssl.configurations": _NONE,
     "ssl.verification.disabled": _FALSE, "hostname.verification.enabled": _TRUE, "tls.store.type": ("jks",),
     "proxy.host": _NONE, "proxy.port": _NONE, "proxy.username": _NONE, "proxy.password": _NONE,
-    "client.bootstrap.configurations": _NONE, "max.pool.active.connections": ("-1",),
-    "min.pool.idle.connections": ("0",), "max.pool.idle.connections": ("100",), "executor.service.threads": ("20",),
-    "min.evictable.idle.time": ("300000",), "time.between.eviction.runs": ("30000",), "max.wait.time": ("60000",),
-    "test.on.borrow": _TRUE, "test.while.idle": _TRUE, "exhausted.action": ("1",), "parameters": _NONE,
+    "client.bootstrap.configurations": _NONE, "executor.service.threads": ("20",), "parameters": _NONE,
     # Redirects are not followed, and an event whose request is redirected is an error: `remarks.py` has a note.
     "follow.redirect": _EITHER, "max.redirect.count": ("5",),
 }  # fmt: skip

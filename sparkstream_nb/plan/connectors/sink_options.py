@@ -49,6 +49,13 @@ _FILE = _table_of(
 )
 
 
+_CONNECTION_POOL = (
+    "max.pool.active.connections", "min.pool.idle.connections", "max.pool.idle.connections", "min.evictable.idle.time",
+    "time.between.eviction.runs", "max.wait.time", "test.on.borrow", "test.while.idle", "exhausted.action",
+)  # fmt: skip
+"""Options of the pool of connections, where a sink has one connection here."""
+
+
 def _http_options(address: str) -> tuple[OptionSpec, ...]:
     """Options of sinks that post, with an example of an `address`."""
     return (
@@ -71,6 +78,10 @@ def _http_options(address: str) -> tuple[OptionSpec, ...]:
         OptionSpec("oauth.password", "The password of a password grant, by reference.", secret=True),
         OptionSpec("oauth.scope", "The scope that is asked for."),
         OptionSpec("refresh.token", "A refresh token, by reference.", secret=True),
+        *(
+            OptionSpec(name, "Accepted, and without effect: a sink has one connection.", effect=False)
+            for name in _CONNECTION_POOL
+        ),
     )
 
 
