@@ -41,7 +41,8 @@ def run_plan(plan: Plan, options: Any) -> int:
     _print_notes(app, options)
     with close_at_end(app):
         code = _feed_app(app, options, generated_events)
-        if app.deployment.connections.sources or options.seconds:
+        sources = app.deployment.connections.sources
+        if (sources and sources.read_outside) or options.seconds:
             follow(app, options.seconds)
         app.flush()
         print_results(app, options)

@@ -290,6 +290,15 @@ class Deliveries:
             delivery.drain(batch, deadline)
         return sum(f.pending for f in self.figures())
 
+    def drain_topics(self, seconds: float) -> int:
+        """Waits up to `seconds` until the sinks of topics within the app have delivered all committed outputs; returns
+        the number of outputs that they have delivered since the app's run began."""
+        deadline, batch = time.monotonic() + seconds, self._source.progress.batch
+        deliveries = [d for d in self._all if d.setup.type == IN_MEMORY]
+        for delivery in deliveries:
+            delivery.drain(batch, deadline)
+        return sum(d.position.sent for d in deliveries)
+
     def figures(self) -> tuple[SinkFigures, ...]:
         """The progress of each."""
         return tuple(d.figures() for d in self._all)

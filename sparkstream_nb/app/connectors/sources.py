@@ -70,6 +70,11 @@ class SourcePlans:
     def __len__(self) -> int:
         return len(self._sources)
 
+    @property
+    def read_outside(self) -> bool:
+        """True if one of them reads from outside the app, and not a topic of the app."""
+        return any(source.type != IN_MEMORY for source in self._sources)
+
     def setups(self, latest: Callable[[], int | None]) -> list[IntakeSetup]:
         """The sources, each with a reader of its own. `latest()` is the last time (ms) of an event that is taken."""
         return [self._setup(source, latest) for source in self._sources]

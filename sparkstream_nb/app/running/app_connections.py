@@ -85,6 +85,11 @@ class AppConnections:
         """Waits until the sinks have delivered all outputs, for `seconds` at most; the number still to be sent."""
         return self.sinks.drain(seconds)
 
+    def drain_topics(self, seconds: float) -> int:
+        """Waits until the sinks of topics within the app have delivered all outputs, for `seconds` at most; the number
+        of all that they have delivered."""
+        return self.sinks.drain_topics(seconds)
+
     def wait_tried(self) -> None:
         """Waits a little until it is known which sources are away."""
         self.intakes.wait_tried(_TRIED_SECONDS)

@@ -39,8 +39,8 @@ def scale_app(
     deployment, plans = scale_deployment(app.deployment, app.definition.plans, new_ids, files)
     Route.parse(deployment.routing, len(new_ids))
     with app.lock, deferred():
-        with interruptible():
-            app.waits.flush()
+        with interruptible(), app.waits.cancel_on_interrupt():
+            app.waits.settle(None)  # sources of topics cannot read while the lock is held
         new_run = app.app_run.with_nodes(new_ids)
         if new_run.deployed is not None:
             new_run = replace(new_run, deployed=new_run.deployed.with_nodes(new_ids, conf))

@@ -27,9 +27,14 @@ class AppWaits:
         self._app = runtime
 
     def flush(self) -> None:
-        """Waits until everything sent is committed. Raises SparkStreamError if the app failed."""
+        """Waits until everything sent is committed, and its messages to topics within the app. Raises
+        SparkStreamError if the app failed."""
         with self.cancel_on_interrupt():
             self.settle(None)
+            delivered_count = 0
+            while (count := self._app.connections.drain_topics(_SETTLE_SECONDS)) != delivered_count:
+                self.settle(None)
+                delivered_count = count
 
     def drain(self, seconds: float = 30.0) -> int:
         """Waits as `flush` does, and then until the sinks have delivered all outputs, for `seconds` at most; returns
