@@ -43,7 +43,7 @@ def _no_apps_of_other_modules() -> Iterator[None]:
         deploying.stop_all()
 
 
-_SERVERS = frozenset({"broker", "breaking", "fed", "mariadb"})
+_SERVERS = frozenset({"broker", "breaking", "fed", "mariadb", "mosquitto", "rabbitmq"})
 """Fixtures that start a broker or a database server; and the parameters of others that do."""
 _DATABASES = frozenset({"mariadb", "postgresql"})
 

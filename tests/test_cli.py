@@ -41,13 +41,13 @@ def test_check_and_explain(app: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_check_says_what_cannot_run(app: str, capsys: pytest.CaptureFixture[str]) -> None:
-    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='mqtt')\ndefine stream H (a string);\n"
+    table = "\n@store(type='mongodb')\ndefine table T (a string);\n@sink(type='jms')\ndefine stream H (a string);\n"
     Path(app).write_text(f"define stream S (a string);{table}from S insert into T;")
     assert cli.main(["check", app]) == 0
     shown = capsys.readouterr().out
     owner = "it belongs to WSO2's extension siddhi-{}, which is not included)"
     table = f"table 'T' in a store of type 'mongodb' (line 2; {owner.format('store-mongodb')}"
-    sink = f"a sink of type 'mqtt' (line 4; {owner.format('io-mqtt')}"
+    sink = f"a sink of type 'jms' (line 4; {owner.format('io-jms')}"
     assert shown.endswith(f", but this build cannot run {table} and {sink}\n")
 
 

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "wrong.siddhi": APP.replace("select a,", "select aa,"),
         "syntax.siddhi": APP.replace("select a,", "select a;"),
         "param.siddhi": APP.replace("3", "${LEAST}"),
-        "gap.siddhi": f"@source(type='mqtt') {APP}",
+        "gap.siddhi": f"@source(type='jms') {APP}",
         "script.siddhi": "define function f[javascript] return int { return 1; };" + APP.replace("a, b", "f(b) as c"),
         "comments.siddhi": "-- nothing yet\n",
         "window.siddhi": f"{APP}@info(name = 'plain') from S select a insert into P;"
@@ -87,7 +87,7 @@ MISTAKES = [
     ("run", 2, "APP.siddhi is missing"),
     ("run none.siddhi", 1, "file not found"),
     ("run wrong.siddhi", 1, "Did you mean 'a'?"),
-    ("run gap.siddhi", 1, "this build cannot run a source of type 'mqtt' yet"),
+    ("run gap.siddhi", 1, "this build cannot run a source of type 'jms' yet"),
     ("run script.siddhi", 1, "--allow-scripts"),
     (f"{RUN} --limits chars=3", 2, "limits: 'chars=3' is not one of characters=..., nesting=..., firings=..."),
     (f"{RUN} --limits nesting=0", 2, "limits: nesting is a whole number from 1 to 200, not 0"),

@@ -33,7 +33,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "THIRD_PARTY_LICENSES.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CORE = "core"
-EXTRAS = ("spark", "magics", "notebooks", "connect", "kafka", "nats", "databases", "avro", "generate", "mcp")
+EXTRAS = (
+    "spark", "magics", "notebooks", "connect", "kafka", "nats", "mqtt", "rabbitmq", "databases", "avro", "generate",
+    "mcp",
+)  # fmt: skip
 """The extras of `all`. A package is listed for the first ones that need it: `notebooks` has `spark` and `magics`."""
 _HEAD = """# Licences of third parties
 

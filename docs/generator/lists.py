@@ -19,8 +19,8 @@ from sparkstream_nb.plan.signatures import scalars, streams
 from .markdown import code, table
 
 INSTEAD = {
-    "source": "Let the system write to [Kafka, a file, HTTP, TCP or NATS](sources.md), or feed a data frame.",
-    "sink": "Publish to [Kafka, HTTP, TCP, NATS, a file or mail](sinks.md), or read the output in Python.",
+    "source": "Let the system write to [a broker, a file, HTTP or TCP](sources.md), or feed a data frame.",
+    "sink": "Publish to [a broker, HTTP, TCP, a file or mail](sinks.md), or read the output in Python.",
     "source-mapping": "Use [json, csv, text, keyvalue, xml, binary or avro](message-formats.md).",
     "sink-mapping": "Use [json, csv, text, keyvalue, xml, binary or avro](message-formats.md).",
     "store": "Use `rdbms`: PostgreSQL, MySQL, MariaDB, SQLite or DuckDB.",

@@ -6,22 +6,14 @@ that ends is not reopened automatically: its user gets an error, and reports it.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import queue
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-from ..errors import printable
-
-SECONDS = 5.0
-"""Seconds after which a server counts as unavailable."""
-T = TypeVar("T")
-
-
-class NatsFailed(Exception):
-    """The server cannot be reached, or refuses. `str()` is the reason, one line without secrets."""
+from .loop_connection import LoopConnection
+from .subscriptions import SECONDS, BrokerFailed, BrokerMessage
 
 
 @dataclass(frozen=True)
@@ -37,62 +29,52 @@ class NatsServers:
         return ", ".join(f"nats://{host}:{port}" for host, port in self.addresses)
 
 
-class NatsConnection:
+class NatsConnection(LoopConnection):
     """A connection that is open. `close` ends it and its thread."""
 
     def __init__(self, servers: NatsServers) -> None:
-        """Raises NatsFailed."""
+        """Raises BrokerFailed."""
+        super().__init__(servers, "sparkstream-nats")
         self.servers = servers
-        self.dropped_messages = 0
-        """Messages that were dropped, as they were not taken in time."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="sparkstream-nats", daemon=True)
-        self._thread.start()
         try:
-            self._client = self._call(self._connect())
-        except NatsFailed:
-            self._end()
+            self._client = self.call(self._connect())
+        except BrokerFailed:
+            self.end_loop()
             raise
 
     @property
     def open(self) -> bool:
-        """True if the server is still there."""
         return bool(self._client.is_connected)
 
-    def subscribe(self, subject: str, queue: str, take: Callable[[bytes], Coroutine[Any, Any, None]]) -> None:
-        """Calls `take` with each message of a subject, in the connection's thread, the next when that is over. Of the
-        subscribers with one `queue` only one gets a message. Raises NatsFailed."""
+    def subscribe(self, subject: str, group: str, waiting: queue.Queue[BrokerMessage]) -> None:
+        """Puts each message of a subject into `waiting`. Of the subscribers of one `group` only one gets a message.
+        Raises BrokerFailed."""
 
         async def handle_message(message: Any) -> None:
-            await take(message.data)
+            await self.put_soon(waiting, message.data)
 
         async def subscribe_all() -> None:
-            await self._client.subscribe(subject, queue, cb=handle_message)
+            await self._client.subscribe(subject, group, cb=handle_message)
             await self._client.flush()
 
-        self._call(subscribe_all())
+        self.call(subscribe_all())
 
     def publish(self, messages: Sequence[tuple[str, bytes, Mapping[str, str]]]) -> None:
         """Publishes messages, each a subject, a body and headers; the server has all when this returns. Raises
-        NatsFailed."""
+        BrokerFailed."""
 
         async def publish_all() -> None:
             for subject, body, headers in messages:
                 await self._client.publish(subject, body, headers=dict(headers))
             await self._client.flush(int(SECONDS))
 
-        self._call(publish_all())
+        self.call(publish_all())
 
     def close(self) -> None:
-        with contextlib.suppress(NatsFailed):
-            self._call(self._client.close())
-        self._end()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(SECONDS)
-        if not self._thread.is_alive():
-            self._loop.close()
+        self._is_closing = True
+        with contextlib.suppress(BrokerFailed):
+            self.call(self._client.close())
+        self.end_loop()
 
     async def _connect(self) -> Any:
         import nats
@@ -113,13 +95,3 @@ class NatsConnection:
             error_cb=note_error,
             name="sparkstream",
         )
-
-    def _call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Carries out `work` in the thread. Raises NatsFailed."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(2 * SECONDS)
-        except Exception as error:  # nats-py raises its own, OSError and TimeoutError
-            future.cancel()
-            why = str(error).strip() or type(error).__name__
-            raise NatsFailed(f"{self.servers} cannot be reached: {printable(' '.join(why.split()))[:200]}") from None

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..connections.nats_client import NatsConnection, NatsFailed, NatsServers
+from ..connections.nats_client import NatsConnection, NatsServers
+from ..connections.subscriptions import BrokerFailed
 from ..errors import printable
 from ..mapping import Message
 from ..plan.query_parts import template_attributes
@@ -55,7 +56,7 @@ class NatsTarget(Target):
             records.append((subject, message.body, {ID_HEADER: f"{self.place.key}-{place.batch}-{place.row}"}))
         try:
             self._ensure_connection().publish(records)
-        except NatsFailed as error:
+        except BrokerFailed as error:
             self.close()
             raise TargetUnavailable(str(error)) from None
         return len(records)
@@ -74,7 +75,7 @@ class NatsTarget(Target):
         return subject
 
     def _ensure_connection(self) -> NatsConnection:
-        """The connection, another one where the server has ended it. Raises NatsFailed."""
+        """The connection, another one where the server has ended it. Raises BrokerFailed."""
         if self._connection is not None and not self._connection.open:
             self.close()
         if self._connection is None:

@@ -117,7 +117,7 @@ def test_generators_of_columns_are_on_their_page() -> None:
 def test_errors_and_metrics() -> None:
     assert "`SiddhiBindError`" in lists.errors()
     assert "`sparkstream_lag_events`" in lists.metrics()
-    assert "rabbitmq" in lists.not_included()
+    assert "wso2event" in lists.not_included()
     assert "`str:upper`" not in lists.not_included()
 
 

@@ -72,7 +72,7 @@ BEFORE_SPARK = [
     (cell("T", APP.replace("from S", "from SS")), "Did you mean 'S'?"),
     (cell("T", APP.replace("b > 3", "bb > 3")), "Did you mean 'b'?"),
     (cell("T", APP.replace("b > 3", "a > 3")), "line 3, column"),
-    (cell("T", "@source(type='mqtt') " + APP), "this build cannot run"),
+    (cell("T", "@source(type='jms') " + APP), "this build cannot run"),
     (cell("T", SCRIPT), "--allow-scripts"),
     (cell("T --check", APP.replace("select a,", "select aa,")), "Did you mean 'a'?"),
     (cell("--query", "from A select *"), "the name of the running app is missing"),

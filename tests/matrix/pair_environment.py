@@ -20,7 +20,9 @@ from tests.matrix.pairs import ROOT, WORK, Pair
 from tests.matrix.platforms import Platform
 
 SPARK_PACKAGES = frozenset({"pyspark", "py4j"})
-APP_EXTRAS = ("avro", "databases", "generate", "kafka", "magics", "mcp", "nats", "notebooks", "spark")
+APP_EXTRAS = (
+    "avro", "databases", "generate", "kafka", "magics", "mcp", "mqtt", "nats", "notebooks", "rabbitmq", "spark",
+)  # fmt: skip
 """The extras with all that an app can use, but for Connect."""
 
 

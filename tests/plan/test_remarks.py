@@ -136,7 +136,8 @@ HTTP = "publisher.url='http://a.example/x'"
         ("@source(type='tcp', @map(type='text', regexp.A='x'))", ["regexp.A: "]),
         ("@source(type='tcp', @map(type='keyvalue', separator=';'))", ["separator: leave it out"]),
         ("@source(type='tcp', @map(type='binary', delimiter=','))", ["delimiter: leave it out"]),
-        ("@source(type='mqtt', url='x', topik='t', @map(type='json'))", ["topik: did you mean 'topic'?"]),
+        ("@source(type='jms', factory.initial='x', destinatin='t', @map(type='json'))",
+         ["destinatin: did you mean 'destination'?"]),
     ],
 )  # fmt: skip
 def test_an_option_that_wso2_ignores_is_a_note(connector: str, notes: list[str]) -> None:

@@ -135,9 +135,9 @@ def test_what_is_refused(run: Run, options: str, said: str) -> None:
 
 def test_messages_that_were_dropped_are_an_error() -> None:
     from sparkstream_nb.mapping.decoding import Decoded
-    from sparkstream_nb.sources.nats_source import _with_lost
+    from sparkstream_nb.sources.subscription_reader import with_losses
 
     nothing = Decoded([], [], ())
-    assert _with_lost(nothing, 0) is nothing
-    (lost,) = _with_lost(nothing, 3).rejected
+    assert with_losses(nothing, 0) is nothing
+    (lost,) = with_losses(nothing, 3).rejected
     assert lost.reason == "3 messages were dropped: the app did not take them in time"

@@ -463,7 +463,7 @@ def test_what_is_wrong_is_said_before_spark_starts(tmp_path: Path, source: str, 
     [
         ("type='file', dir.uri='/x', mode='binary.chunked'", "mode='binary.chunked'"),
         ("type='kafka', bootstrap.servers='h:9092', seq.enabled='true'", "'seq.enabled'"),
-        ("type='mqtt', url='x'", "a source of type 'mqtt'"),
+        ("type='jms', url='x'", "a source of type 'jms'"),
         ("type='file', dir.uri='/x', on.error='STREAM'", "waiting does not mend it: write STORE or LOG"),
         ("type='http', receiver.url='http://localhost:8006/t', on.error='wait'", "on.error='wait' of a source of type"),
         ("type='kafka', optional.configuration='interceptor.classes:x'", "'interceptor.classes' in optional.config"),

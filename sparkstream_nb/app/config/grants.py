@@ -1,6 +1,6 @@
 """Permissions of an app outside its own folder. The text of an app opens nothing: the user grants it at deployment.
 
-A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and `smtp`, `tcp`, `nats`), or
+A grant is a text KIND=WHAT: `file=DIR`, `http=URL-PREFIX`, `kafka=HOST:PORT` (and the other `SERVERS`), or
 `jdbc=postgresql://HOST:PORT/DATABASE`.
 """
 
@@ -19,7 +19,7 @@ from ...errors import Misuse, StoreError, nearest, shown
 from ...masking import mask_passwords, mask_server
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 
-SERVERS = ("kafka", "nats", "smtp", "tcp")
+SERVERS = ("kafka", "mqtt", "nats", "rabbitmq", "smtp", "tcp", "websocket")
 """Kinds of grants that name a server as HOST:PORT."""
 KINDS = ("file", "http", *SERVERS, "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"
@@ -143,7 +143,8 @@ class Grants:
             if kind not in KINDS or not equals or not what:
                 wrong = shown(mask_passwords(text))
                 message = f"allow: {wrong} is not file=DIR, http=URL-PREFIX, kafka=HOST:PORT or {_JDBC}"
-                message += "; nor smtp=HOST:PORT, tcp=HOST:PORT or nats=HOST:PORT"
+                others = [f"{server}=HOST:PORT" for server in SERVERS if server != "kafka"]
+                message += f"; nor {', '.join(others[:-1])} or {others[-1]}"
                 raise Misuse(message if kind in KINDS else nearest(message, kind, KINDS))
             if kind == "file":
                 argument_checks.check_path("allow: file", what)

@@ -41,7 +41,7 @@ class NatsGate:
             raise Misuse(f"{self.what}: destination is a subject such as alerts.rooms, not {shown(subject)}")
         return f"{subject} at {servers}", NatsTarget(NatsPlace(servers, subject, key))
 
-    def subject(self, options: Mapping[str, str]) -> NatsSubject:
+    def subscription(self, options: Mapping[str, str]) -> NatsSubject:
         """The subscription of a source. Raises as `target` does."""
         o = OptionValues(options, options_of("source", "nats"), self.what)
         servers, subject = self._servers(o, "reads from"), o.text("destination")

@@ -16,6 +16,7 @@ from ...engine.columnar.column_data import Array
 from ...errors import Misuse, SiddhiBindError, SparkStreamError
 from ...journal.result_codec import column_values, is_object
 from ...nodes.partitioning import by_hash
+from ...plan.connectors.mapping import Avro, Binary
 from ...plan.connectors.outside import CALLS, SERVICE_RESPONSES, SINK_ID, OutsideSink, outside_sinks, promise
 from ...plan.nodes import Plan
 from ...plan.query_parts import IN_MEMORY, template_attributes
@@ -34,13 +35,16 @@ from ..config.secrets import References
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
+from .mqtt_places import MqttGate
 from .nats_places import NatsGate
 from .prometheus_sinks import PrometheusGate
+from .rabbitmq_places import RabbitGate
 from .response_links import ResponseLinks
 from .schema_registry import SchemaRegistries
 from .service_places import ServiceGate
 from .tcp_sinks import TcpGate
 from .typed_options import OptionValues
+from .websocket_places import WebSocketGate
 
 DISTRIBUTED = "distributed"
 _FAILING = ("ha", "scalable", DISTRIBUTED)
@@ -128,6 +132,15 @@ class SinkPlans:
             case "nats":
                 subjects = NatsGate(self._grants, self._references, what)
                 return lambda options: subjects.target(options, key)
+            case "mqtt":
+                return MqttGate(self._grants, self._references, what).target
+            case "rabbitmq":
+                exchanges = RabbitGate(self._grants, self._references, what)
+                return lambda options: exchanges.target(options, key, writer.content_type)
+            case "websocket":
+                servers = WebSocketGate(self._grants, self._references, what)
+                is_binary = isinstance(sink.mapping.format, Avro | Binary)
+                return lambda options: servers.target(options, is_binary=is_binary)
             case "prometheus":
                 return PrometheusGate(self._grants, what, sink.stream, schema).target
         if sink.type == IN_MEMORY:

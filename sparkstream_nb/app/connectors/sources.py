@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
@@ -19,9 +19,9 @@ from ...sources.file_events import FileEventsReader
 from ...sources.file_source import FilesReader
 from ...sources.http_source import HttpReader, HttpService
 from ...sources.intake import IntakeSetup
-from ...sources.nats_source import NatsReader
 from ...sources.reader import SourceReader
 from ...sources.responses import ResponseReader
+from ...sources.subscription_reader import SubscriptionReader
 from ...sources.tcp_source import TcpReader
 from ...types import Schema
 from ..config.conf import NodeFile
@@ -32,11 +32,23 @@ from .cdc_sources import make_cdc_reader
 from .file_sources import make_file_events_place, make_files_place
 from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
+from .mqtt_places import MqttGate
 from .nats_places import NatsGate
+from .prometheus_sources import PrometheusSourceGate
+from .rabbitmq_places import RabbitGate
 from .response_links import ResponseLinks
 from .schema_registry import SchemaRegistries
 from .tcp_sources import make_tcp_place
 from .typed_options import OptionValues
+from .websocket_places import WebSocketGate
+
+_GATES: Mapping[str, type[NatsGate | MqttGate | RabbitGate | WebSocketGate]] = {
+    "nats": NatsGate,
+    "mqtt": MqttGate,
+    "rabbitmq": RabbitGate,
+    "websocket": WebSocketGate,
+}
+"""By type of source, the class that makes a place of its options that is subscribed to."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +96,7 @@ class SourcePlans:
         for s in self._sources:
             if quote(s.name, safe="") == name:
                 schema = self._plan.schema(s.stream)
-                rows = isinstance(s.mapping.format, PassThrough) or s.type == "cdc"
+                rows = isinstance(s.mapping.format, PassThrough) or s.type in ("cdc", "prometheus")
                 mapping = _rows_as_json(schema, s.mapping) if rows else s.mapping
                 return MessageReader(decoder(mapping, schema), _time_of(s, schema))
         return None
@@ -136,9 +148,13 @@ class SourcePlans:
         if source.type == "tcp":
             tcp = make_tcp_place(option_values, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
             return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
-        if source.type == "nats":
-            subject = NatsGate(self._grants, self._references, option_values.what).subject(source.options)
-            return f"{subject.subject} at {subject.servers}", NatsReader(subject, decoder(source.mapping, schema))
+        if source.type == "prometheus":
+            metrics = PrometheusSourceGate(self._grants, self._references, source.stream)
+            return metrics.reader(option_values, source.mapping, schema)
+        if source.type in _GATES:
+            gate = _GATES[source.type](self._grants, self._references, option_values.what)
+            topic = gate.subscription(source.options)
+            return topic.origin, SubscriptionReader(topic, decoder(source.mapping, schema))
         if source.type == IN_MEMORY:
             name, desk = quote(source.name, safe=""), self._links.topics.desk
             origin = f"topic {option_values.text('topic')}"

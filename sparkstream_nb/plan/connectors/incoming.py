@@ -1,6 +1,6 @@
 """Sources that read from outside the app: their annotations as typed data.
 
-Their options (`source_options.py`) follow the rules of siddhi-io-kafka, -file, -http, -tcp, -nats and -cdc; an option
+Their options (`source_options.py`) follow the rules of WSO2's extensions, such as siddhi-io-kafka; an option
 of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence, unless its value says
 no more than leaving it out (`refused_options.py`).
 `event.time` is an option of this build: the attribute that has an event's time. So is `on.error`: Siddhi's sinks and
@@ -52,6 +52,10 @@ _TAKEN = {
     **dict.fromkeys(RESPONSES, "each response, as often as its call is made"),
     "tcp": "messages taken are kept; senders get no answer",
     "nats": "messages taken are kept; servers keep nothing",
+    "mqtt": "messages of quality 1 and 2 at least once; while the app is away, with clean.session='false'",
+    "rabbitmq": "each message of a queue at least once",
+    "websocket": "messages taken are kept; servers keep nothing",
+    "prometheus": "the samples of each answer that differs from the one before",
     IN_MEMORY: "each message of the app's sinks, once more if a crash comes before it is on the disk",
     "cdc": "each change in the log once; polled, each row once, as the polling column grows",
 }
@@ -148,6 +152,8 @@ def _source(stream: n.StreamDef, a: Annotation, properties: Mapping[str, str], n
         )
     if type_ == "cdc":
         _check_rows(a, options, mapping)
+    elif type_ == "prometheus":
+        _check_samples(a, mapping)
     elif type_ == FILE_EVENTS:
         _check_file_events(a, schema, mapping)
     elif isinstance(mapping.format, PassThrough) and not parquet:
@@ -182,6 +188,23 @@ def is_listening(options: Mapping[str, str]) -> bool:
 def listened_operations(options: Mapping[str, str]) -> frozenset[str]:
     """The operations that a `cdc` source names, in small letters."""
     return frozenset(o.strip().lower() for o in options.get("operation", "").split(",") if o.strip())
+
+
+def _check_samples(a: Annotation, mapping: SourceMapping) -> None:
+    """Further checks of a source of a metric's samples, `prometheus`."""
+    if not isinstance(mapping.format, KeyValue):
+        raise SiddhiBindError(
+            "a source of type 'prometheus' gives samples, whose labels are keys",
+            a.span,
+            hint="Write @map(type='keyvalue').",
+        )
+    header = next((h for h in mapping.headers if h is not None), None)
+    if header is not None:
+        raise SiddhiBindError(
+            f"samples have no transport properties, and 'trp:{header}' names one",
+            a.span,
+            hint="Name a label, or metric_name, metric_type, help, subtype or value.",
+        )
 
 
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:

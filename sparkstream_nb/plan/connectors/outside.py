@@ -1,8 +1,8 @@
 """Sinks that publish outside the app: their annotations as typed data.
 
-Their options (`sink_options.py`) follow the rules of siddhi-io-file, -http, -kafka, -email, -tcp, -nats and
--prometheus; an option of theirs that this build does not have is a declared gap (`gaps.py`), never left out in silence,
-unless its value says no more than leaving it out (`refused_options.py`).
+Their options (`sink_options.py`) follow the rules of WSO2's extensions, such as siddhi-io-http; an option of theirs
+that this build does not have is a declared gap (`gaps.py`), never left out in silence, unless its value says no more
+than leaving it out (`refused_options.py`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ MAPPINGS = MAPPED - {"passThrough"}
 """Mappings of the messages of outside sinks."""
 
 BINARY = frozenset(
-    {"http", *CALLS, "http-call-response", "http-service", *SERVICE_RESPONSES, "kafka", "tcp", "nats", IN_MEMORY}
-)
+    {
+        "http", *CALLS, "http-call-response", "http-service", *SERVICE_RESPONSES, "kafka", "tcp", "nats", "mqtt",
+        "rabbitmq", "websocket", IN_MEMORY,
+    }
+)  # fmt: skip
 """The types of sinks and sources whose messages may be bytes that are no text."""
 BYTES = ("binary", "avro")
 """Mappings of such messages."""
@@ -61,6 +64,9 @@ _PROMISES = {
     "email": "at least once, after the commit; each mail has a Message-ID of its own",
     "tcp": "sent once, after the commit; servers do not answer",
     "nats": "at least once to the server, after the commit; each message has a Nats-Msg-Id",
+    "mqtt": "at least once to the broker, after the commit; once without its confirmation with quality.of.service='0'",
+    "rabbitmq": "at least once to the broker, after the commit; each message has a message_id",
+    "websocket": "sent once, after the commit; servers do not answer",
     "prometheus": "exactly once, after the commit",
     IN_MEMORY: "at least once, after the commit, to each source of the topic",
 }

@@ -14,6 +14,13 @@ _NONE = ("",)
 _FALSE, _TRUE = ("false",), ("true",)
 _EITHER = ("true", "false")
 
+_RABBITMQ_TLS: Mapping[str, tuple[str, ...]] = {
+    "tls.enabled": _FALSE, "tls.truststore.path": _NONE, "tls.truststore.password": ("", "wso2carbon"),
+    "tls.truststore.type": ("jks",), "tls.version": ("ssl",),
+}  # fmt: skip
+_WEBSOCKET_TLS: Mapping[str, tuple[str, ...]] = {
+    "truststore.path": _NONE, "truststore.password": ("", "wso2carbon"),
+}  # fmt: skip
 _LISTENER: Mapping[str, tuple[str, ...]] = {
     "ssl.verify.client": ("", "false"), "ssl.protocol": ("tls",), "tls.store.type": ("jks",),
     "ssl.configurations": _NONE, "request.size.validation.configurations": _NONE,
@@ -30,6 +37,9 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     },
     "http": _LISTENER,
     "http-service": _LISTENER,
+    "rabbitmq": _RABBITMQ_TLS,
+    "websocket": _WEBSOCKET_TLS,
+    "prometheus": {"client.truststore.file": _NONE, "client.truststore.password": ("", "wso2carbon")},
     "http-call-response": {"allow.streaming.responses": _FALSE},
     "fileeventlistener": {"file.system.options": _NONE},
     "cdc": {
@@ -54,6 +64,8 @@ _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "http-call": {**_HTTP, "downloading.enabled": _FALSE, "download.path": _NONE},
     # Each record is waited for here, and a sink is synchronous whether it says so or not.
     "kafka": {"sequence.id": ("", "null"), "is.synchronous": _EITHER},
+    "rabbitmq": _RABBITMQ_TLS,
+    "websocket": _WEBSOCKET_TLS,
     "email": {"attachments": _NONE, "connection.pool.size": ("1",)},
     "prometheus": {
         "push.url": ("http://localhost:9091",), "push.operation": ("pushadd",), "grouping.key": _NONE,

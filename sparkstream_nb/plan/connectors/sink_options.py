@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..query_parts import IN_MEMORY
-from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
+from .broker_options import (
+    HEADERS,
+    KAFKA_SERVERS,
+    KAFKA_SETTINGS,
+    MQTT_BROKER,
+    NATS_LOGIN,
+    RABBITMQ_EXCHANGE,
+    WEBSOCKET_SERVER,
+)
 from .option_spec import Options, OptionSpec
 from .refused_options import options_of_type
 
@@ -21,7 +29,6 @@ _COMMON = (
         values=("LOG", "WAIT", "STREAM", "STORE"),
     ),
 )
-_HEADERS = "`\"'NAME:VALUE','NAME:VALUE'\"`."
 
 
 _table_of = partial(options_of_type, "sink", _COMMON)
@@ -64,7 +71,7 @@ def _http_options(address: str) -> tuple[OptionSpec, ...]:
         ),
         OptionSpec("basic.auth.username", "The user name of basic authentication."),
         OptionSpec("basic.auth.password", "Its password, by reference: `${sec:NAME}`.", secret=True),
-        OptionSpec("headers", f"Headers of the request: {_HEADERS}", "headers", dynamic=True),
+        OptionSpec("headers", f"Headers of the request: {HEADERS}", "headers", dynamic=True),
         OptionSpec("method", "The method of the request.", default="POST", dynamic=True),
         OptionSpec("socket.idle.timeout", "How long an answer may take, in ms.", "ms", default="6000", most=600_000),
         OptionSpec("blocking.io", "Accepted, and without effect: each message waits for its answer.", effect=False),
@@ -107,7 +114,7 @@ _SERVICE_RESPONSE = _table_of(
         dynamic=True,
         is_shown=True,
     ),
-    OptionSpec("headers", f"Headers of the response: {_HEADERS}", "headers", dynamic=True),
+    OptionSpec("headers", f"Headers of the response: {HEADERS}", "headers", dynamic=True),
     OptionSpec(
         "on.error",
         "Action for an event whose request waits no more: `LOG` (the default), `STORE` or `STREAM`.",
@@ -124,7 +131,7 @@ _KAFKA = _table_of(
     OptionSpec("topic", "The topic.", required="topic='alerts'", dynamic=True, is_shown=True),
     OptionSpec("partition.no", "The partition (default: by the key).", "int", dynamic=True, is_shown=True),
     OptionSpec("key", "The key of a record.", dynamic=True, is_shown=True),
-    OptionSpec("headers", f"Headers of a record: {_HEADERS}", "headers", dynamic=True, is_extra=True),
+    OptionSpec("headers", f"Headers of a record: {HEADERS}", "headers", dynamic=True, is_extra=True),
     OptionSpec(
         "is.binary.message",
         "Checked, and without effect: the mapping says whether messages are text.",
@@ -166,6 +173,45 @@ _NATS = _table_of(
     OptionSpec("destination", "The subject.", required="destination='alerts'", dynamic=True, is_shown=True),
     *NATS_LOGIN,
 )
+
+_MQTT = _table_of(
+    "mqtt",
+    OptionSpec("topic", "The topic.", required="topic='rooms/{{room}}/alerts'", dynamic=True, is_shown=True),
+    OptionSpec(
+        "quality.of.service",
+        "`0`: sent once. `1`, `2`: sent until the broker confirms it.",
+        "choice",
+        default="1",
+        values=("0", "1", "2"),
+    ),
+    OptionSpec("message.retain", "Whether the broker keeps the last message of a topic.", "bool", default="false"),
+    OptionSpec("client.id", "The name of the session at the broker (default: one by chance).", is_shown=True),
+    OptionSpec(
+        "clean.session",
+        "Accepted, and without effect: a sink has no subscriptions.",
+        "bool",
+        default="true",
+        effect=False,
+    ),
+    *MQTT_BROKER,
+)
+
+_RABBITMQ = _table_of(
+    "rabbitmq",
+    *RABBITMQ_EXCHANGE,
+    OptionSpec("routing.key", "The routing key of a message.", dynamic=True, is_shown=True),
+    OptionSpec("headers", f"Headers of a message: {HEADERS}", "headers", dynamic=True),
+    OptionSpec(
+        "delivery.mode",
+        "`1`: messages in queues end with the broker. `2`: durable queues keep them.",
+        "choice",
+        default="1",
+        values=("1", "2"),
+    ),
+    OptionSpec("content.type", "The content type of a message (default: that of the mapping)."),
+)
+
+_WEBSOCKET = _table_of("websocket", *WEBSOCKET_SERVER)
 
 _TCP = _table_of(
     "tcp",
@@ -238,6 +284,9 @@ SINKS: Mapping[str, Options] = {
     "kafka": _KAFKA,
     "email": _EMAIL,
     "nats": _NATS,
+    "mqtt": _MQTT,
+    "rabbitmq": _RABBITMQ,
+    "websocket": _WEBSOCKET,
     "tcp": _TCP,
     "prometheus": _PROMETHEUS,
     IN_MEMORY: _IN_MEMORY,

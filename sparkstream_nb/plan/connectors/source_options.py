@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..query_parts import IN_MEMORY
-from .broker_options import KAFKA_SERVERS, KAFKA_SETTINGS, NATS_LOGIN
+from .broker_options import (
+    HEADERS,
+    KAFKA_SERVERS,
+    KAFKA_SETTINGS,
+    MQTT_BROKER,
+    NATS_LOGIN,
+    RABBITMQ_EXCHANGE,
+    WEBSOCKET_SERVER,
+)
 from .change_properties import PLUGINS
 from .option_spec import Options, OptionSpec
 from .refused_options import options_of_type
@@ -263,6 +271,59 @@ _NATS = _table_of(
     *NATS_LOGIN,
 )
 
+_MQTT = _table_of(
+    "mqtt",
+    OptionSpec(
+        "topic",
+        "The topics, with commas, which may have the wildcards `+` and `#`.",
+        "list",
+        required="topic='rooms/+/temperature'",
+        is_shown=True,
+    ),
+    OptionSpec(
+        "quality.of.service",
+        "The quality of service that is asked for: `0`, `1` or `2`, which is read as 1.",
+        "choice",
+        default="1",
+        values=("0", "1", "2"),
+    ),
+    OptionSpec(
+        "clean.session",
+        "`false`: the broker keeps messages of quality 1 and 2 while the app is away. Needs `client.id`.",
+        "bool",
+        default="true",
+    ),
+    OptionSpec("client.id", "The name of the session at the broker (default: one by chance).", is_shown=True),
+    *MQTT_BROKER,
+)
+
+_RABBITMQ = _table_of(
+    "rabbitmq",
+    *RABBITMQ_EXCHANGE,
+    OptionSpec("routing.key", "The routing key by which the queue is bound to the exchange.", is_shown=True),
+    OptionSpec(
+        "headers", f"The headers by which the queue is bound to an exchange of type `headers`: {HEADERS}", "headers"
+    ),
+    OptionSpec(
+        "queue.name",
+        "The queue. It is declared where the broker has none of this name (default: one for this connection alone).",
+        is_shown=True,
+    ),
+    OptionSpec("queue.durable.enabled", "Whether the queue outlives the broker.", "bool", default="false"),
+    OptionSpec("queue.exclusive.enabled", "Whether the queue is for this connection alone.", "bool", default="false"),
+    OptionSpec("queue.autodelete.enabled", "Whether the queue ends with its last consumer.", "bool", default="false"),
+    OptionSpec(
+        "auto.ack",
+        "Checked, and without effect: a message is acknowledged when it is on the disk.",
+        "bool",
+        default="true",
+        effect=False,
+    ),
+    OptionSpec("consumer.threadpool.size", "Accepted, and without effect.", effect=False),
+)
+
+_WEBSOCKET = _table_of("websocket", *WEBSOCKET_SERVER)
+
 _CDC = _table_of(
     "cdc",
     OptionSpec(
@@ -337,6 +398,38 @@ _CDC = _table_of(
     OptionSpec("polling.interval", "Seconds between polls, whole.", "seconds", default="1", most=86_400, is_shown=True),
 )
 
+_PROMETHEUS = _table_of(
+    "prometheus",
+    OptionSpec(
+        "target.url",
+        "The page with metrics.",
+        "url",
+        required="target.url='http://localhost:9080/metrics'",
+        is_shown=True,
+    ),
+    OptionSpec(
+        "metric.type",
+        "`counter`, `gauge`, `histogram` or `summary`.",
+        "choice",
+        required="metric.type='counter'",
+        values=("counter", "gauge", "histogram", "summary"),
+    ),
+    OptionSpec("metric.name", "The name of the metric (default: the stream's).", is_shown=True),
+    OptionSpec(
+        "scrape.interval", "Seconds between requests, whole.", "seconds", default="60", most=86_400, is_shown=True
+    ),
+    OptionSpec("scrape.timeout", "Seconds that an answer may take.", "seconds", default="10", most=600, is_shown=True),
+    OptionSpec("scheme", "`http` or `https`, as `target.url` has it.", "choice", values=("http", "https")),
+    OptionSpec("username", "The user name of basic authentication."),
+    OptionSpec("password", "Its password, by reference: `${sec:NAME}`.", secret=True),
+    OptionSpec("headers", f"Headers of the request: {HEADERS}", "headers"),
+    OptionSpec("job", "The label `job` that a sample must have.", is_shown=True),
+    OptionSpec("instance", "The label `instance` that a sample must have.", is_shown=True),
+    OptionSpec(
+        "grouping.key", "Labels that a sample must have: `\"'NAME:VALUE','NAME:VALUE'\"`.", "headers", is_shown=True
+    ),
+)
+
 _IN_MEMORY = _table_of(
     IN_MEMORY,
     OptionSpec("topic", "The topic, within the app.", default="input inMemory source", is_shown=True),
@@ -353,6 +446,10 @@ SOURCES: Mapping[str, Options] = {
     "http-response": _RESPONSE,
     "tcp": _TCP,
     "nats": _NATS,
+    "mqtt": _MQTT,
+    "rabbitmq": _RABBITMQ,
+    "websocket": _WEBSOCKET,
+    "prometheus": _PROMETHEUS,
     "cdc": _CDC,
     IN_MEMORY: _IN_MEMORY,
 }

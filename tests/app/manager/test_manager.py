@@ -312,7 +312,7 @@ REFUSED = [
         beside("define function f[javascript] return int { return 1; };"),
         "function 'f' is a script, and scripts are disabled",
     ),
-    (beside("@sink(type='mqtt') define stream H (a string);"), "this build cannot run a sink of type 'mqtt'"),
+    (beside("@sink(type='jms') define stream H (a string);"), "this build cannot run a sink of type 'jms'"),
     (beside(SINK.format("http://127.0.0.1:1/${sec:admin.password}")), "cannot publish outside"),
     (DISTRIBUTED.replace("'make'", "'sum'"), "execGroup 'sum' has parallel 1 before, and 2 here"),
 ]
