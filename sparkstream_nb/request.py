@@ -204,7 +204,7 @@ class DeployRequest:
             metavar="KIND=WHAT",
             help="places that the app's sources, sinks and stores may reach: file=DIR, http=URL-PREFIX, "
             "kafka=HOST:PORT, smtp=HOST:PORT, tcp=HOST:PORT, nats=HOST:PORT, mqtt=HOST:PORT, "
-            "rabbitmq=HOST:PORT, websocket=HOST:PORT or "
+            "rabbitmq=HOST:PORT, websocket=HOST:PORT, hl7=HOST:PORT or "
             "jdbc=postgresql://HOST:PORT/DATABASE; may be given several times (default: nothing)",
         ),
     )

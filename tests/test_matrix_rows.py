@@ -19,6 +19,7 @@ from tests.matrix.pair_environment import (
     list_constraints,
     list_replacements,
     pins_of,
+    takes_connect,
 )
 from tests.matrix.pairs import Pair
 from tests.matrix.platforms import PLATFORMS, Platform
@@ -92,6 +93,14 @@ def test_a_package_below_an_extra_s_bound_is_no_constraint() -> None:
     assert "grpcio" not in pins_of(platform)
     assert "grpcio==1.67.0" not in list_constraints(platform)
     assert pins_of(platform)["tornado"] == "6.4.2"
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [("Databricks 17.3 LTS", False), ("Databricks 18 LTS", True), ("EMR 8", True), ("Fabric 2.0", True)],
+)
+def test_the_tests_of_a_platform_have_connect_unless_its_grpc_is_older(name: str, takes: bool) -> None:
+    assert takes_connect(platform_named(name)) is takes
 
 
 PAGE_TEXT = f"""Before.

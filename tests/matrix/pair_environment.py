@@ -15,7 +15,6 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from sparkstream_nb.runners.spark.versions import STATE_OVER_CONNECT
 from tests.matrix.pairs import ROOT, WORK, Pair
 from tests.matrix.platforms import Platform
 
@@ -99,6 +98,11 @@ def pins_of(platform: Platform) -> dict[str, str]:
     return {name: v for name, v in versions.items() if name in bounds and bounds[name].contains(v)}
 
 
+def takes_connect(platform: Platform) -> bool:
+    """True unless the platform's gRPC is older than the extra `connect` asks for."""
+    return "grpcio" in pins_of(platform) or "grpcio" not in platform.packages
+
+
 def list_constraints(platform: Platform | None) -> list[str]:
     """The lines of constraints.txt, with a platform's packages instead of them, and without those of Spark, which an
     environment has."""
@@ -152,7 +156,7 @@ def _install_beside_platform(pair: Pair, platform: Platform, python: Path, wheel
     _install(python, core)
     after = installed_versions(python)
     assert after.items() >= before.items(), before.items() - after.items()
-    connect = ["connect"] if STATE_OVER_CONNECT.in_(pair.spark) else []
+    connect = ["connect"] if takes_connect(platform) else []
     _install_tools(pair, python, f"sparkstream-nb[{','.join([*APP_EXTRAS, 'test', *connect])}] @ {wheel.as_uri()}")
     after = installed_versions(python)
     for name, version in {"pyspark": pair.spark, **pins_of(platform)}.items():

@@ -37,6 +37,8 @@ READERS = {
     ("source", "mqtt"): ["app.connectors.mqtt_places"],
     ("source", "rabbitmq"): ["app.connectors.rabbitmq_places"],
     ("source", "websocket"): ["app.connectors.websocket_places"],
+    ("source", "hl7"): ["app.connectors.hl7_places"],
+    ("sink", "hl7"): ["app.connectors.hl7_places"],
     ("source", "prometheus"): ["app.connectors.prometheus_sources"],
     ("source", "cdc"): ["app.connectors.cdc_sources"],
     ("source", "inMemory"): ["app.connectors.sources", "app.connectors.response_links"],

@@ -19,7 +19,7 @@ from ...errors import Misuse, StoreError, nearest, shown
 from ...masking import mask_passwords, mask_server
 from ...stores.address import FILE_OPTIONS, MEMORY, Database, from_jdbc
 
-SERVERS = ("kafka", "mqtt", "nats", "rabbitmq", "smtp", "tcp", "websocket")
+SERVERS = ("hl7", "kafka", "mqtt", "nats", "rabbitmq", "smtp", "tcp", "websocket")
 """Kinds of grants that name a server as HOST:PORT."""
 KINDS = ("file", "http", *SERVERS, "jdbc")
 _JDBC = "jdbc=postgresql://HOST:PORT/DATABASE"

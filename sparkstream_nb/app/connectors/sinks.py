@@ -32,6 +32,7 @@ from ...system import path_of
 from ...types import Schema
 from ..config.grants import Grants
 from ..config.secrets import References
+from .hl7_places import Hl7Gate
 from .http_sinks import HttpGate
 from .kafka_sinks import KafkaGate
 from .mail_sinks import MailGate
@@ -129,6 +130,8 @@ class SinkPlans:
                 return MailGate(self._grants, self._references, what, key).target
             case "tcp":
                 return TcpGate(self._grants, what).target
+            case "hl7":
+                return Hl7Gate(self._grants, what).target
             case "nats":
                 subjects = NatsGate(self._grants, self._references, what)
                 return lambda options: subjects.target(options, key)

@@ -17,6 +17,7 @@ from ...plan.nodes import Plan
 from ...plan.query_parts import IN_MEMORY
 from ...sources.file_events import FileEventsReader
 from ...sources.file_source import FilesReader
+from ...sources.hl7_source import Hl7Reader
 from ...sources.http_source import HttpReader, HttpService
 from ...sources.intake import IntakeSetup
 from ...sources.reader import SourceReader
@@ -30,6 +31,7 @@ from ..config.http_logins import logins_of
 from ..config.secrets import References
 from .cdc_sources import make_cdc_reader
 from .file_sources import make_file_events_place, make_files_place
+from .hl7_places import make_hl7_port
 from .http_sources import ListenerToken, make_listener
 from .kafka_sources import make_kafka_place
 from .mqtt_places import MqttGate
@@ -148,6 +150,9 @@ class SourcePlans:
         if source.type == "tcp":
             tcp = make_tcp_place(option_values, self._grants, f"{self._plan.name or 'SiddhiApp'}/{source.stream}")
             return f"tcp://localhost:{tcp.port}/{tcp.channel}", TcpReader(tcp, decoder(source.mapping, schema))
+        if source.type == "hl7":
+            hl7 = make_hl7_port(option_values, self._grants, source.mapping, schema)
+            return f"hl7://localhost:{hl7.port}", Hl7Reader(hl7, decoder(source.mapping, schema))
         if source.type == "prometheus":
             metrics = PrometheusSourceGate(self._grants, self._references, source.stream)
             return metrics.reader(option_values, source.mapping, schema)

@@ -29,6 +29,22 @@ KAFKA_SERVERS = OptionSpec(
 KAFKA_SETTINGS = OptionSpec(
     "optional.configuration", "Settings of Kafka's client, `NAME:VALUE,NAME:VALUE`.", "settings"
 )
+HL7_ENCODINGS = (
+    OptionSpec(
+        "hl7.encoding",
+        "The encoding of messages: `er7` or `xml`.",
+        "choice",
+        required="hl7.encoding='er7'",
+        values=("er7", "xml"),
+    ),
+    OptionSpec(
+        "hl7.ack.encoding",
+        "Accepted, and without effect: an acknowledgement has the encoding of its message.",
+        default="er7",
+        effect=False,
+    ),
+    OptionSpec("charset", "The encoding of characters.", "choice", default="utf-8", values=("utf-8",), refusal=""),
+)
 MQTT_BROKER = (
     OptionSpec(
         "url",

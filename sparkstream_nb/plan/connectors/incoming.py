@@ -57,6 +57,7 @@ _TAKEN = {
     "websocket": "messages taken are kept; servers keep nothing",
     "prometheus": "the samples of each answer that differs from the one before",
     IN_MEMORY: "each message of the app's sinks, once more if a crash comes before it is on the disk",
+    "hl7": "each message at least once: it is acknowledged when it is on the disk",
     "cdc": "each change in the log once; polled, each row once, as the polling column grows",
 }
 

@@ -67,6 +67,7 @@ _PROMISES = {
     "mqtt": "at least once to the broker, after the commit; once without its confirmation with quality.of.service='0'",
     "rabbitmq": "at least once to the broker, after the commit; each message has a message_id",
     "websocket": "sent once, after the commit; servers do not answer",
+    "hl7": "at least once, after the commit, until the server acknowledges it",
     "prometheus": "exactly once, after the commit",
     IN_MEMORY: "at least once, after the commit, to each source of the topic",
 }

@@ -18,6 +18,10 @@ _RABBITMQ_TLS: Mapping[str, tuple[str, ...]] = {
     "tls.enabled": _FALSE, "tls.truststore.path": _NONE, "tls.truststore.password": ("", "wso2carbon"),
     "tls.truststore.type": ("jks",), "tls.version": ("ssl",),
 }  # fmt: skip
+_HL7_TLS: Mapping[str, tuple[str, ...]] = {
+    "tls.enabled": _FALSE, "tls.keystore.filepath": _NONE, "tls.keystore.passphrase": ("", "wso2carbon"),
+    "tls.keystore.type": ("jks",),
+}  # fmt: skip
 _WEBSOCKET_TLS: Mapping[str, tuple[str, ...]] = {
     "truststore.path": _NONE, "truststore.password": ("", "wso2carbon"),
 }  # fmt: skip
@@ -39,6 +43,7 @@ _SOURCES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "http-service": _LISTENER,
     "rabbitmq": _RABBITMQ_TLS,
     "websocket": _WEBSOCKET_TLS,
+    "hl7": {**_HL7_TLS, "hl7.conformance.profile.used": _FALSE, "hl7.conformance.profile.file.path": _NONE},
     "prometheus": {"client.truststore.file": _NONE, "client.truststore.password": ("", "wso2carbon")},
     "http-call-response": {"allow.streaming.responses": _FALSE},
     "fileeventlistener": {"file.system.options": _NONE},
@@ -66,6 +71,7 @@ _SINKS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "kafka": {"sequence.id": ("", "null"), "is.synchronous": _EITHER},
     "rabbitmq": _RABBITMQ_TLS,
     "websocket": _WEBSOCKET_TLS,
+    "hl7": _HL7_TLS,
     "email": {"attachments": _NONE, "connection.pool.size": ("1",)},
     "prometheus": {
         "push.url": ("http://localhost:9091",), "push.operation": ("pushadd",), "grouping.key": _NONE,

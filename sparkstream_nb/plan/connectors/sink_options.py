@@ -8,6 +8,7 @@ from functools import partial
 from ..query_parts import IN_MEMORY
 from .broker_options import (
     HEADERS,
+    HL7_ENCODINGS,
     KAFKA_SERVERS,
     KAFKA_SETTINGS,
     MQTT_BROKER,
@@ -234,6 +235,19 @@ _TCP = _table_of(
     OptionSpec("worker.threads", "Accepted, and without effect.", effect=False),
 )
 
+_HL7 = _table_of(
+    "hl7",
+    OptionSpec(
+        "uri",
+        "The server: `HOST:PORT` or `hl7://HOST:PORT`.",
+        "url",
+        required="uri='localhost:2575'",
+        is_shown=True,
+    ),
+    *HL7_ENCODINGS,
+    OptionSpec("hl7.timeout", "Longest wait for an acknowledgement, in ms.", "ms", default="10000", most=600_000),
+)
+
 _PROMETHEUS = _table_of(
     "prometheus",
     OptionSpec("job", "Accepted, and without effect: the server that reads the metric names the job.", effect=False),
@@ -283,6 +297,7 @@ SINKS: Mapping[str, Options] = {
     "http-response": _SERVICE_RESPONSE,
     "kafka": _KAFKA,
     "email": _EMAIL,
+    "hl7": _HL7,
     "nats": _NATS,
     "mqtt": _MQTT,
     "rabbitmq": _RABBITMQ,

@@ -8,6 +8,7 @@ from functools import partial
 from ..query_parts import IN_MEMORY
 from .broker_options import (
     HEADERS,
+    HL7_ENCODINGS,
     KAFKA_SERVERS,
     KAFKA_SETTINGS,
     MQTT_BROKER,
@@ -259,6 +260,12 @@ _TCP = _table_of(
     ),
 )
 
+_HL7 = _table_of(
+    "hl7",
+    OptionSpec("port", "The port, on this machine.", "port", required="port='2575'", most=65_535, is_shown=True),
+    *HL7_ENCODINGS,
+)
+
 _NATS = _table_of(
     "nats",
     OptionSpec(
@@ -445,6 +452,7 @@ SOURCES: Mapping[str, Options] = {
     "http-call-response": _RESPONSE,
     "http-response": _RESPONSE,
     "tcp": _TCP,
+    "hl7": _HL7,
     "nats": _NATS,
     "mqtt": _MQTT,
     "rabbitmq": _RABBITMQ,
