@@ -146,11 +146,11 @@ def test_a_variable_that_decides_whether_an_app_is_right_needs_a_value(
 
 
 def test_check_goes_up_to_what_an_extension_has(app: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(app).write_text("define stream S (a double);\nfrom S select geo:distance(a, a, a, a) as d insert into O;")
+    Path(app).write_text("define stream S (a double);\nfrom S select geo:within(a, a, a) as d insert into O;")
     assert cli.main(["check", app]) == 0
     owner = "belongs to WSO2's extension siddhi-gpl-execution-geo, which is not included"
     assert capsys.readouterr().out == (
-        f"{app}: no mistakes found before line 2, where function 'geo:distance' {owner}; what follows was not checked\n"
+        f"{app}: no mistakes found before line 2, where function 'geo:within' {owner}; what follows was not checked\n"
     )
 
 
