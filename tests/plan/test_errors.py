@@ -121,7 +121,7 @@ def test_a_chain_that_is_too_long_is_an_error_of_its_query() -> None:
         ("@sink(type='http', publisher.url='http://localhost:1/x', socket.idle.timeout='0', @map(type='json')) " + S,
          "socket.idle.timeout='0'", "is a whole number from 1 to 600,000, not '0'", None),
         ("@sink(type='csv') " + S, "type='csv'", "unknown sink type 'csv'", "@sink(type='file', ..., @map(type='csv'))"),
-        ("@sink(type='webhook') " + S, "type='webhook'", "unknown sink type 'webhook'", "run here: email, file, http,"),
+        ("@sink(type='webhook') " + S, "type='webhook'", "unknown sink type 'webhook'", "run here: email, file, hl7, http,"),
         ("@sink(type='Log') " + S, "type='Log'", "unknown sink type 'Log'", "Did you mean 'log'?"),
         ("@sink(type='inMemory') " + S, "@sink(type='inMemory')", "has no 'topic'", "Write topic="),
         ("@sink(type='log', on.error='retry') " + S, "on.error='retry'", "'retry' is not a known value of 'on.error'", "LOG, WAIT, STREAM or STORE"),
