@@ -114,8 +114,8 @@ def deploy(
     - `variables`: values of `${NAME}` in the text; the environment is never looked at.
     - `allow_scripts`: functions that the app defines as scripts may run, with limits on time and memory.
     - `allow_env`: the environment variables that `${...}` of the deployment files and of `@store` may read.
-    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT",
-      "smtp=HOST:PORT", "tcp=HOST:PORT",
+    - `allow`: what the app may reach outside: "file=DIR", "http=URL-PREFIX", "kafka=HOST:PORT" (and
+      hl7, mqtt, nats, rabbitmq, smtp, tcp, websocket),
       "jdbc=postgresql://HOST:PORT/DATABASE". By default nothing: a source, a sink or a `@store` with an address that
       reaches elsewhere is refused, with the text to add here. Addresses in `conf` and `store` need no grant.
     - `offline`: the app runs as it is written on your own feeds, without its sources, sinks and databases. Their
