@@ -82,7 +82,10 @@ def test_it_follows_a_feed_of_the_main_thread(lab: Lab, page: Any) -> None:
 
 
 def follow(lab: Lab, page: Any) -> None:
-    lab.run(page, 'feed(0, 18_000)\nprint("fed", "once")')
+    chosen_file = lab.server.folder / "chosen"
+    chosen_file.unlink(missing_ok=True)
+    wait = f"import os\nwhile not os.path.exists({str(chosen_file)!r}):\n    time.sleep(0.1)"
+    lab.run(page, f'feed(0, 18_000)\n{wait}\nprint("fed", "once")')
     page.wait_for_function("window.drawn.length >= 2", timeout=60_000)
     lab.picture(page, "following")
     # What a person chooses is shown at once, though the kernel is busy.
@@ -91,6 +94,7 @@ def follow(lab: Lab, page: Any) -> None:
     page.locator(f"{VIEW} select.key").select_option(label="all")
     wait_for_title(page, VIEW, "all groups")
     assert page.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status") == "busy"
+    chosen_file.touch()
     page.wait_for_selector(".jp-OutputArea-output >> text=fed once", timeout=120_000)
     page.wait_for_function("window.drawn.at(-1).buckets === 180", timeout=60_000)
     lab.picture(page, "followed")
