@@ -18,20 +18,27 @@ from tests.found import program, skip_unless
 from tests.processes import ending_with_this, free_port
 
 _PATIENCE = 120.0
+_ATTEMPTS = 3
+"""Starts of a broker: another process may take a port that was free just before."""
 T = TypeVar("T")
 
 
-def _wait_for_port(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _listens(process: subprocess.Popen[bytes], port: int, log: Path) -> bool:
+    """True once the process listens at a port; False if it ends before."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return
+            return True
         except OSError:
-            words = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-            assert process.poll() is None, words
-            assert time.monotonic() < end, words
+            if process.poll() is not None:
+                return False
+            assert time.monotonic() < end, _last_words(log)
             time.sleep(0.1)
+
+
+def _last_words(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-2000:]
 
 
 @dataclass
@@ -68,7 +75,7 @@ class RabbitServer:
                     [names, "-address", "127.0.0.1", "-port", str(self.name_port)], stdout=output, stderr=output,
                     preexec_fn=ending_with_this(),
                 )  # fmt: skip
-                _wait_for_port(self.name_server, self.name_port, log)
+                assert _listens(self.name_server, self.name_port, log), _last_words(log)
             settings = {
                 "HOME": self.folder,
                 "ERL_EPMD_PORT": self.name_port,
@@ -81,15 +88,18 @@ class RabbitServer:
                 "RABBITMQ_NODENAME": f"test{self.port}@localhost",
                 "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
                 "RABBITMQ_NODE_PORT": self.port,
-                "RABBITMQ_DIST_PORT": free_port(),
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             }
-            self.process = subprocess.Popen(
-                [script], stdout=output, stderr=output, stdin=subprocess.DEVNULL,
-                env=os.environ | {name: str(value) for name, value in settings.items()},
-                preexec_fn=ending_with_this(signal.SIGTERM),
-            )  # fmt: skip
-        _wait_for_port(self.process, self.port, log)
+            for _ in range(_ATTEMPTS):
+                values = {**settings, "RABBITMQ_DIST_PORT": free_port()}
+                self.process = subprocess.Popen(
+                    [script], stdout=output, stderr=output, stdin=subprocess.DEVNULL,
+                    env=os.environ | {name: str(value) for name, value in values.items()},
+                    preexec_fn=ending_with_this(signal.SIGTERM),
+                )  # fmt: skip
+                if _listens(self.process, self.port, log):
+                    return
+        raise AssertionError(_last_words(log))
 
     def stop(self) -> None:
         if self.process is not None:
