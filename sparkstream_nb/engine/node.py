@@ -20,6 +20,7 @@ from ..limits import Limits
 from ..plan import nodes
 from ..plan.connectors.outside import published_streams
 from ..plan.gaps import refuse, refuse_retrieval
+from ..plan.leadership import leads
 from ..plan.output_labels import stream_of
 from ..plan.plugins import require
 from ..plan.table_requests import RowSource, TableChanges
@@ -84,7 +85,9 @@ class NodeEngine:
         keep_freed_memory()
         self.plan, self.shard, self.trace = plan, shard, outputs.trace
         scripts, zone = scripts_of(plan, allow_scripts), plan.properties.get("timezone", "UTC")
-        context = Context(scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits)
+        context = Context(
+            scripts=scripts, timezone=zone, limits=Limits() if limits is None else limits, leads=leads(plan)
+        )
         self.services = Services(StringPool(), context, watching=outputs.watching, describes=outputs.describes)
         self._tokens = tokens
         self.now = 0 if start is None else start

@@ -34,11 +34,11 @@ from ..limits import Limits
 from ..nodes.partitioning import part
 from ..plan import bind_retrieval
 from ..plan.distributed.leader import Duty, LeaderSplit, led_by, split_plan
+from ..plan.leadership import as_follower
 from ..plan.nodes import AggregationDef, Plan
 from ..plan.output_labels import label_shared
 from ..plan.reports.lineage import LINEAGE, change_with_lineage, with_lineage
 from ..plan.rewrites.chance import freeze_chance
-from ..plan.rewrites.leadership import without_leadership
 from ..recovery.batch_care import BatchCare
 from ..simulation.faults import Fault, fault_of
 from ..types import Schema, Type
@@ -379,7 +379,7 @@ class ReplayedNodes:
             duty = parts.duty if parts is not None and node == leader else None
             plan = nodes.plan if parts is None else parts.nodes if duty is None else parts.leader
             if node != (leader or 0):
-                plan = without_leadership(plan)
+                plan = as_follower(plan)
             self.engines.append(nodes.engine(plan, f"node-{node + 1}"))
             self._shares.append(_Share(way, duty))
 

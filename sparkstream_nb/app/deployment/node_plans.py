@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ...plan.distributed.leader import Parts
+from ...plan.leadership import as_follower
 from ...plan.nodes import Plan
-from ...plan.rewrites.leadership import without_leadership
 from ...plan.state_units import state_tokens
 from ...runners.node_spec import NodeSpec
 from ...runners.packed_tables import pack_tables
@@ -39,7 +39,7 @@ def node_specs(deployment: Deployment, plans: Sequence[Plan], app_run: AppRun) -
 
     def plan_of(number: int, shard: str) -> Plan:
         part = parts.part_of(by_shard.get(shard, plans[0]), leads=number == app_run.leader)
-        return part if number == first or deployment.groups is not None else without_leadership(part)
+        return part if number == first or deployment.groups is not None else as_follower(part)
 
     return [
         NodeSpec(

@@ -73,7 +73,7 @@ Evaluator = Callable[[Env], Column]
 @dataclass(frozen=True)
 class Context:
     """The compile-time context: the app's own functions by name, a random number generator, the wall clock (ms), the
-    time zone of cron expressions, the limits of one event.
+    time zone of cron expressions, the limits of one event, and whether the node is the leader of its app.
     """
 
     scripts: Mapping[str, Script] = field(default_factory=dict)
@@ -81,3 +81,4 @@ class Context:
     wall: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     timezone: str = "UTC"
     limits: Limits = field(default_factory=Limits)
+    leads: bool = True

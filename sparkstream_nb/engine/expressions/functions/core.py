@@ -246,6 +246,10 @@ def _now(columns: list[Column], env: Env, call: Call) -> Column:
     return Column(Type.LONG, env.clock())
 
 
+def _is_leader(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
+    return lambda env: Column(Type.BOOL, np.full(env.n, context.leads))
+
+
 def _uuid(call: Call, args: Sequence[Evaluator], context: Context) -> Evaluator:
     def run(env: Env) -> Column:
         draws = hash_rows(args, env) if args else context.random.bytes(16 * env.n)
@@ -312,7 +316,7 @@ TABLE: Mapping[str, Builder] = {
     "sameType": _same_type,
     "convert": _convert,
     "coalesce": eager(coalesce),
-    "coordination:isLeader": lambda call, args, context: lambda env: Column(Type.BOOL, np.ones(env.n, np.bool_)),
+    "coordination:isLeader": _is_leader,
     "createSet": rowwise_typed(_create_set),
     "currentTimeMillis": eager(_now),
     "default": eager(coalesce),
