@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
-import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -19,15 +18,13 @@ from typing import Any
 
 from ..connections.hl7_messages import END, MOST_BYTES, START, acknowledgement, frame
 from ..mapping.decoding import Decoder
-from ..serving import run_to_end
-from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
+from .reader import Behind, ReadMessages, SourceReader, gather
+from .stream_server import MOST_CONNECTIONS, StreamServer
 
 MOST_WAITING = 1_000
 """Messages that wait for the app, at most."""
-MOST_CONNECTIONS = 64
 _HOST = "127.0.0.1"
 _POLL = 0.02
-_GRACE = 5.0
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,9 @@ class Hl7Reader(SourceReader):
 
     def open(self, positions: Mapping[str, Any]) -> str | None:
         self.close()
-        self._server = _MessageServer(self.place.port, self)
+        server = _MessageServer(self.place.port, self)
+        server.start()
+        self._server = server
         return None
 
     def read(self, seconds: float) -> ReadMessages | None:
@@ -106,51 +105,18 @@ class Hl7Reader(SourceReader):
         return True
 
 
-class _MessageServer:
-    """Listens at a port, in a thread of its own, and hands messages to `reader`."""
+class _MessageServer(StreamServer):
+    """Hands the messages that come in to `message_reader`."""
 
-    def __init__(self, port: int, reader: Hl7Reader) -> None:
-        """Raises SourceUnavailable if the port cannot be listened at."""
-        self._port, self._reader = port, reader
-        self._loop = asyncio.SelectorEventLoop()
-        self._writers: set[asyncio.StreamWriter] = set()
-        start: Future[None] = Future()
-        self._thread = threading.Thread(target=self._run, args=(start,), name=f"sparkstream-hl7-{port}", daemon=True)
-        self._thread.start()
-        try:
-            start.result()
-        except OSError as error:
-            self._thread.join(_GRACE)
-            why = error.strerror or error
-            raise SourceUnavailable(f"{_HOST}, port {port} cannot be listened at: {why}") from None
+    def __init__(self, port: int, message_reader: Hl7Reader) -> None:
+        super().__init__(_HOST, port, "hl7", MOST_BYTES)
+        self._message_reader = message_reader
 
-    def close(self) -> None:
-        """Takes no more messages, and ends the connections."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._end_event.set)
-        self._thread.join(_GRACE)
-
-    def _run(self, start: Future[None]) -> None:
-        run_to_end(self._loop, self._serve(start))
-
-    async def _serve(self, start: Future[None]) -> None:
-        self._end_event = asyncio.Event()
-        try:
-            server = await asyncio.start_server(self._client, _HOST, self._port, limit=MOST_BYTES)
-        except OSError as error:
-            start.set_exception(error)
-            return
-        start.set_result(None)
-        await self._end_event.wait()
-        server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._writers) >= MOST_CONNECTIONS:
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self.writers) >= MOST_CONNECTIONS:
             writer.transport.abort()
             return
-        self._writers.add(writer)
+        self.writers[writer] = True
         try:
             while True:
                 body = await _next_message(reader)
@@ -161,13 +127,13 @@ class _MessageServer:
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
             pass  # a client that went away, or speaks another protocol, is no news
         finally:
-            self._writers.discard(writer)
+            self.writers.pop(writer, None)
             writer.transport.abort()
 
     async def _hand_on(self, body: bytes) -> str | None:
         """The reason of a refusal, or None, once the message is on the disk."""
         message = _WaitingMessage(body)
-        while not self._reader.offer(message):
+        while not self._message_reader.offer(message):
             await asyncio.sleep(_POLL)
         return await asyncio.wrap_future(message.refusal)
 

@@ -8,7 +8,6 @@ received.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import queue
 import threading
@@ -20,19 +19,17 @@ from typing import Any
 from ..connections.tcp_frames import HEAD, MOST_BYTES, PROTOCOL, open_frame
 from ..errors import shown
 from ..mapping.decoding import Decoder
-from ..serving import run_to_end
 from .reader import Behind, ReadMessages, SourceReader, SourceUnavailable, gather
+from .stream_server import MOST_CONNECTIONS, StreamServer
 
 _log = logging.getLogger(__name__)
 MOST_WAITING = 1_000
 """Messages that wait for a source."""
-MOST_CONNECTIONS = 64
 FRAME_SECONDS = 10.0
 """Longest time for a frame to come in, once it has begun."""
 _POLL = 0.02
 _MOST_WARNINGS = 20
 """Connections of a port whose end is logged with its reason."""
-_GRACE = 5.0
 
 
 @dataclass(frozen=True)
@@ -75,57 +72,22 @@ class TcpReader(SourceReader):
             _leave(self)
 
 
-@dataclass
-class _TcpListener:
-    """The readers of one address by channel, and the thread that takes frames for them."""
+class _TcpListener(StreamServer):
+    """The readers of one address by channel, for which it takes frames."""
 
-    host: str
-    port: int
-    readers: dict[str, TcpReader]
-
-    def start(self) -> None:
-        """Raises SourceUnavailable if the address cannot be listened at."""
-        self._start_result: queue.Queue[OSError | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._run, name=f"sparkstream-tcp-{self.port}", daemon=True)
-        self._thread.start()
-        error = self._start_result.get()
-        if error is not None:
-            raise SourceUnavailable(f"{self.host}, port {self.port} cannot be listened at: {error.strerror or error}")
-
-    def close(self) -> None:
-        """Takes no more frames."""
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._end_event.set)
-        if self._thread is not threading.current_thread():
-            self._thread.join(_GRACE)
-
-    def _run(self) -> None:
-        self._loop = asyncio.SelectorEventLoop()
-        run_to_end(self._loop, self._serve())
-
-    async def _serve(self) -> None:
-        self._end_event = asyncio.Event()
-        self._writers: dict[asyncio.StreamWriter, bool] = {}
+    def __init__(self, host: str, port: int, readers: dict[str, TcpReader]) -> None:
+        super().__init__(host, port, "tcp")
+        self.readers = readers
         self._warnings = 0
-        try:
-            server = await asyncio.start_server(self._client, self.host, self.port)
-        except OSError as error:
-            self._start_result.put(error)
-            return
-        self._start_result.put(None)
-        await self._end_event.wait()
-        server.close()
-        for writer in list(self._writers):
-            writer.transport.abort()
 
-    async def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._writers) >= MOST_CONNECTIONS:
-            idle = next((w for w, busy in self._writers.items() if not busy), None)
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self.writers) >= MOST_CONNECTIONS:
+            idle = next((w for w, busy in self.writers.items() if not busy), None)
             (writer if idle is None else idle).transport.abort()
             if idle is None:
                 return
-            self._writers.pop(idle, None)
-        self._writers[writer] = False
+            self.writers.pop(idle, None)
+        self.writers[writer] = False
         try:
             while await self._frame(reader, writer):
                 pass
@@ -134,7 +96,7 @@ class _TcpListener:
         except ValueError as error:
             self._warn(str(error))
         finally:
-            self._writers.pop(writer, None)
+            self.writers.pop(writer, None)
             writer.transport.abort()
 
     def _warn(self, reason: str) -> None:
@@ -152,8 +114,8 @@ class _TcpListener:
             return False
         if first[0] != PROTOCOL:
             raise ValueError("it does not send frames of siddhi-io-tcp")
-        self._writers.pop(writer, None)
-        self._writers[writer] = True
+        self.writers.pop(writer, None)
+        self.writers[writer] = True
         async with asyncio.timeout(FRAME_SECONDS):
             _, size = HEAD.unpack(first + await reader.readexactly(HEAD.size - 1))
             if not 0 <= size <= MOST_BYTES:
@@ -164,7 +126,7 @@ class _TcpListener:
             raise ValueError(f"no source has the context {channel[:200]}")
         while not self._offer(source, message):
             await asyncio.sleep(_POLL)
-        self._writers[writer] = False
+        self.writers[writer] = False
         return True
 
     def _offer(self, source: TcpReader, message: bytes) -> bool:

@@ -199,13 +199,15 @@ def _check_samples(a: Annotation, mapping: SourceMapping) -> None:
             a.span,
             hint="Write @map(type='keyvalue').",
         )
+    _refuse_properties(a, mapping, "samples", "Name a label, or metric_name, metric_type, help, subtype or value.")
+
+
+def _refuse_properties(a: Annotation, mapping: SourceMapping, what: str, hint: str) -> None:
+    """Raises SiddhiBindError for a transport property, which `what` a source reads does not have."""
     header = next((h for h in mapping.headers if h is not None), None)
     if header is not None:
-        raise SiddhiBindError(
-            f"samples have no transport properties, and 'trp:{header}' names one",
-            a.span,
-            hint="Name a label, or metric_name, metric_type, help, subtype or value.",
-        )
+        message = f"{what} have no transport properties, and 'trp:{header}' names one"
+        raise SiddhiBindError(message, a.span, hint=hint)
 
 
 def _check_rows(a: Annotation, options: Mapping[str, str], mapping: SourceMapping) -> None:
@@ -261,13 +263,7 @@ def _check_polling(a: Annotation, options: Mapping[str, str], mapping: SourceMap
             a.span,
             hint="Write polling.column='id'.",
         )
-    header = next((h for h in mapping.headers if h is not None), None)
-    if header is not None:
-        raise SiddhiBindError(
-            f"rows that are polled have no transport properties, and 'trp:{header}' names one",
-            a.span,
-            hint="Name a column of the table.",
-        )
+    _refuse_properties(a, mapping, "rows that are polled", "Name a column of the table.")
     if "delete" in listened_operations(options):
         raise SiddhiBindError(
             f"operation='{options['operation']}' goes with mode='listening': polling finds rows that are inserted, or "
