@@ -10,7 +10,7 @@ from sparkstream_nb.plan.connectors.connector_options import FORMER_TYPES, TABLE
 from sparkstream_nb.plan.connectors.kafka_client_settings import CONFIGURATION, CONSUMER, PRODUCER
 from sparkstream_nb.plan.connectors.option_spec import End, Options, OptionSpec
 
-from .markdown import code, table
+from .markdown import code, name_anchor, table
 
 
 def options_that_run(options: Options) -> dict[str, OptionSpec]:
@@ -69,13 +69,13 @@ def mappings_page() -> str:
 def _page(end: Literal["source", "sink"], title: str, text: str, configuration: str) -> str:
     found = TABLES[end]
     promise = incoming.delivery_guarantee if end == "source" else outside.promise
-    rows = [(f"[{code(t)}](#{t})", promise(t)[:1].upper() + promise(t)[1:] + ".") for t in found]
+    rows = [(f"[{code(t)}](#{name_anchor(t)})", promise(t)[:1].upper() + promise(t)[1:] + ".") for t in found]
     out = [f"# {title}", "", text, "", table(["type", "promise"], rows)]
     for type_, options in found.items():
         out += [f"## {type_}", ""]
         former = FORMER_TYPES[end].get(type_)
         if former is not None:
-            out += [f"The former name of [{code(former)}](#{former}), with the same options.", ""]
+            out += [f"The former name of [{code(former)}](#{name_anchor(former)}), with the same options.", ""]
             continue
         out += [_option_rows(options_that_run(options)), *([configuration, ""] if CONFIGURATION in options else [])]
     return "\n".join(out)

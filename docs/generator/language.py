@@ -15,7 +15,7 @@ from sparkstream_nb.plan.signatures.help import Kind, help_of
 from sparkstream_nb.plan.signatures.signature import Overload, Signature
 
 from . import examples
-from .markdown import code, fence, table
+from .markdown import code, fence, name_anchor, table
 from .trace_blocks import drawing
 
 NAMESPACES = {
@@ -181,12 +181,7 @@ def _functions_of(namespace: str) -> str:
 
 
 def _contents(names: Iterable[str], kind: Kind) -> str:
-    return table(["name", "meaning"], [(f"[{code(n)}](#{anchor(n)})", help_of(kind, n)) for n in names])
-
-
-def anchor(name: str) -> str:
-    """The anchor of a heading that is only a name."""
-    return name.lower().replace(":", "")
+    return table(["name", "meaning"], [(f"[{code(n)}](#{name_anchor(n)})", help_of(kind, n)) for n in names])
 
 
 def _signatures(signature: Signature, show_result: bool = True) -> str:

@@ -95,6 +95,11 @@ def relative(from_page: str, to: str) -> str:
     return posixpath.relpath(place, posixpath.dirname(from_page) or ".") + hash_ + anchor
 
 
+def name_anchor(name: str) -> str:
+    """The anchor of a heading that is only a name, such as of a function or of a type of sources."""
+    return name.lower().replace(":", "")
+
+
 def for_site(text: str) -> str:
     """A page with lists and tables as Python-Markdown reads them: a blank line before each, four spaces a level.
 

@@ -22,6 +22,7 @@ from sparkstream_nb.cli.agents.documentation import pages, search_documentation,
 from sparkstream_nb.cli.registry import COMMANDS
 from sparkstream_nb.errors import Misuse
 from tests.apps.receiver import receiver
+from tests.event_loops import run_async
 from tests.processes import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,7 @@ def answers(calls: Sequence[Call], *options: str, env: Mapping[str, str] | None 
             results = await asyncio.gather(*(client.call_tool(name, arguments) for name, arguments in calls))
             return [(r.is_error, r.content[0].text) for r in results]
 
-    return asyncio.run(call_all())
+    return run_async(call_all())
 
 
 def check_answers(calls: Sequence[tuple[str, dict[str, Any], str]]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from docs.generator import api, commands, connectors, examples, generated, language, lists, notebooks, recipes
-from docs.generator.markdown import for_site, relink
+from docs.generator.markdown import for_site, name_anchor, relink
 from docs.generator.pages import GENERATED, SECTIONS, sources
 from sparkstream_nb import columns
 from sparkstream_nb.lab.arguments import line_options
@@ -19,6 +20,19 @@ from sparkstream_nb.plan.signatures import aggregators, scalars, streams
 from sparkstream_nb.plan.window_declarations import DECLARATIONS
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_navigation_has_every_page_once() -> None:
+    navigation = re.findall(r"^ +- (?:[^:\n]*: )?(\S+\.md)$", (ROOT / "conf/mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(navigation) == sorted({*GENERATED, *sources().values()})
+
+
+@pytest.mark.parametrize("page", [connectors.sources, connectors.sinks])
+def test_links_within_a_page_of_connectors_lead_to_its_headings(page: Callable[[], str]) -> None:
+    text = page()
+    headings = {name_anchor(heading) for heading in re.findall(r"^## (.*)$", text, re.MULTILINE)}
+    links = set(re.findall(r"\]\(#([^)]*)\)", text))
+    assert links == headings
 
 
 def test_every_function_aggregator_and_stream_function_has_an_example_and_no_other() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from sparkstream_nb.app import App
 from sparkstream_nb.errors import SparkStreamError
 from tests.apps.waiting import rows, until
+from tests.event_loops import run_async
 from tests.nats_server import NatsServer
 from tests.servers import free_port
 
@@ -34,7 +34,7 @@ def publish(server: NatsServer, subject: str, *bodies: bytes) -> None:
         await client.flush()
         await client.close()
 
-    asyncio.run(published())
+    run_async(published())
 
 
 def source_app(server: NatsServer, more: str = "") -> str:
