@@ -13,11 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from ..engine.columnar.column_data import StringPool
+from ..engine.expressions.java_values import with_whole_characters
 from ..engine.state.node_batch import Emitted, RetrievalAnswer
 from ..engine.state.snapshot import pack, unpack
 from ..errors import SparkStreamError
 
 _OBJECT = {b"type": b"object"}
+_ESCAPE_OF_SURROGATE = b"\\ud"
+"""What JSON in ASCII has where a text has a character beyond U+FFFF, or half of one."""
 
 
 def to_ipc(table: pa.RecordBatch | pa.Table) -> bytes:
@@ -61,8 +64,14 @@ def column_values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     values = column.to_pylist()
     if field.metadata == _OBJECT:
         strings = StringPool()
-        return [None if v is None else unpack(v, strings) for v in values]
+        return [None if v is None else _in_utf8(v, unpack(v, strings)) for v in values]
     return list(values)
+
+
+def _in_utf8(blob: bytes, value: Any) -> Any:
+    """An object's value out of a packed blob or a JSON text: halves of surrogate pairs, which a program of the user's
+    could neither print nor write, become question marks, as in a string (and as Java writes them)."""
+    return with_whole_characters(value) if _ESCAPE_OF_SURROGATE in blob else value
 
 
 def is_object(field: pa.Field) -> bool:
@@ -77,7 +86,7 @@ def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:
 
 def errors_of(blob: bytes) -> list[list[Any]]:
     """The inverse of `error_lines`."""
-    return [json.loads(line) for line in blob.splitlines()]
+    return [_in_utf8(line, json.loads(line)) for line in blob.splitlines()]
 
 
 @dataclass(frozen=True)

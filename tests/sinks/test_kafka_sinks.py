@@ -52,6 +52,38 @@ def test_topics_partitions_and_keys_of_the_event(run: Callable[..., App], broker
     assert "each record has an Idempotency-Key" in str(app.explain())
 
 
+@pytest.mark.contract
+@pytest.mark.timeout(240)
+def test_halves_of_surrogate_pairs_from_topic_to_topic(run: Callable[..., App], broker: Broker) -> None:
+    """JSON may name one; bytes that would be one are no UTF-8."""
+    read, written = broker.topic(), broker.topic()
+    text = f"""
+    @source(type='kafka', bootstrap.servers='{broker.address}', topic.list='{read}', group.id='halves',
+            threading.option='single.thread', @map(type='json'))
+    define stream S (k string, o object);
+    {kafka_sink(broker.address, f"topic='{written}'", "@map(type='json')")}
+    define stream O (k string, o object);
+    from S select k, o insert into O;
+    """
+    producer = broker.producer()
+    for body in (
+        b'{"event":{"k":"\\ud800","o":{"z":"\\udc00"}}}',
+        b'{"event":{"k":"\xed\xa0\x80","o":1}}',
+        b'{"event":{"k":"\\ud83d\\ude00","o":{"\\udfff":1}}}',
+    ):
+        producer.send(read, body)
+    producer.flush()
+    producer.close()
+    app = run(text, allow=[f"kafka={broker.address}"])
+    assert app.catch_up()
+    assert app.drain(60) == 0
+    bodies = [value.decode() for _, _, value in broker.messages(written)]
+    assert bodies == ['{"event":{"k":"?","o":{"z":"?"}}}', '{"event":{"k":"\U0001f600","o":{"?":1}}}']
+    assert app.output("O").frame["o"].tolist() == [{"z": "?"}, {"?": 1}]
+    (reason,) = app.errors.frame["reason"]
+    assert reason.startswith("not UTF-8 text: 0xed")
+
+
 @pytest.mark.rotates
 @pytest.mark.timeout(240)
 def test_a_broker_that_is_killed_and_comes_back(run: Callable[..., App], breaking: Broker) -> None:

@@ -11,10 +11,12 @@ import numpy as np
 
 from ...errors import SiddhiRuntimeError
 from ...plan.nodes import AggDuration, AggregationDef, EventRef, Expr, Ref, Retrieval
+from ...types import Type
 from ..columnar.column_data import Column
 from ..columnar.frame import frame_of
 from ..columnar.rows import Clock, Rows
 from ..expressions import Env, compile_expr
+from ..expressions.java_values import with_whole_characters
 from ..select.selector import Selector, SelectorSetup
 from ..state.node_batch import RetrievalAnswer
 from ..state.services import Services
@@ -49,6 +51,9 @@ def answer_rows(retrieval: Retrieval, columns: Sequence[Column], services: Servi
     output_columns = select_rows(retrieval, columns, len(columns[0]), services, now)
     names = [(a.name, str(a.type)) for a in retrieval.columns]
     lists = [c.to_list(services.strings) for c in output_columns]
+    for number, attribute in enumerate(retrieval.columns):
+        if attribute.type is Type.OBJECT:
+            lists[number] = [with_whole_characters(v) for v in lists[number]]
     return RetrievalAnswer(names, [list(v) for v in zip(*lists, strict=True)])
 
 

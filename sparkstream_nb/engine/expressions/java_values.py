@@ -57,6 +57,17 @@ def box(type: Type, value: Any) -> Any:
     return value
 
 
+def with_whole_characters(value: Any) -> Any:
+    """An object's value whose texts have a question mark for each half of a surrogate pair, as Java writes it."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {with_whole_characters(k): with_whole_characters(v) for k, v in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(map(with_whole_characters, value))
+    return value
+
+
 def boxes(type: Type, values: list[Any]) -> list[Any]:
     """`box` of each."""
     return [box(type, v) for v in values] if type in (Type.LONG, Type.FLOAT) else values

@@ -40,6 +40,31 @@ def test_an_object_that_cannot_be_cast_is_an_error_of_its_event(
     assert "\\ud800" in reason
 
 
+@pytest.mark.contract
+def test_an_object_that_has_one_comes_out_with_a_question_mark(run: Callable[..., App], tmp_path: Path) -> None:
+    """As a string does: else the user's own program could neither print nor write it."""
+    text = f"""define stream S (k string, o object);
+    @sink(type='file', file.uri='{tmp_path}/o.jsonl', @map(type='json')) define stream F (k string, o object);
+    @primaryKey('k') define table T (k string, o object);
+    from S insert into T;
+    from S select str:substr('\U0001f600', 0, 1) as k, o insert into F;
+    from S select k, cast(o, 'int') as o insert into Failed;
+    """
+    app = run(text, allow=[f"file={tmp_path}"])
+    for number, sent in enumerate([[HALF], {"a": HALF}, {HALF: [1, {"\udfff": "\U0001f600"}]}]):
+        app.send("S", [str(number), sent])
+    app.flush()
+    whole = [["?"], {"a": "?"}, {"?": [1, {"?": "\U0001f600"}]}]
+    assert app.output("F").frame["k"].tolist() == ["?"] * 3
+    assert app.output("F").frame["o"].tolist() == whole
+    assert app.query("from T select o").frame["o"].tolist() == whole
+    lines = (tmp_path / "o.jsonl").read_text().splitlines()
+    assert lines[1] == '{"event":{"k":"?","o":{"a":"?"}}}'
+    assert [values[1] for values in app.errors.frame["values"]] == whole
+    for frame in (app.output("F").frame, app.query("from T select *").frame, app.errors.frame):
+        frame.to_html().encode()
+
+
 def test_branches_and_traces_refuse_them(run: Callable[..., App]) -> None:
     app = run(WINDOW, nodes=2, routing="hash:k")
     app.send("S", ["a", 1])
