@@ -20,7 +20,7 @@ from ..errors import SparkStreamError
 
 _OBJECT = {b"type": b"object"}
 _ESCAPE_OF_SURROGATE = b"\\ud"
-"""What JSON in ASCII has where a text has a character beyond U+FFFF, or half of one."""
+"""The beginning of a character beyond U+FFFF, or of half of one, in JSON that is ASCII."""
 
 
 def to_ipc(table: pa.RecordBatch | pa.Table) -> bytes:

@@ -208,6 +208,8 @@ def load_survey(cases: Mapping[str, Case], paths: Sequence[Path]) -> Survey:
     halves = [{digest: cases[digest] for digest in new[i::2]} for i in range(2)] if new else []
     with ThreadPoolExecutor(2) as pool:
         for part in pool.map(lambda half: forked(lambda: survey_cases(half, paths)), halves):
+            if part is None:
+                sys.exit("the process that surveys the cases has died: without faults the engine does not run them")
             survey = survey.merge(part)
     if new:
         file.parent.mkdir(exist_ok=True)
@@ -229,6 +231,9 @@ def _load_reach_of_file(test: Path, paths: Sequence[Path]) -> dict[Place, frozen
     file = survey_file([*paths, test])
     if not file.exists():
         reach = forked(lambda: unit_tests.survey([test], paths))
+        if reach is None:
+            print(f"{test.name}: a test ended its process: none of the file is run", flush=True)
+            return {}
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(pickle.dumps(reach))
     return pickle.loads(file.read_bytes())  # type: ignore[no-any-return]

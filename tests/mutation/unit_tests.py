@@ -21,6 +21,8 @@ _LEFT_OUT = frozenset({"rotates", "timed", "spark", "server", "browser", "notebo
 """Marks of tests that take long, or measure time."""
 SURVEY_SECONDS = 60
 """Seconds after which a survey leaves a test out."""
+STOP_SECONDS = 30
+"""Seconds for which a survey tries to stop a test, each second once; then its process ends."""
 ENOUGH = 1200
 """Seconds after which unit tests are taken for endless."""
 
@@ -53,26 +55,36 @@ class _Reach:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        signal.alarm(SURVEY_SECONDS)
+        _stop_after(SURVEY_SECONDS)
         self._trace.start()
         try:
             return (yield)  # type: ignore[misc]
         finally:
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_REAL, 0)
             self._trace.stop(None if item.nodeid in self._failed_ids else item.nodeid)
 
 
 def survey(files: Sequence[Path], paths: Sequence[Path]) -> dict[Place, frozenset[str]]:
     """By line of `paths`, the ids of the tests of `files` that reach it, without those that fail or take long without a
-    fault."""
-    signal.signal(signal.SIGALRM, _stop_test)
+    fault. Ends the process where a test cannot be stopped."""
     trace = LineTrace(paths)
     _run([str(file.resolve()) for file in files], _Reach(trace), SURVEY_EXAMPLES)
     return trace.reach()
 
 
-def _stop_test(*_: Any) -> None:
-    pytest.skip("takes long")  # any other error hypothesis would take for a failure, and try again
+def _stop_after(seconds: float) -> None:
+    """Stops the test then, again and again: what catches every error, or is called from C, goes on after the first."""
+    tries = 0
+
+    def stop(*_: Any) -> None:
+        nonlocal tries
+        tries += 1
+        if tries > STOP_SECONDS:
+            os._exit(1)
+        pytest.skip("takes long")  # any other error hypothesis would take for a failure, and try again
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 1)
 
 
 def run(ids: Collection[str]) -> str:
