@@ -78,6 +78,7 @@ class RabbitServer:
                 assert _listens(self.name_server, self.name_port, log), _last_words(log)
             settings = {
                 "HOME": self.folder,
+                "ERL_CRASH_DUMP": self.folder / "erl_crash.dump",
                 "ERL_EPMD_PORT": self.name_port,
                 "ERL_EPMD_ADDRESS": "127.0.0.1",
                 "RABBITMQ_CONF_ENV_FILE": os.devnull,
