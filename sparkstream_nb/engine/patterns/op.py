@@ -128,12 +128,12 @@ class StateOp(DeclaredState):
         pools, x = self.pools, self.pools.machine
         pools.need_instances(max(merged_rows.instances, self.services.instances))
         if self.schedulers:
-            pools.hashes(self.services.hashes())
+            pools.hashes(self.services.partition.hashes())
         x.is_partitioned = self.services.is_partitioned
         if self.layout.begins_alone and self.services.is_partitioned and self._begun < self.services.instances:
             # Siddhi begins an instance in all queries of the partition when an event of any stream makes it.
             fresh = np.setdiff1d(np.arange(self._begun, self.services.instances), merged_rows.instance)
-            pools.begin(fresh, self.services.born())
+            pools.begin(fresh, self.services.partition.born())
             self._begun = self.services.instances
         if merged_rows.n == 0 and (self.schedulers == 0 or clock.last == clock.first):
             return self._matches(np.empty((x.match_columns, 0), np.int64), np.empty(0, np.int64))
@@ -173,7 +173,7 @@ class StateOp(DeclaredState):
         heaps = self.pools.schedulers if self.schedulers else ()
         due = [int(heap[_FIRST_DUE]) for heap in heaps if heap[Scheduler.size]]
         if self.layout.begins_alone and self.services.is_partitioned and self._begun < self.services.instances:
-            due.append(int(self.services.born()[self._begun :].min()))
+            due.append(int(self.services.partition.born()[self._begun :].min()))
         return min(due, default=None)
 
     def _loop(self, rows: Sequence[Rows | None], merged_rows: _Merged, clock: Clock) -> None:

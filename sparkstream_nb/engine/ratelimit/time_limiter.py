@@ -110,7 +110,7 @@ class _FlushSchedule:
         """Adds new instances."""
         instance_count = len(self.queues)
         if services.is_partitioned:
-            self.born(services.born()[instance_count:])
+            self.born(services.partition.born()[instance_count:])
         elif instance_count == 0 and clock.may_fire.any():
             self.born(clock.now[:1])
 
@@ -232,7 +232,7 @@ class TimedEvents:
         selection = without_resets(selection)
         rows, group, log = selection.rows, selection.group, self._log
         self._schedule.notice(clock, self.services)
-        flushes = self._schedule.run(rows, clock, self.services.rank())
+        flushes = self._schedule.run(rows, clock, self.services.partition.rank())
         waiting_count, n = log.end, len(rows)
         kind = Column(Type.INT, rows.kinds().astype(np.int32))
         of = Column(Type.LONG, np.zeros(n, np.int64) if group is None else group.astype(np.int64))
@@ -334,7 +334,7 @@ class Snapshots:
         prepared_rows = self.contents.prepare(input_rows, self._log)
         outs: list[tuple[Out, _Flush]] = []
         next_row = 0
-        for f in self._schedule.run(rows, clock, self.services.rank()):
+        for f in self._schedule.run(rows, clock, self.services.partition.rank()):
             if f.before > next_row:
                 self.contents.add(prepared_rows, next_row, f.before)
                 next_row = f.before

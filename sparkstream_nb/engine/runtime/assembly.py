@@ -155,11 +155,8 @@ class Assembly:
         return out
 
     def _partition(self, partition: nodes.Partition) -> None:
-        services = self.services.inside()
-        instances = Instances(services, partition.purge)
-        services.rank, services.hashes = instances.rank, instances.hashes
-        services.born, services.purge_keys = instances.born, instances.purge_keys
-        services.deaths = lambda: instances.deaths
+        instances = Instances(self.services.strings, partition.purge)
+        services = self.services.inside(instances)
         self.instances[partition.id] = instances
         keys_by_stream = {k.stream: k for k in partition.keys}
         inner = {s.id for s in partition.inner}

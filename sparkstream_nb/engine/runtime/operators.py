@@ -212,7 +212,7 @@ class EntryOperator(StatelessOperator):
     def apply(self, rows: Rows, clock: Clock) -> None:
         """An event of several ranges makes an instance, goes through it, and only then makes the next."""
         self.instance_count = max(self.instance_count, int(rows.instances().max()) + 1)
-        self.entry.services.instances = self.instance_count
+        self.entry.instances.instance_count = self.instance_count
 
 
 class AggregationOperator(DeclaredState, StatelessOperator):

@@ -11,7 +11,7 @@ import numpy as np
 from ...plan import nodes
 from ...types import Type
 from ..columnar.arrays import grown
-from ..columnar.column_data import Array, Column
+from ..columnar.column_data import Array, Column, StringPool
 from ..columnar.frame import frame_of
 from ..columnar.javamap import capacity, computed_ranks, concurrent_order, spread, string_hash
 from ..columnar.key_ids import IdTable, key_numbers
@@ -59,8 +59,8 @@ class Instances(DeclaredState):
     _free: Any = _FreeNumbers([])
     _check: int | None = plain_value()
 
-    def __init__(self, services: Services, purge: nodes.Purge | None = None) -> None:
-        self.services, self.purge = services, purge
+    def __init__(self, strings: StringPool, purge: nodes.Purge | None = None) -> None:
+        self._strings, self.purge = strings, purge
         self._create()
         self.numbers: dict[str, int] = {}
         self.holders: list[Callable[[], None]] = []
@@ -73,7 +73,8 @@ class Instances(DeclaredState):
         self._codes = np.zeros(0, np.int32)
         """The codes of the keys at the last save."""
         self.age = 0  # grows when numbers mean something else than before
-        services.instances = 0
+        self.instance_count = 0
+        """Number of instances known to the queries inside."""
 
     def number(self, key: str, now: int) -> int:
         """The instance of a key, new if need be; `now` is the clock (ms)."""
@@ -88,7 +89,7 @@ class Instances(DeclaredState):
             self._turns = grown(self._turns, self.count)
             self._turns[instance], self._made = self._made, self._made + 1
             self._rank_end = min(self._rank_end, instance)
-            self._walk, self.services.instances = None, self.count
+            self._walk, self.instance_count = None, self.count
         return instance
 
     def born(self) -> Array:
@@ -196,7 +197,7 @@ class Instances(DeclaredState):
             return {**super()._state(form), "keys": dict(self.numbers)}
         saved_count = len(self._codes)
         if saved_count < len(self.numbers):
-            new = self.services.strings.encode(list(islice(self.numbers, saved_count, None)))
+            new = self._strings.encode(list(islice(self.numbers, saved_count, None)))
             self._codes = np.concatenate([self._codes, new])
         numbers = np.fromiter(self.numbers.values(), np.int32, len(self.numbers))
         return {**super()._state(form), "keys": Column(Type.STRING, self._codes), "numbers": numbers}
@@ -204,7 +205,7 @@ class Instances(DeclaredState):
     def load(self, state: dict[str, Any]) -> None:
         self.age += 1
         if "numbers" in state:
-            keys = state["keys"].to_list(self.services.strings)
+            keys = state["keys"].to_list(self._strings)
             self.numbers = dict(zip(keys, state["numbers"].tolist(), strict=True))
         else:
             self.numbers = dict(state["keys"])
@@ -212,7 +213,7 @@ class Instances(DeclaredState):
         super().load(state)
         self.deaths.clear()
         self._rank_end, self._walk = 0, None
-        self.services.instances = self.count
+        self.instance_count = self.count
 
 
 @kernel

@@ -206,7 +206,7 @@ class QueryOp(DeclaredByInstance):
     def run(self, inputs: Mapping[str, Rows], clock: Clock) -> Selected:
         """The query's output for these rows, and for the timers that `clock` lets fire."""
         rows = concat_rows([self._run_steps(part, time) for part, time in self._between_deaths(inputs, clock)])
-        purge_keys = self.services.purge_keys()
+        purge_keys = self.services.partition.purge_keys()
         if purge_keys is not None and rows.instance is not None:  # forgotten instances emit nothing more
             rows = rows.where(rows.order_key < purge_keys[rows.instance])
         return Selected(rows, None)
@@ -218,7 +218,7 @@ class QueryOp(DeclaredByInstance):
         their timers no longer affect the others' from that moment on, regardless of micro-batches.
         """
         at = clock.first
-        for order_key, instances in self.services.deaths()[self._handled_deaths :]:
+        for order_key, instances in self.services.partition.deaths[self._handled_deaths :]:
             cut = {s: int(np.searchsorted(rows.order_key, order_key)) for s, rows in inputs.items()}
             until = max(at, min((order_key >> ORDER_KEY_BITS) - clock.base + 1, clock.last))
             if until == clock.last and all(cut[s] == len(rows) for s, rows in inputs.items()):
@@ -239,7 +239,7 @@ class QueryOp(DeclaredByInstance):
 
     def release(self) -> None:
         """Drop the remaining state of the partition instances that were forgotten (`Services.deaths`)."""
-        for _, instances in self.services.deaths()[self._handled_deaths :]:
+        for _, instances in self.services.partition.deaths[self._handled_deaths :]:
             self.forget(instances)
         self._handled_deaths = 0
 

@@ -282,7 +282,7 @@ class InputSteps(DeclaredState):
                     ids = self._group(frame_of(rows, {a: p for p, a in enumerate(attrs)}))
                     rows, attrs = rows.with_columns([*rows.columns, Column(Type.INT, ids)]), [*attrs, GROUP]
                 rows, attrs = self._thin(rows, attrs, keep)
-                rows = self.window.run(rows, clock, self.services.instances, self.services.hashes())
+                rows = self.window.run(rows, clock, self.services.instances, self.services.partition.hashes())
                 if serial is not None:
                     rows = for_joins(rows, self.window)
                     if self.window.is_ordered:
@@ -295,7 +295,7 @@ class InputSteps(DeclaredState):
                 continue
             if not isinstance(step, _FilterOp | _FunctionOp):
                 rows, attrs = self._thin(rows, attrs, keep)
-                rows = step.run(rows, clock, self.services.instances, self.services.hashes())
+                rows = step.run(rows, clock, self.services.instances, self.services.partition.hashes())
                 continue
             if len(rows) == 0:
                 if isinstance(step, _FunctionOp):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,30 +27,61 @@ class ClockStart:
     first: int | None = None
 
 
+class PartitionInstances(Protocol):
+    """The instances of a partition, as the operators inside know them."""
+
+    instance_count: int
+    """Number of instances so far."""
+    deaths: list[tuple[int, Array]]
+    """Order keys in order, each with the instances that are purged there and may still have state."""
+
+    def rank(self) -> Array | None:
+        """int64 per instance: its order in the map of a Siddhi scheduler."""
+
+    def hashes(self) -> Array | None:
+        """int64 per instance: the hash of its key."""
+
+    def born(self) -> Array:
+        """int64 per instance: the clock (ms) at which it was made."""
+
+    def purge_keys(self) -> Array | None:
+        """int64 per instance: the order key from which on it is purged; None if none is."""
+
+
+class OneInstance:
+    """Outside of partitions: one instance, which is never purged."""
+
+    def __init__(self) -> None:
+        self.instance_count, self.deaths = 1, list[tuple[int, Array]]()
+
+    def rank(self) -> Array | None:
+        return None
+
+    def hashes(self) -> Array | None:
+        return None
+
+    def born(self) -> Array:
+        return np.zeros(1, np.int64)
+
+    def purge_keys(self) -> Array | None:
+        return None
+
+
 @dataclass(slots=True)
 class Services:
     """The node's dictionary, the compiler's context, and the errors, logs and faults of one `step` call.
 
-    `instances` is the number of instances so far of the partition that the operator is in (1 outside), `rank` their
-    order in the map of a Siddhi scheduler, `hashes` the hashes of their keys, `born` the clock (ms) at which each was
-    made, `purge_keys` the order key from which on it is purged (None: none is), `deaths` those order keys in order,
-    each with the instances that are purged there and may still have state, `is_partitioned` whether it is in a
-    partition. `on_error` is the action of `@OnError` by stream, `faults` the rows of an operator's last run for fault
-    streams. `clock` is the start of the node's clock. `watching`: the operator that is watched for a trace (None: none
-    is). `describes`: windows and patterns hold all attributes of their events, so that they can be described.
+    `partition` has the instances of the partition that the operator is in. `on_error` is the action of `@OnError` by
+    stream, `faults` the rows of an operator's last run for fault streams. `clock` is the start of the node's clock.
+    `watching`: the operator that is watched for a trace (None: none is). `describes`: windows and patterns hold all
+    attributes of their events, so that they can be described.
     """
 
     strings: StringPool
     context: Context
     errors: list[EventError] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
-    instances: int = 1
-    rank: Callable[[], Array | None] = lambda: None
-    hashes: Callable[[], Array | None] = lambda: None
-    born: Callable[[], Array] = lambda: np.zeros(1, np.int64)
-    purge_keys: Callable[[], Array | None] = lambda: None
-    deaths: Callable[[], Sequence[tuple[int, Array]]] = lambda: ()
-    is_partitioned: bool = False
+    partition: PartitionInstances = field(default_factory=OneInstance)
     in_table: Callable[..., Mask] | None = None
     on_error: Mapping[str, str] = field(default_factory=dict)
     clock: ClockStart = field(default_factory=ClockStart)
@@ -66,9 +97,19 @@ class Services:
         """True if the query or named window `name` is watched for a trace."""
         return self.watching is not None and self.watching.name == name
 
-    def inside(self) -> Services:
-        """The services of a partition: all is shared but the count of instances."""
-        return replace(self, instances=0, is_partitioned=True)
+    @property
+    def is_partitioned(self) -> bool:
+        """True if the operator is in a partition."""
+        return not isinstance(self.partition, OneInstance)
+
+    @property
+    def instances(self) -> int:
+        """Number of instances so far of the partition that the operator is in; 1 outside."""
+        return self.partition.instance_count
+
+    def inside(self, partition: PartitionInstances) -> Services:
+        """The services of a partition: all else is shared."""
+        return replace(self, partition=partition)
 
     def route_failed(
         self, query: str, stream: str, env: Env, columns: list[Column], order_key: Array | None = None,
