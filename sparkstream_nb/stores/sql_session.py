@@ -105,6 +105,14 @@ class SqlSession:
         """The answer. Raises `Misuse` for a query that writes, for several, and for one that DuckDB refuses; an
         interrupt ends the query."""
         _check_reads(self._query.text)
+        try:
+            return self._run()
+        except RuntimeError as error:
+            if str(error) == "Query interrupted":  # DuckDB's calls say so in place of Python
+                raise KeyboardInterrupt from None
+            raise
+
+    def _run(self) -> SqlRows:
         with duckdb.connect(config={**_NO_EXTENSIONS, "temp_directory": tempfile.gettempdir()}) as connection:
             with contextlib.suppress(duckdb.InvalidInputException):  # in a notebook without ipywidgets
                 connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
@@ -182,15 +190,17 @@ class SqlSession:
                 errors.append(error)
             end.set()
 
-        threading.Thread(target=fetch, name="sql", daemon=True).start()
+        thread = threading.Thread(target=fetch, name="sql", daemon=True)
         try:
+            thread.start()
             while not end.wait(_LOOK_SECONDS):
                 share = connection.query_progress()
                 if share > 0:
                     self._tell(share / 100)
         except KeyboardInterrupt:
             connection.interrupt()
-            end.wait()
+            while thread in threading.enumerate() and not end.wait(_LOOK_SECONDS):
+                connection.interrupt()  # the first is lost where the query has not begun
             raise
         if errors:
             raise errors[0]

@@ -162,8 +162,15 @@ def test_a_limit_of_rows_is_said_and_ends_the_query() -> None:
     assert not ask("from range(1000)", limit=1_000).is_cut
 
 
-def test_an_interrupt_ends_a_query() -> None:
-    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_an_interrupt_ends_a_query(seconds: float) -> None:
+    def interrupt() -> None:
+        while not any(thread.name == "sql" for thread in threading.enumerate()):
+            time.sleep(0.001)
+        time.sleep(seconds)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         ask("select count(*) from range(3_000_000) a, range(3_000_000) b where a.range % 7 = b.range % 11")
