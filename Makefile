@@ -22,8 +22,8 @@ unexport PYTHONDONTWRITEBYTECODE
 PLAIN := not (spark or notebook or browser or server or thorough)
 FIRST := ((contract and spark) or browser) and not (server or thorough)
 REST := thorough or server or browser or hypothesis or ((spark or notebook) and not contract)
-# Each commit tries a third of the rest, which its hash draws (tests/profiles.py). All: make thorough ALL=1
-THIRD := $(if $(ALL),,--third)
+# Each commit tries a sixth of the rest, which its hash draws (tests/profiles.py). All: make thorough ALL=1
+SIXTH := $(if $(ALL),,--sixth)
 # Of the rest, the tests that hold elapsed time against a bound have the machine to themselves.
 ALONE := timed and ($(REST))
 NBVAL := -p nbval -p tests.notebooks --nbval --nbval-current-env --nbval-sanitize-with conf/nbval-sanitize.cfg --timeout 600
@@ -84,11 +84,11 @@ test: check setup ## check, all that needs no JVM, the contract of the runners o
 	$(SHORT_LIVED) $(PYTEST) tests/app tests/runners tests/sources tests/sinks tests/lab tests/operators -m "$(FIRST)" -n 2 --dist loadgroup
 	$(SHORT_LIVED) $(PYTEST) $(NBVAL) $(FIRST_NOTEBOOKS) -n 2 --dist loadfile
 
-thorough: setup ## A third of the rest: Spark, clusters, Kafka, databases, browsers, properties, notebooks (ALL=1: all)
-	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests $(THIRD) -m "not timed and ($(REST))" -n 2 --dist loadfile
+thorough: setup ## A sixth of the rest: Spark, clusters, Kafka, databases, browsers, properties, notebooks (ALL=1: all)
+	SPARKSTREAM_PROFILE=merge $(SHORT_LIVED) $(PYTEST) tests $(SIXTH) -m "not timed and ($(REST))" -n 2 --dist loadfile
 	$(SHORT_LIVED) $(PYTEST) tests -m "$(ALONE)"
 	$(SHORT_LIVED) $(BIN)/python -m tests.try_cluster --for kafka,spark \
-	  $(PYTEST) $(NBVAL) $(THIRD) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
+	  $(PYTEST) $(NBVAL) $(SIXTH) $(filter-out $(FIRST_NOTEBOOKS),$(NOTEBOOKS)) -n 2 --dist loadfile
 
 docs: setup ## The documentation as static pages with search, into site/, ready for any host of files (URL: its address)
 	@$(BIN)/python -m docs.generator --url '$(URL)'

@@ -1,6 +1,6 @@
 """A plugin of pytest's for notebooks, `-p tests.notebooks`: each process of a run has a folder of its own for apps.
 
-Two notebooks may give an app the same name. With `--third` a run has the third of the notebooks that the commit draws.
+Two notebooks may give an app the same name. With `--sixth` a run has the sixth of the notebooks that the commit draws.
 """
 
 from __future__ import annotations

@@ -90,13 +90,12 @@ def one_of_these(values: Sequence[T]) -> T:
     return values[seed() // SIXTHS % len(values)]
 
 
-def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """The tests that a run with `--third` has.
+def drawn_items(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """The tests that a run with `--sixth` has.
 
-    Tests marked `rotates`, which are slow: a sixth. Notebooks, and files that drive a browser, whose tests continue one
-    another: a third of the files. Other tests that start Spark, a kernel or a server: a third of each file, at least
-    one test. Tests whose subject `make test` covers without Spark (`contract`) or with fewer examples: a third. The
-    rest: all.
+    Notebooks, and files that drive a browser, whose tests continue one another: a sixth of the files. Other tests that
+    start Spark, a kernel or a server: a sixth of each file, at least one test. Tests that are slow (`rotates`), or
+    whose subject `make test` covers without Spark (`contract`) or with fewer examples: a sixth. The rest: all.
     """
     by_file: dict[str, list[pytest.Item]] = defaultdict(list)
     whole: dict[str, list[pytest.Item]] = defaultdict(list)
@@ -106,7 +105,7 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         starts = marks & {"server", "notebook"} or ("spark" in marks and "contract" not in marks)
         further = marks & {"hypothesis", "thorough", "contract"}
         if "rotates" in marks:
-            drawn = _is_drawn(item.nodeid, SIXTHS)
+            drawn = _is_drawn(item.nodeid)
         elif "browser" in marks or file.endswith(".ipynb"):
             whole[file].append(item)
             continue
@@ -119,30 +118,35 @@ def of_this_third(items: Sequence[pytest.Item]) -> list[pytest.Item]:
             kept.add(item.nodeid)
     for tests in by_file.values():
         tests.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        kept |= {item.nodeid for item in tests[third() :: THIRDS] or [one_of_these(tests)]}
-    for file in sorted(whole)[third() :: THIRDS]:
+        kept |= {item.nodeid for item in _sixth(tests)}
+    for file in _sixth(sorted(whole)):
         kept |= {item.nodeid for item in whole[file]}
     return [item for item in items if item.nodeid in kept]
 
 
-def _is_drawn(name: str, parts: int = THIRDS) -> bool:
-    """True if the commit draws a test of this name: it draws one of `parts`."""
-    return zlib.crc32(name.encode()) % parts == seed() % parts
+def _is_drawn(name: str) -> bool:
+    """True if the commit draws a test of this name: it draws a sixth."""
+    return zlib.crc32(name.encode()) % SIXTHS == seed() % SIXTHS
+
+
+def _sixth(values: Sequence[T]) -> Sequence[T]:
+    """A sixth of some values, drawn by the commit: at least one, if there is one."""
+    return values[seed() % SIXTHS :: SIXTHS] or (values and [one_of_these(values)])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--third", action="store_true",
-        help="run the third of the tests that the commit draws, and of each file at least one that starts a server",
+        "--sixth", action="store_true",
+        help="run the sixth of the tests that the commit draws, and of each file at least one that starts a server",
     )  # fmt: skip
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what `--third` does."""
-    if not config.getoption("third") or PROFILE == "night":
+    """Leaves out what `--sixth` does."""
+    if not config.getoption("sixth") or PROFILE == "night":
         return
-    kept = of_this_third(items)
+    kept = drawn_items(items)
     left_out = set(items) - set(kept)
     items[:] = kept
     config.hook.pytest_deselected(items=list(left_out))

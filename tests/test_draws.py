@@ -1,4 +1,4 @@
-"""The draw of a commit: six commits with other remainders try all that `--third` leaves out of each."""
+"""The draw of a commit: six commits with other remainders try all that `--sixth` leaves out of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def draws(items: Sequence[Drawn | pytest.Item], monkeypatch: pytest.MonkeyPatch)
     found = []
     for seed in range(profiles.SIXTHS):
         monkeypatch.setattr(profiles, "seed", lambda seed=seed: seed)
-        found.append({item.nodeid for item in profiles.of_this_third(items)})
+        found.append({item.nodeid for item in profiles.drawn_items(items)})
     return found
 
 
@@ -40,12 +40,12 @@ def test_six_draws_have_each_test(request: pytest.FixtureRequest, monkeypatch: p
     ("marks", "expected"),
     [
         # What others show too.
-        (["thorough"], 2),
-        (["hypothesis"], 2),
-        (["spark", "contract", "thorough"], 2),
-        (["thorough", "browser"], 2),
+        (["thorough"], 1),
+        (["hypothesis"], 1),
+        (["spark", "contract", "thorough"], 1),
         (["spark", "rotates"], 1),
-        # What starts Spark, a kernel or a server: each file has one at least.
+        # What starts Spark, a kernel or a server: each file has one at least. Of browsers and notebooks, a file.
+        (["thorough", "browser"], 6),
         (["spark"], 6),
         (["thorough", "notebook"], 6),
         (["server", "contract"], 6),
@@ -58,20 +58,20 @@ def test_alone_in_its_file_a_test_is_in_some_draws_or_in_all(
     assert sum(map(len, draws([Drawn("tests/a.py::test", marks)], monkeypatch))) == expected
 
 
-@pytest.mark.parametrize(("tests", "of_each"), [(2, [1, 1, 1]), (3, [1, 1, 1]), (7, [3, 2, 2])])
+@pytest.mark.parametrize(("tests", "of_each"), [(2, [1] * 6), (6, [1] * 6), (8, [2, 2, 1, 1, 1, 1])])
 def test_a_file_that_starts_something_is_in_each_draw(
     tests: int, of_each: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = [Drawn(f"tests/{file}.py::test_{i}", ["spark"]) for file in "ab" for i in range(tests)]
     found = draws(items, monkeypatch)
     for file in "ab":
-        assert [sum(f"/{file}.py" in nodeid for nodeid in draw) for draw in found] == of_each * 2
+        assert [sum(f"/{file}.py" in nodeid for nodeid in draw) for draw in found] == of_each
     assert set.union(*found) == {item.nodeid for item in items}
 
 
 @pytest.mark.parametrize(("name", "marks"), [("tests/{}.py::test_{}", ["browser"]), ("{}.ipynb::Cell {}", [])])
 def test_what_continues_goes_by_whole_files(name: str, marks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    items = [Drawn(name.format(file, i), marks) for file in "abcd" for i in range(5)]
+    items = [Drawn(name.format(file, i), marks) for file in "abcdefgh" for i in range(5)]
     found = draws(items, monkeypatch)
-    assert list(map(len, found)) == [10, 5, 5] * 2  # two of the four files, or one
+    assert list(map(len, found)) == [10, 10, 5, 5, 5, 5]  # two of the eight files, or one
     assert set.union(*found) == {item.nodeid for item in items}

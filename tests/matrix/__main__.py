@@ -2,7 +2,7 @@
 
     python -m tests.matrix                     all pairs, and the tables in docs/spark-versions.md
     python -m tests.matrix --only 4.0.0 emr-8  pairs with one of these versions or platforms, and their rows
-    python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text, a commit's id, and a third of
+    python -m tests.matrix --one TEXT          one pair, chosen by a hash of the text, a commit's id, and a sixth of
                                                the contract; of platforms one that passed by its row
 
 In each: what installing the wheel beside a pyspark, and beside a platform's packages, changes of them, the contract of
@@ -77,7 +77,7 @@ def run_pair(pair: Pair, wheel: Path, *, complete: bool) -> PairResult:
         result.failures.append(f"installing: {error}")
         return result
     steps: list[tuple[str, Sequence[str]]] = [
-        ("contract", CONTRACT if complete else [*CONTRACT, "--third"]),
+        ("contract", CONTRACT if complete else [*CONTRACT, "--sixth"]),
         ("kills", ["tests.chaos", "--kills", str(KILLS if complete else KILLS_OF_ONE), "--seed", "1"]),
         ("notebook", NOTEBOOK),
         ("reports", REPORTS),
