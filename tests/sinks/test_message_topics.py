@@ -132,7 +132,8 @@ def test_the_command_line_ends_when_the_messages_are_read(
     (tmp_path / "app.siddhi").write_text(TEXTS)
     (tmp_path / "sweets.csv").write_text("name,amount\ntoffee,25.0\n")
     places = ["--feed", f"Sweets={tmp_path / 'sweets.csv'}", "--home", str(tmp_path / "home")]
-    assert main(["run", str(tmp_path / "app.siddhi"), *places, "--output", "O"]) == 0
+    options = ["--master", "inline", "--output", "O"]
+    assert main(["run", str(tmp_path / "app.siddhi"), *places, *options]) == 0
     assert "toffee" in capsys.readouterr().out
 
 
