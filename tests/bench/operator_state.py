@@ -1,9 +1,10 @@
 """CPU of small micro-batches of `siddhi(...)` over a state of any size, on a session of the user's own.
 
-    python -m tests.bench.operator_state [--rows 3000000]
+    python -m tests.bench.operator_state [--rows 3000000] [--package-session]
 
 Two nodes hold the last day of `--rows` rows; then micro-batches of 1,000 rows come. Prints the seconds of CPU of this
-process with all that it started, and the milliseconds of each.
+process with all that it started, and the milliseconds of each. With `--package-session` the session is the one that
+`spark_session()` of the package makes.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ def _session() -> Any:
     return builder.config("spark.sql.streaming.stateStore.providerClass", rocksdb).getOrCreate()
 
 
-def main(rows: int) -> None:
+def main(rows: int, *, is_of_package: bool) -> None:
     from pyspark.sql import functions as F
 
     from sparkstream_nb import siddhi
+    from sparkstream_nb.runners.spark.shared_session import spark_session
 
-    session = _session()
+    session = spark_session("local[2]") if is_of_package else _session()
     session.sparkContext.setLogLevel("ERROR")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -81,4 +83,6 @@ def main(rows: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=3_000_000)
-    main(parser.parse_args().rows)
+    parser.add_argument("--package-session", action="store_true")
+    options = parser.parse_args()
+    main(options.rows, is_of_package=options.package_session)
