@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.thorough, pytest.mark.spark, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.rotates, pytest.mark.thorough, pytest.mark.spark, pytest.mark.timeout(500)]
 
 
 def test_a_large_state_stays_in_hosts_and_what_is_killed_comes_again(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def _end(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
+@pytest.mark.rotates
 @pytest.mark.thorough
 @pytest.mark.spark
 @pytest.mark.timeout(900)
