@@ -19,8 +19,6 @@ from ..engine.state.snapshot import pack, unpack
 from ..errors import SparkStreamError
 
 _OBJECT = {b"type": b"object"}
-_VALUES = 2
-"""The place of an event's values in its error."""
 _ESCAPE_OF_SURROGATE = b"\\ud"
 """The beginning of a character beyond U+FFFF, or of half of one, in JSON that is ASCII."""
 
@@ -88,9 +86,10 @@ def error_lines(errors: Sequence[Sequence[Any]]) -> bytes:
 
 def errors_of(blob: bytes) -> list[list[Any]]:
     """The inverse of `error_lines`."""
-    errors = [json.loads(line) for line in blob.splitlines()]
-    for line, error in zip(blob.splitlines(), errors, strict=True):
-        error[_VALUES] = _in_utf8(line, error[_VALUES])
+    errors = []
+    for line in blob.splitlines():
+        stream, ts, values, reason = json.loads(line)
+        errors.append([stream, ts, _in_utf8(line, values), reason])
     return errors
 
 
